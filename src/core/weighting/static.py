@@ -1,0 +1,32 @@
+"""Weights given by the user and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from src.core.weighting.base import FixedWeighting
+from src.errors import UserError
+
+
+class Static(FixedWeighting):
+    """`alpha_i` proportional to the given `values`, one a task, by name; they are scaled to sum 1.
+
+    Raises:
+        UserError: a task without a value, a value without a task, a negative or non-finite value,
+            or values that sum to zero.
+    """
+
+    def __init__(self, task_names: list[str], values: Mapping[str, float]) -> None:
+        if set(values) != set(task_names):
+            raise UserError(
+                f"weighting.values must name exactly the tasks {sorted(task_names)}, "
+                f"but names {sorted(values)}; "
+                f"e.g. 'weighting.values={{{', '.join(f'{name}: 1' for name in task_names)}}}'"
+            )
+        numbers = [float(values[name]) for name in task_names]
+        if any(not math.isfinite(v) or v < 0 for v in numbers) or sum(numbers) == 0:
+            raise UserError(
+                f"weighting.values must be finite, not negative, not all zero, got {dict(values)}"
+            )
+        super().__init__(task_names, [v / sum(numbers) for v in numbers])

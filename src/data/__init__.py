@@ -1,0 +1,1 @@
+"""From files to batches: end tasks, corpora, choice by size, tokenisation, order, collation."""

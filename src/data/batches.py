@@ -1,0 +1,138 @@
+"""Batches as a function of (seed, stage, task, step): any step's batch can be had at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+import numpy as np
+from torch.utils.data import Dataset
+
+from src.core.task import Batch, MicroBatch
+from src.objectives.base import Collate
+from src.seeding import generator_for
+
+
+@dataclass(frozen=True)
+class TaskExamples:
+    """A task's tokenised examples, how many of them make a batch, and how."""
+
+    examples: datasets.Dataset
+    collate: Collate
+    batch_size: int
+
+
+@dataclass
+class StepBatch:
+    """All that one optimiser step sees.
+
+    Attributes:
+        step: counted from 0 within the stage.
+        tasks: each task's batch, by name.
+        meta: the end task's validation batch `B_val`, where there is a meta-gradient.
+    """
+
+    step: int
+    tasks: dict[str, Batch]
+    meta: Batch | None = None
+
+
+class ExampleOrder:
+    """An endless order of `count` examples, epoch after epoch, each epoch a new permutation.
+
+    A batch may span two epochs, so that all batches have the same size and every example is used
+    equally often.
+    """
+
+    def __init__(self, count: int, seed: int, *names: str) -> None:
+        self._count, self._seed, self._names = count, seed, names
+        self._epoch, self._permutation = -1, np.empty(0, dtype=np.int64)
+
+    def indices(self, start: int, length: int) -> list[int]:
+        """Positions `start` to `start + length` of the endless order, as example indices."""
+        taken: list[int] = []
+        while len(taken) < length:
+            epoch, offset = divmod(start + len(taken), self._count)
+            permutation = self._of_epoch(epoch)
+            taken += permutation[offset : offset + length - len(taken)].tolist()
+        return taken
+
+    def _of_epoch(self, epoch: int) -> np.ndarray:
+        if epoch != self._epoch:
+            generator = generator_for(self._seed, *self._names, "order", epoch)
+            self._epoch, self._permutation = epoch, generator.permutation(self._count)
+        return self._permutation
+
+
+class StepBatches(Dataset[StepBatch]):
+    """A stage's batches, indexed by step; workers and resumed runs build what one process would.
+
+    Args:
+        tasks: examples by task name.
+        meta: the end task's validation examples, or None.
+        steps: number of steps.
+        seed: the run's seed.
+        stage: the stage's name.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, TaskExamples],
+        meta: TaskExamples | None,
+        steps: int,
+        seed: int,
+        stage: str,
+    ) -> None:
+        self._sources = {name: (data, "task", name) for name, data in tasks.items()}
+        self._meta = None if meta is None else (meta, "meta", "")
+        self._steps, self._seed, self._stage = steps, seed, stage
+        self._orders: dict[tuple[str, str], ExampleOrder] = {}
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __getitem__(self, step: int) -> StepBatch:
+        return StepBatch(
+            step=step,
+            tasks={name: self._batch(step, *source) for name, source in self._sources.items()},
+            meta=None if self._meta is None else self._batch(step, *self._meta),
+        )
+
+    def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
+        key = (kind, name)
+        if key not in self._orders:
+            self._orders[key] = ExampleOrder(len(data.examples), self._seed, self._stage, *key)
+        indices = self._orders[key].indices(step * data.batch_size, data.batch_size)
+        generator = generator_for(self._seed, self._stage, *key, "batch", step)
+        return data.collate(rows_at(data.examples, indices), generator)
+
+
+class EvaluationBatches(Dataset[MicroBatch]):
+    """Every example of a split exactly once, in batches of similar length."""
+
+    def __init__(self, data: TaskExamples) -> None:
+        self._data = data
+        lengths = [len(ids) for ids in data.examples["input_ids"]]
+        order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+        size = data.batch_size
+        self.any_unseen = any(data.examples["unseen"])
+        self._batches = [order[start : start + size] for start in range(0, len(order), size)]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: int) -> MicroBatch:
+        rows = rows_at(self._data.examples, self._batches[index])
+        unused = np.random.Generator(np.random.Philox(0))
+        (whole,) = self._data.collate(rows, unused).micro_batches
+        return whole
+
+
+def rows_at(examples: datasets.Dataset, indices: Sequence[int]) -> list[dict[str, Any]]:
+    """The rows at `indices`, in that order; an index may occur more than once."""
+    columns = examples[list(indices)]
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]

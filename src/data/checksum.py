@@ -1,0 +1,30 @@
+"""SHA-256 of files: what was read is what was meant."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from src.errors import UserError
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_sha256(path: Path, expected: str) -> None:
+    """Check a file against its published checksum.
+
+    Raises:
+        UserError: the file is missing or differs.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} does not exist")
+    found = sha256_of(path)
+    if found != expected:
+        raise UserError(
+            f"{path} is not the published file: its SHA-256 is {found[:12]}..., "
+            f"expected {expected[:12]}...; fetch it again"
+        )

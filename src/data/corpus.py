@@ -1,0 +1,136 @@
+"""Corpora of unlabelled text, memory-mapped, and the seeded choice of a part by size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import numpy as np
+from huggingface_hub import constants
+
+from src.data.checksum import sha256_of
+from src.errors import UserError
+from src.reachable import check_reachable
+from src.seeding import generator_for
+
+_BUILDERS = {
+    ".txt": "text",
+    ".jsonl": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Unlabelled texts on disk.
+
+    Attributes:
+        source: the path or Hub name it came from.
+        texts: rows with the column `text`; memory-mapped, may hold blank rows.
+        fingerprint: changes when the texts change.
+    """
+
+    source: str
+    texts: datasets.Dataset
+    fingerprint: str
+
+
+def load_corpus_file(path: Path, column: str, cache_dir: Path) -> Corpus:
+    """A corpus in a local file: text (an example a line), JSONL or Parquet, plain or `.gz`.
+
+    Raises:
+        UserError: the file is missing, empty, of an unknown kind, or lacks the column.
+    """
+    path = path.expanduser()
+    if not path.is_file():
+        raise UserError(f"corpus {path} does not exist")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = _BUILDERS.get(suffixes[-2] if suffixes[-1:] == [".gz"] else (suffixes or [""])[-1], "")
+    if not kind:
+        raise UserError(
+            f"corpus {path}: the name must end in {', '.join(_BUILDERS)}, or one of these and .gz"
+        )
+    digest = sha256_of(path)
+    try:
+        rows = datasets.load_dataset(
+            kind, data_files=str(path), split="train", cache_dir=str(cache_dir / "datasets")
+        )
+    except datasets.exceptions.DatasetGenerationError as error:
+        cause = str(error.__cause__ or error).splitlines()[0]
+        raise UserError(f"corpus {path} cannot be read as {kind}: {cause}") from error
+    texts = _text_column(rows, "text" if kind == "text" else column, str(path))
+    return Corpus(source=str(path), texts=texts, fingerprint=digest)
+
+
+def load_corpus_from_hub(
+    name: str, config: str | None, split: str, column: str, cache_dir: Path
+) -> Corpus:
+    """A corpus that is a data set on the Hugging Face Hub.
+
+    Raises:
+        UserError: the Hub does not answer or has no such data set, or it lacks the column.
+    """
+    if not constants.HF_HUB_OFFLINE:  # offline, the data set may still be in the Hub's cache
+        check_reachable(constants.ENDPOINT, f"data set {name}")
+    try:
+        rows = datasets.load_dataset(
+            name, config, split=split, cache_dir=str(cache_dir / "datasets")
+        )
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"could not load data set {name} from the Hub: {reason}") from error
+    texts = _text_column(rows, column, name)
+    return Corpus(source=name, texts=texts, fingerprint=rows._fingerprint)
+
+
+def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Dataset:
+    if column not in rows.column_names:
+        raise UserError(
+            f"corpus {source} has no column {column!r}, only {rows.column_names}; set 'column'"
+        )
+    if rows.features[column].dtype not in ("string", "large_string"):
+        kind = rows.features[column].dtype
+        raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
+    if len(rows) == 0:
+        raise UserError(f"corpus {source} is empty")
+    texts = rows.select_columns([column])
+    return texts if column == "text" else texts.rename_column(column, "text")
+
+
+def choose_part(
+    corpus: Corpus, size: float | None, train_examples: int, seed: int, option: str
+) -> Corpus:
+    """`size` x `train_examples` rows of the corpus; of two sizes, the smaller is a subset.
+
+    Blank rows count, as they do in the paper's files, but are not trained on.
+
+    Args:
+        size: in multiples of `train_examples`; None takes all.
+        seed: of the choice.
+        option: the config option that holds the size, for the message.
+
+    Raises:
+        UserError: the corpus has fewer rows than that.
+    """
+    if size is None:
+        return corpus
+    count, available = round(size * train_examples), len(corpus.texts)
+    if count < 1:
+        raise UserError(
+            f"{option}={size:g} asks for no text ({size:g} x {train_examples} examples)"
+        )
+    if count > available:
+        largest = np.floor(1000 * available / train_examples) / 1000
+        raise UserError(
+            f"{option}={size:g} asks for {count} texts ({size:g} x {train_examples} training "
+            f"examples), but {corpus.source} has {available}; "
+            f"use a size of at most {largest:g}, 'all', or a larger corpus"
+        )
+    order = generator_for(seed, "corpus part").permutation(available)[:count]
+    return Corpus(
+        source=corpus.source,
+        texts=corpus.texts.select(np.sort(order)),
+        fingerprint=f"{corpus.fingerprint}:{count}:{seed}",
+    )

@@ -1,0 +1,215 @@
+"""An end task that needs no network: from which library is a paragraph of documentation.
+
+The paragraphs are the docstrings of libraries that this project installs anyway, read by parsing
+their source (never by importing it), with the libraries' names masked.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import re
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from src.data.end_task import TaskFiles
+from src.errors import UserError
+from src.seeding import generator_for
+
+_VERSION = "1"
+"""Part of the cache key; raise it when the extraction changes."""
+
+_SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals", "extern"}
+_SHORTEST, _LONGEST = 50, 600
+"""Characters a paragraph has after its white space is folded."""
+_PROSE = 0.7
+"""Least share of letters and spaces in a paragraph."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library whose docstrings make one class.
+
+    Attributes:
+        package: import name, also the label.
+        distribution: name under which its version is recorded.
+        aliases: words that would give the library away, masked regardless of case.
+    """
+
+    package: str
+    distribution: str
+    aliases: Sequence[str]
+
+
+@dataclass(frozen=True)
+class DocstringsTask:
+    """Docstring paragraphs, a balanced choice of them labelled, the rest domain text.
+
+    The choice depends on the libraries' versions and on `split_seed` only; dev and test
+    paragraphs are never in the domain text.
+
+    Attributes:
+        name: the task's name.
+        metric: see `EndTaskSource`.
+        max_length: see `EndTaskSource`.
+        cache_dir: where the extracted files are kept.
+        libraries: the classes.
+        train_per_class: labelled paragraphs a class to train on.
+        dev_per_class: the same for validation.
+        test_per_class: the same for the test.
+        split_seed: seed of the choice.
+    """
+
+    name: str
+    metric: str
+    max_length: int
+    cache_dir: str
+    libraries: Sequence[Library]
+    train_per_class: int = 30
+    dev_per_class: int = 50
+    test_per_class: int = 100
+    split_seed: int = 0
+
+    def files(self) -> TaskFiles:
+        """The labelled files, built on first use.
+
+        Raises:
+            UserError: a library is not installed, or has too few paragraphs.
+        """
+        folder = self._folder()
+        return TaskFiles(*(folder / f"{split}.jsonl" for split in ("train", "dev", "test")))
+
+    def domain_file(self, size: float | None) -> Path:
+        """The paragraphs that are not labelled, in a fixed random order; the same for any size."""
+        return self._folder() / "domain.txt"
+
+    def versions(self) -> dict[str, str]:
+        """Version of each library, by distribution."""
+        found = {}
+        for library in self.libraries:
+            try:
+                found[library.distribution] = importlib.metadata.version(library.distribution)
+            except importlib.metadata.PackageNotFoundError as error:
+                raise UserError(
+                    f"task docstrings needs {library.distribution}: "
+                    f"pip install {library.distribution}, or take it out of task.libraries"
+                ) from error
+        return found
+
+    def _folder(self) -> Path:
+        settings = {
+            "version": _VERSION,
+            "libraries": [
+                [lib.package, lib.distribution, list(lib.aliases)] for lib in self.libraries
+            ],
+            "installed": self.versions(),
+            "sizes": [self.train_per_class, self.dev_per_class, self.test_per_class],
+            "seed": self.split_seed,
+        }
+        text = json.dumps(settings, sort_keys=True)
+        key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        root = Path(self.cache_dir).expanduser() / "docstrings"
+        root.mkdir(parents=True, exist_ok=True)
+        folder = root / key
+        with FileLock(root / f"{key}.lock"):
+            if not folder.is_dir():
+                self._build(folder, text)
+        return folder
+
+    def _build(self, folder: Path, settings: str) -> None:
+        mask = re.compile(
+            r"\b(?:"
+            + "|".join(re.escape(a) for lib in self.libraries for a in lib.aliases)
+            + r")\b",
+            flags=re.IGNORECASE,
+        )
+        by_library = {
+            lib.package: list(dict.fromkeys(_paragraphs(_package_folder(lib.package), mask)))
+            for lib in self.libraries
+        }
+        libraries_of = Counter(text for texts in by_library.values() for text in texts)
+        sizes = {
+            "train": self.train_per_class,
+            "dev": self.dev_per_class,
+            "test": self.test_per_class,
+        }
+        labelled: dict[str, list[dict[str, str]]] = {split: [] for split in sizes}
+        unlabelled: list[str] = []
+        for package, texts in by_library.items():
+            own = [text for text in texts if libraries_of[text] == 1]
+            if len(own) <= sum(sizes.values()):
+                raise UserError(
+                    f"task docstrings: {package} has {len(own)} paragraphs, "
+                    f"fewer than the {sum(sizes.values()) + 1} asked for; lower task.*_per_class"
+                )
+            order = generator_for(self.split_seed, "docstrings", package).permutation(len(own))
+            start = 0
+            for split, size in sizes.items():
+                chosen = order[start : start + size]
+                labelled[split] += [{"text": own[i], "label": package} for i in chosen]
+                start += size
+            unlabelled += [own[i] for i in order[start:]]
+        order = generator_for(self.split_seed, "docstrings", "domain").permutation(len(unlabelled))
+
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent))
+        for split, examples in labelled.items():
+            lines = "".join(json.dumps(example) + "\n" for example in examples)
+            (scratch / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+        domain = "".join(unlabelled[i] + "\n" for i in order)
+        (scratch / "domain.txt").write_text(domain, encoding="utf-8")
+        (scratch / "settings.json").write_text(settings, encoding="utf-8")
+        scratch.replace(folder)
+
+
+def _package_folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError(f"task docstrings: the package {package} is not installed")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _paragraphs(package: Path, mask: re.Pattern[str]) -> Iterator[str]:
+    """Prose paragraphs of all docstrings below `package`, masked, in the order of the paths."""
+    for path in sorted(package.rglob("*.py")):
+        if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(package).parts[:-1]):
+            for docstring in docstrings(path):
+                for paragraph in re.split(r"\n\s*\n", docstring):
+                    text = " ".join(paragraph.split())
+                    if _is_prose(text):
+                        yield mask.sub("library", text)
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    """Docstrings of the module, its classes and its functions, in source order."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+            tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return  # templates and files for other Python versions
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring:
+                yield docstring
+            pending.extend(reversed(node.body))
+        elif isinstance(node, ast.If | ast.Try):
+            pending.extend(reversed(node.body))
+
+
+def _is_prose(text: str) -> bool:
+    if not _SHORTEST <= len(text) <= _LONGEST or text.startswith((">>>", "..", "#", "|", "+-")):
+        return False
+    letters = sum(character.isalpha() or character == " " for character in text)
+    return letters >= _PROSE * len(text) and ">>>" not in text and "----" not in text

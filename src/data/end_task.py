@@ -1,0 +1,159 @@
+"""The labelled end task: its splits, its label order, and which texts were never trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from src.data.checksum import sha256_of
+from src.errors import UserError
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """Where an end task's labelled splits lie: JSONL with `text` and `label`."""
+
+    train: Path
+    dev: Path
+    test: Path
+
+
+class EndTaskSource(Protocol):
+    """Where an end task comes from (`conf/task/`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metric(self) -> str:
+        """The metric by which a checkpoint is chosen: a name under `metrics` in the config."""
+        ...
+
+    @property
+    def max_length(self) -> int:
+        """Longest input in tokens; longer texts are cut."""
+        ...
+
+    def files(self) -> TaskFiles:
+        """The labelled files, fetched or built where that is needed."""
+        ...
+
+    def domain_file(self, size: float | None) -> Path:
+        """Unlabelled text of the task's domain that suits `size` (None: all there is).
+
+        Raises:
+            UserError: the task has no domain text.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """One split: texts, their labels as indices, and whether each text is absent from train."""
+
+    texts: Sequence[str]
+    labels: Sequence[int]
+    unseen: Sequence[bool]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class EndTask:
+    """A labelled task, read and checked.
+
+    Attributes:
+        name: the task's name.
+        metric: the metric by which a checkpoint is chosen.
+        max_length: longest input in tokens.
+        labels: label names in index order (sorted).
+        train: training split.
+        dev: validation split: chooses the checkpoint, and gives `B_val` to the meta-gradient.
+        test: test split: used once, at the end.
+        fingerprints: SHA-256 of each split's file.
+    """
+
+    name: str
+    metric: str
+    max_length: int
+    labels: tuple[str, ...]
+    train: LabelledTexts
+    dev: LabelledTexts
+    test: LabelledTexts
+    fingerprints: dict[str, str]
+
+
+def load_end_task(source: EndTaskSource) -> EndTask:
+    """Read a task's splits.
+
+    Raises:
+        UserError: a file is missing or malformed (with its line), or dev or test has a label that
+            train lacks.
+    """
+    files = source.files()
+    paths = {"train": files.train, "dev": files.dev, "test": files.test}
+    read = {split: read_labelled(path) for split, path in paths.items()}
+    labels = tuple(sorted({label for _, label in read["train"]}))
+    if len(labels) < 2:
+        raise UserError(f"{files.train}: training needs at least two labels, found {list(labels)}")
+    index = {label: position for position, label in enumerate(labels)}
+    trained_on = {text for text, _ in read["train"]}
+    splits = {}
+    for split, examples in read.items():
+        unknown = sorted({label for _, label in examples} - set(labels))
+        if unknown:
+            raise UserError(f"{paths[split]}: labels {unknown} do not occur in {files.train}")
+        splits[split] = LabelledTexts(
+            texts=[text for text, _ in examples],
+            labels=[index[label] for _, label in examples],
+            unseen=[text not in trained_on for text, _ in examples],
+        )
+    return EndTask(
+        name=source.name,
+        metric=source.metric,
+        max_length=source.max_length,
+        labels=labels,
+        **splits,
+        fingerprints={split: sha256_of(path) for split, path in paths.items()},
+    )
+
+
+def read_labelled(path: Path) -> list[tuple[str, str]]:
+    """`(text, label)` of each line of a JSONL file; other keys are ignored.
+
+    Raises:
+        UserError: the file is missing, empty, not UTF-8, or a line of it is not as expected.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} does not exist")
+    examples = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    examples.append(_labelled(line, f"{path}, line {number}"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 (byte {error.start}); convert it first") from error
+    if not examples:
+        raise UserError(f"{path} holds no examples")
+    return examples
+
+
+def _labelled(line: str, where: str) -> tuple[str, str]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: not JSON ({error.msg}, column {error.colno})") from error
+    if not isinstance(record, dict):
+        raise UserError(f"{where}: expected an object with the fields 'text' and 'label'")
+    for field in ("text", "label"):
+        if field not in record:
+            raise UserError(f"{where}: the field {field!r} is missing")
+        if not isinstance(record[field], str):
+            kind = type(record[field]).__name__
+            raise UserError(f"{where}: the field {field!r} must be a string, not {kind}")
+    return record["text"], record["label"]

@@ -1,0 +1,33 @@
+"""Splitting a batch into micro-batches, and padding each to its own longest example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def split_by_length(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
+    """Positions of a batch's examples in parts of at most `micro_batch_size`.
+
+    Examples of similar length share a part, so that little is padding; which examples are in the
+    batch is not changed, and neither is the gradient of the whole batch.
+    """
+    by_length = sorted(range(len(lengths)), key=lambda position: lengths[position])
+    return [
+        by_length[start : start + micro_batch_size]
+        for start in range(0, len(by_length), micro_batch_size)
+    ]
+
+
+def pad(token_ids: Sequence[np.ndarray], pad_id: int) -> dict[str, Tensor]:
+    """`input_ids` and `attention_mask`, int64 `(examples, longest)`, padded on the right."""
+    longest = max(len(ids) for ids in token_ids)
+    padded = np.full((len(token_ids), longest), pad_id, dtype=np.int64)
+    mask = np.zeros((len(token_ids), longest), dtype=np.int64)
+    for row, ids in enumerate(token_ids):
+        padded[row, : len(ids)] = ids
+        mask[row, : len(ids)] = 1
+    return {"input_ids": torch.from_numpy(padded), "attention_mask": torch.from_numpy(mask)}

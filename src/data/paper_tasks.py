@@ -1,0 +1,130 @@
+"""The paper's end tasks, from a local folder or from their public home, checked either way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from src.data.checksum import check_sha256, sha256_of
+from src.data.end_task import TaskFiles
+from src.errors import UserError
+from src.reachable import OFFLINE, check_reachable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DomainFile:
+    """One published file of domain text.
+
+    Attributes:
+        size: how many times the training examples its lines are meant for.
+        local: its name under `data_dir`.
+        public: its name at the task's public home.
+        sha256: its checksum, None where none is known.
+    """
+
+    size: float
+    local: str
+    public: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class PaperTask:
+    """A task of the paper, in the files that its authors published with their code.
+
+    Attributes:
+        name: also the folder's name under `data_dir`.
+        metric: see `EndTaskSource`.
+        max_length: see `EndTaskSource`.
+        public_url: the folder at the public home.
+        sha256: checksum of each labelled file.
+        cache_dir: where downloads are kept.
+        data_dir: a local folder of task folders; None fetches from `public_url`.
+        domain: the published domain text, by increasing size; empty where there is none.
+    """
+
+    name: str
+    metric: str
+    max_length: int
+    public_url: str
+    sha256: Mapping[str, str]
+    cache_dir: str
+    data_dir: str | None = None
+    domain: Sequence[DomainFile] = field(default_factory=tuple)
+
+    def files(self) -> TaskFiles:
+        """The three splits, fetched if need be, with their checksums verified."""
+        paths = {}
+        for split in ("train", "dev", "test"):
+            file = f"{split}.jsonl"
+            paths[split] = self._obtain(file, file, self.sha256[file])
+        return TaskFiles(**paths)
+
+    def domain_file(self, size: float | None) -> Path:
+        """The smallest published file meant for `size`; the largest if none is (or for None)."""
+        if not self.domain:
+            raise UserError(
+                f"{self.name} has no published domain text; give your own: "
+                "auxiliary.dapt.path=FILE, or use auxiliary=tapt"
+            )
+        files = sorted(self.domain, key=lambda file: file.size)
+        if self.data_dir is not None:
+            # The published archive of local files may hold only some of the sizes.
+            here = [file for file in files if self._local(file.local).is_file()]
+            files = here or files[:1]
+        enough = [file for file in files if size is not None and file.size >= size]
+        chosen = enough[0] if enough else files[-1]
+        return self._obtain(chosen.local, chosen.public, chosen.sha256)
+
+    def _local(self, file: str) -> Path:
+        return Path(self.data_dir or "").expanduser() / self.name / file
+
+    def _obtain(self, local: str, public: str, sha256: str | None) -> Path:
+        if self.data_dir is not None:
+            path = self._local(local)
+            if not path.is_file():
+                raise UserError(
+                    f"{path} does not exist; data_dir must hold a folder {self.name}/ "
+                    "(leave data_dir out to download it)"
+                )
+        else:
+            path = download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
+        if sha256 is not None:
+            check_sha256(path, sha256)
+        else:
+            log.warning("no checksum is known for %s; it has SHA-256 %s", path, sha256_of(path))
+        return path
+
+
+def download(url: str, cache_dir: Path) -> Path:
+    """Fetch `url` once, into the cache of the `datasets` library.
+
+    Raises:
+        UserError: nothing answers at the address, or it has no such file.
+    """
+    from datasets import DownloadConfig, DownloadManager
+
+    def manager(offline: bool) -> DownloadManager:
+        return DownloadManager(
+            download_config=DownloadConfig(
+                cache_dir=cache_dir / "downloads",
+                local_files_only=offline,
+                max_retries=0,
+                disable_tqdm=True,
+            )
+        )
+
+    try:
+        return Path(manager(offline=True).download(url))
+    except FileNotFoundError:
+        pass  # not in the cache yet
+    check_reachable(url, f"data file {url.rsplit('/', 1)[-1]}")
+    try:
+        return Path(manager(offline=False).download(url))
+    except (OSError, ConnectionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"could not fetch {url}: {reason}; {OFFLINE}") from error

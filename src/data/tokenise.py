@@ -1,0 +1,88 @@
+"""Texts to token ids, once: an Arrow file in the cache, memory-mapped by every run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+
+import datasets
+from filelock import FileLock
+from transformers import PreTrainedTokenizerBase
+
+_VERSION = "1"
+"""Part of every cache key; raise it when the meaning of a cached file changes."""
+
+
+def tokenise(
+    texts: datasets.Dataset,
+    fingerprint: str,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    cache_dir: Path,
+) -> datasets.Dataset:
+    """Rows of `input_ids` (with special tokens, cut at `max_length`); other columns are kept.
+
+    Blank texts are left out. Concurrent runs share the file: one writes it, under a lock, to a
+    temporary name first.
+
+    Args:
+        texts: rows with the column `text`.
+        fingerprint: changes when `texts` change.
+    """
+    key = _key(fingerprint, tokenizer, max_length)
+    folder = cache_dir / "tokenised"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{key}.arrow"
+    with FileLock(folder / f"{key}.lock"):
+        if not path.is_file():
+            _write(texts, tokenizer, max_length, path)
+    return datasets.Dataset.from_file(str(path))
+
+
+def _write(
+    texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int, path: Path
+) -> None:
+    def encode(columns: dict[str, list]) -> dict[str, list]:
+        kept = [i for i, text in enumerate(columns["text"]) if text and not text.isspace()]
+        if not kept:
+            return {"input_ids": [], **{k: [] for k in columns if k != "text"}}
+        encoded = tokenizer(
+            [columns["text"][i] for i in kept],
+            truncation=True,
+            max_length=max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        others = {k: [v[i] for i in kept] for k, v in columns.items() if k != "text"}
+        return {"input_ids": encoded["input_ids"], **others}
+
+    features = datasets.Features(
+        {
+            "input_ids": datasets.List(datasets.Value("int32")),
+            **{k: v for k, v in texts.features.items() if k != "text"},
+        }
+    )
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        written = Path(scratch) / "part.arrow"
+        texts.map(
+            encode,
+            batched=True,
+            remove_columns=["text"],
+            features=features,
+            cache_file_name=str(written),
+            load_from_cache_file=False,
+            new_fingerprint=path.stem,
+            desc=f"Tokenising {len(texts):,} texts",
+        )
+        written.replace(path)
+
+
+def _key(fingerprint: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    # Set by the last call, not by the tokenizer's files.
+    backend.pop("truncation", None)
+    backend.pop("padding", None)
+    parts = [_VERSION, fingerprint, str(max_length), json.dumps(backend, sort_keys=True)]
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,151 @@
+"""A pre-trained body with its tokenizer and masked-LM head, from the Hub or a folder."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from src.encoders.hub import local_or_cached
+from src.errors import UserError
+from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint
+
+
+@dataclass
+class Encoder:
+    """What continued pre-training takes and yields: body, masked-LM head, tokenizer.
+
+    `mlm_head` is None where no trained one is at hand; a masked-LM task then starts a fresh one.
+    """
+
+    name: str
+    body: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    mlm_head: MaskedLMHead | None = None
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self.body.config.hidden_size)
+
+    def new_mlm_head(self) -> MaskedLMHead:
+        """A head for one more masked-LM task: a copy of the trained one, or a fresh one."""
+        if self.mlm_head is not None:
+            return copy.deepcopy(self.mlm_head)
+        embedding: Tensor = self.body.get_input_embeddings().weight
+        return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1])
+
+    @property
+    def max_positions(self) -> int | None:
+        """The longest input in tokens, None where the architecture sets no limit."""
+        limit = getattr(self.body.config, "max_position_embeddings", None)
+        if limit is None:
+            return None
+        if self.body.config.model_type in ("roberta", "xlm-roberta", "camembert"):
+            # These number positions from padding_idx + 1.
+            limit -= int(self.body.config.pad_token_id) + 1
+        return int(limit)
+
+
+@dataclass(frozen=True)
+class PretrainedEncoder:
+    """Any Hugging Face encoder, by Hub name or local folder.
+
+    Attributes:
+        name: e.g. `roberta-base`, `answerdotai/ModernBERT-base`, or a folder that
+            `save_pretrained` wrote.
+        revision: branch, tag or commit on the Hub.
+        attention_dropout: dropout inside the attention; None keeps the checkpoint's.
+        hidden_dropout: dropout elsewhere in the body; None keeps the checkpoint's.
+        lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
+    """
+
+    name: str
+    revision: str | None = None
+    attention_dropout: float | None = None
+    hidden_dropout: float | None = None
+    lr: Mapping[str, float] = field(default_factory=dict)
+
+    def load(self) -> Encoder:
+        """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
+
+        Raises:
+            UserError: the folder does not exist or the Hub cannot be reached (says what works
+                offline).
+        """
+        source = local_or_cached(self.name, self.revision)
+        return load_folder(source, self.name, self._config_changes())
+
+    def _config_changes(self) -> dict[str, float]:
+        return dropout_changes(self.attention_dropout, self.hidden_dropout)
+
+
+def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, float]:
+    """The configuration entries that set a body's dropout, for those that are not None."""
+    changes = {}
+    if attention is not None:
+        changes["attention_probs_dropout_prob"] = attention
+    if hidden is not None:
+        changes["hidden_dropout_prob"] = hidden
+    return changes
+
+
+def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) -> Encoder:
+    """An encoder from a local folder in Hugging Face's layout (safetensors only).
+
+    Raises:
+        UserError: the folder's configuration lacks an entry that `config_changes` sets.
+    """
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    for key, value in config_changes.items():
+        if not hasattr(config, key):
+            raise UserError(
+                f"encoder {name} ({config.model_type}) has no configuration entry {key!r}; "
+                "leave encoder.attention_dropout and encoder.hidden_dropout at null"
+            )
+        setattr(config, key, value)
+    options = {
+        "config": config,
+        "local_files_only": True,
+        "use_safetensors": True,
+        # A half-precision checkpoint would otherwise be trained in half precision.
+        "dtype": torch.float32,
+    }
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if _has_mlm_weights(config.architectures):
+        model, loading = AutoModelForMaskedLM.from_pretrained(
+            folder, output_loading_info=True, **options
+        )
+        body, head = head_of_checkpoint(model, set(loading["missing_keys"]))
+    else:
+        body, head = _body_only(folder, options), None
+    body.train()
+    return Encoder(name=name, body=body, tokenizer=tokenizer, mlm_head=head)
+
+
+def _has_mlm_weights(architectures: list[str] | None) -> bool:
+    return any(name.endswith(("ForMaskedLM", "ForPreTraining")) for name in architectures or [])
+
+
+def _body_only(folder: Path, options: Mapping[str, object]) -> PreTrainedModel:
+    try:
+        return AutoModel.from_pretrained(folder, add_pooling_layer=False, **options)
+    except TypeError:  # architectures without a pooler do not know the argument
+        return AutoModel.from_pretrained(folder, **options)
+
+
+def freeze(module: nn.Module, frozen: bool) -> None:
+    """Exclude (or include again) all parameters from training."""
+    for parameter in module.parameters():
+        parameter.requires_grad_(not frozen)

@@ -1,0 +1,66 @@
+"""Reaching the Hugging Face Hub, or failing within seconds with what works instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import huggingface_hub
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+from src.errors import UserError
+from src.reachable import OFFLINE, check_reachable
+
+_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
+
+
+def local_or_cached(name: str, revision: str | None = None) -> Path:
+    """The folder of encoder `name`: a local one, the Hub cache's, or a download into that cache.
+
+    Raises:
+        UserError: no such folder or Hub repository, or the Hub does not answer.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise UserError(f"encoder folder {name} has no config.json; is it a saved model?")
+        return folder
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise UserError(f"encoder folder {name} does not exist")
+    cached = _cached(name, revision)
+    if cached is not None:
+        return cached
+    check_reachable(constants.ENDPOINT, f"encoder {name}")
+    try:
+        return Path(
+            huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FILES)
+        )
+    except GatedRepoError as error:
+        raise UserError(
+            f"encoder {name} is gated: ask for access on the Hub and run 'hf auth login'"
+        ) from error
+    except (RepositoryNotFoundError, RevisionNotFoundError, EntryNotFoundError) as error:
+        raise UserError(f"the Hub has no encoder {name} (revision {revision or 'main'})") from error
+    except (OSError, huggingface_hub.errors.HfHubHTTPError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
+
+
+def _cached(name: str, revision: str | None) -> Path | None:
+    """The cached snapshot, if it is complete enough to load."""
+    try:
+        folder = Path(
+            huggingface_hub.snapshot_download(
+                name, revision=revision, allow_patterns=_FILES, local_files_only=True
+            )
+        )
+    except LocalEntryNotFoundError:
+        return None
+    complete = (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+    return folder if complete else None

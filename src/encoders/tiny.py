@@ -1,0 +1,78 @@
+"""A random two-layer encoder with a built-in tokenizer: for tests and dry runs, in milliseconds."""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordPiece
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from src.encoders.encoder import Encoder
+
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@dataclass(frozen=True)
+class TinyEncoder:
+    """A BERT of random weights; the same weights every time.
+
+    Attributes:
+        name: the name the result is reported under.
+        hidden_size: width, a multiple of 2.
+        layers: number of layers.
+        max_positions: longest input in tokens.
+        dropout: dropout probability throughout the body.
+        lr: see `PretrainedEncoder`.
+    """
+
+    name: str = "tiny"
+    hidden_size: int = 32
+    layers: int = 2
+    max_positions: int = 512
+    dropout: float = 0.1
+    lr: Mapping[str, float] = field(default_factory=dict)
+
+    def load(self) -> Encoder:
+        """Build body and tokenizer; the caller's random state is left as it was."""
+        tokenizer = letter_pair_tokenizer()
+        config = BertConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=self.hidden_size,
+            num_hidden_layers=self.layers,
+            num_attention_heads=2,
+            intermediate_size=4 * self.hidden_size,
+            max_position_embeddings=self.max_positions,
+            hidden_dropout_prob=self.dropout,
+            attention_probs_dropout_prob=self.dropout,
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            body = BertModel(config, add_pooling_layer=False)
+        return Encoder(name=self.name, body=body.train(), tokenizer=tokenizer)
+
+
+def letter_pair_tokenizer() -> PreTrainedTokenizerFast:
+    """A WordPiece tokenizer whose pieces are printable characters and pairs of letters."""
+    characters = string.ascii_lowercase + string.digits + string.punctuation
+    pairs = ["".join(pair) for pair in itertools.product(string.ascii_lowercase, repeat=2)]
+    pieces = [*characters, *pairs]
+    vocabulary = {p: i for i, p in enumerate([*_SPECIAL, *pieces, *(f"##{p}" for p in pieces)])}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(
+        ("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"])
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )

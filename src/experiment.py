@@ -1,0 +1,212 @@
+"""One run, from its config to its folder: stages, the one look at the test split, the result."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from src.configuration import build
+from src.core.task import Task
+from src.core.weighting.uniform import Uniform
+from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
+from src.encoders.encoder import freeze
+from src.evaluation.metrics import EndTaskMetrics
+from src.methods.data_module import StageData
+from src.methods.fit import StageOutcome, fit_stage, test_classifier
+from src.methods.module import TaskMixing
+from src.methods.stage import Stage
+from src.objectives.classification import ClassifierHead
+from src.objectives.masked_lm_head import MaskedLMHead
+from src.prepare import END_TASK, Prepared, auxiliaries_of, enabled_stages, module_class, prepare
+from src.run_folder.classifier import save_classifier
+from src.run_folder.result import result_of, write_result
+from src.run_folder.weight_figure import draw_task_weights
+from src.seeding import seed_for
+
+log = logging.getLogger(__name__)
+
+
+def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
+    """Run all stages of `config` and leave everything in `folder`.
+
+    Returns:
+        What `result.json` holds.
+
+    Raises:
+        UserError: bad input, found before any training starts.
+    """
+    config.run.folder = str(folder)
+    stages = enabled_stages(config)
+    prepared = prepare(config, stages)
+    folder.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    (folder / "task_weights.csv").unlink(missing_ok=True)
+
+    chain = StageChain(config, folder, prepared)
+    outcomes = [chain.run(name, stage) for name, stage in stages.items()]
+    chosen = chain.keep_best()
+    test = test_classifier(chosen.module, chain.evaluation("test"), config)
+    end_head = chosen.module.heads[END_TASK]
+    assert isinstance(end_head, ClassifierHead)
+    whole = save_classifier(
+        prepared.encoder, end_head, prepared.end_task.labels, folder / "classifier"
+    )
+    if not whole:
+        log.warning(
+            "classifier/ holds body and head apart: Transformers has no sequence classifier "
+            "of this form for %s",
+            prepared.encoder.name,
+        )
+    result = result_of(config, prepared, outcomes, chosen, test)
+    _draw(result, outcomes, folder)
+    write_result(result, folder)
+    return result
+
+
+class StageChain:
+    """Runs stages one after the other, each starting from what the ones before it trained.
+
+    Args:
+        config: the run's config.
+        folder: the run folder.
+        prepared: data and encoder; the encoder's body is trained in place.
+    """
+
+    def __init__(self, config: DictConfig, folder: Path, prepared: Prepared) -> None:
+        self._config, self._folder, self._prepared = config, folder, prepared
+        self._heads: dict[str, nn.Module] = {}
+        self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
+
+    def run(self, name: str, stage: Stage) -> StageOutcome:
+        """Run one stage; body and heads are left as it is to be followed."""
+        config, body = self._config, self._prepared.encoder.body
+        config.run.stage = name
+        torch.manual_seed(seed_for(int(config.seed), name, "heads"))
+        module_type = module_class(stage)
+        tasks = self._tasks(stage, module_type)
+        freeze(body, stage.freeze_body)
+        module = self._module(module_type, name, stage, tasks)
+        data, examples = self._data(module, name, stage)
+        outcome = fit_stage(
+            module, data, stage, name=name, examples=examples, config=config, folder=self._folder
+        )
+        freeze(body, False)
+        self._heads |= {task.name: task.head for task in tasks}
+        if not module_type.trains_end_task and isinstance(tasks[0].head, MaskedLMHead):
+            # Continued pre-training yields an encoder: its body and its masked-LM head.
+            self._prepared.encoder.mlm_head = tasks[0].head
+        if outcome.dev is not None:
+            self._remember(outcome)
+        return outcome
+
+    def keep_best(self) -> StageOutcome:
+        """Put back the weights of the stage that did best on dev, and return its outcome."""
+        assert self._best is not None, "enabled_stages asks for a stage with the end task"
+        _, outcome, weights = self._best
+        outcome.module.load_state_dict(weights)
+        return outcome
+
+    def evaluation(self, split: str) -> EvaluationBatches:
+        """A split of the end task in evaluation batches."""
+        examples = getattr(self._prepared.splits, split)
+        size = int(self._config.evaluation_batch_size)
+        collate = self._prepared.classification.collate(self._prepared.encoder, size)
+        return EvaluationBatches(TaskExamples(examples, collate, size))
+
+    def _remember(self, outcome: StageOutcome) -> None:
+        assert outcome.dev is not None
+        score = outcome.dev[self._prepared.end_task.metric]
+        if self._best is None or score > self._best[0]:
+            state = outcome.module.state_dict()
+            # A later stage trains the same body on.
+            weights = {key: value.detach().cpu().clone() for key, value in state.items()}
+            self._best = (score, outcome, weights)
+
+    def _tasks(self, stage: Stage, module_type: type[TaskMixing]) -> list[Task]:
+        prepared, tasks = self._prepared, []
+        if module_type.trains_end_task:
+            head = None if stage.fresh_end_head else self._heads.get(END_TASK)
+            head = head or prepared.classification.new_head(prepared.encoder)
+            tasks.append(Task(END_TASK, prepared.classification, head))
+        if module_type.trains_auxiliaries:
+            settings = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
+            for name in auxiliaries_of(stage, settings):
+                objective = settings[name].objective
+                head = self._heads.get(name) or objective.new_head(prepared.encoder)
+                tasks.append(Task(name, objective, head))
+        return tasks
+
+    def _module(
+        self, module_type: type[TaskMixing], name: str, stage: Stage, tasks: list[Task]
+    ) -> TaskMixing:
+        end_task = module_type.trains_end_task
+        names = [task.name for task in tasks]
+        mixes = end_task and module_type.trains_auxiliaries
+        weighting = (
+            build(self._config.weighting, "weighting", task_names=names)
+            if mixes
+            else Uniform(names)  # the weighting mixes the end task with auxiliaries
+        )
+        extra = {"meta_head": stage.meta_head} if module_type.has_meta_head else {}
+        return module_type(
+            self._prepared.encoder.body,
+            tasks,
+            weighting,
+            stage.optimisation,
+            seed=int(self._config.seed),
+            stage=name,
+            end_task=END_TASK if end_task else None,
+            metrics=self._metrics() if end_task else None,
+            **extra,
+        )
+
+    def _metrics(self) -> EndTaskMetrics:
+        classes = len(self._prepared.end_task.labels)
+        metrics = {
+            str(name): build(node, f"metrics.{name}", num_classes=classes)
+            for name, node in self._config.metrics.items()
+        }
+        return EndTaskMetrics(metrics, self._prepared.end_task.metric)
+
+    def _data(self, module: TaskMixing, name: str, stage: Stage) -> tuple[StageData, int]:
+        """The stage's batches, and how many training examples make one of its epochs."""
+        prepared, config = self._prepared, self._config
+        rows = {name: texts.examples for name, (_, texts) in prepared.auxiliaries.items()}
+        rows[END_TASK] = prepared.splits.train
+        sources = {
+            task.name: TaskExamples(
+                rows[task.name],
+                task.objective.collate(prepared.encoder, config.micro_batch_size),  # type: ignore[attr-defined]
+                stage.batch_size,
+            )
+            for task in module.tasks
+        }
+        counted = [END_TASK] if module.end_task is not None else list(sources)
+        examples = max(len(rows[name]) for name in counted)
+        meta = None
+        if module.uses_meta_gradient:
+            collate = prepared.classification.collate(prepared.encoder, config.micro_batch_size)
+            meta = TaskExamples(prepared.splits.dev, collate, stage.meta_batch_size)
+        train = StepBatches(sources, meta, stage.steps(examples), int(config.seed), name)
+        dev = self.evaluation("dev") if module.end_task is not None else None
+        return StageData(train, dev, config.num_workers), examples
+
+
+def _draw(result: dict[str, Any], outcomes: list[StageOutcome], folder: Path) -> None:
+    """Draw the weights of each stage that mixed tasks (there is at most one in every method)."""
+    for outcome in outcomes:
+        if outcome.task_weights:
+            title = f"{result['method']} on {result['task']} ({result['encoder']})"
+            draw_task_weights(
+                folder / "task_weights.csv",
+                outcome.name,
+                outcome.evaluations,
+                result["metric"],
+                title,
+                folder / "task_weights.png",
+            )

@@ -1,0 +1,1 @@
+"""LightningModules of the methods, and the stages that chain them."""

@@ -1,0 +1,16 @@
+"""Continued pre-training: DAPT on domain text, TAPT on the task's own (Gururangan et al., 2020)."""
+
+from __future__ import annotations
+
+from src.methods.module import TaskMixing
+
+
+class ContinuedPretraining(TaskMixing):
+    """Trains body and auxiliary heads on unlabelled text; the end task takes no part.
+
+    The stage runs its full budget: there is no end-task metric to stop by, and its last state
+    feeds the next stage.
+    """
+
+    trains_end_task = False
+    trains_auxiliaries = True

@@ -1,0 +1,208 @@
+"""Running one stage with Lightning's Trainer, and the one evaluation on the test split."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from omegaconf import DictConfig
+
+from src.configuration import build
+from src.data.batches import EvaluationBatches
+from src.errors import UserError
+from src.methods.data_module import StageData, evaluation_loader
+from src.methods.module import TaskMixing
+from src.methods.precision import resolve_precision
+from src.methods.stage import Stage
+from src.run_folder.progress import StageProgressBar
+from src.run_folder.step_log import StepLog
+
+State = dict[str, torch.Tensor]
+FLUSH_EVERY = 50
+"""Steps between two writings of the step log."""
+
+
+@dataclass
+class StageOutcome:
+    """What a stage did.
+
+    Attributes:
+        name: the stage.
+        steps: optimiser steps taken.
+        best_step: the step whose weights were kept.
+        seconds: wall time of the stage's training and evaluations.
+        tokens_seen: tokens of each task that went through the body, padding not counted.
+        examples_seen: the same in examples.
+        task_weights: the final weights, by task; empty where one task trained alone.
+        evaluations: `(step, dev metric)`, in order; empty without the end task.
+        dev: metrics of the kept weights on dev, by name; None without the end task.
+        module: the module, holding the kept weights.
+    """
+
+    name: str
+    steps: int
+    best_step: int
+    seconds: float
+    tokens_seen: dict[str, int]
+    examples_seen: dict[str, int]
+    task_weights: dict[str, float]
+    evaluations: list[tuple[int, float]]
+    dev: dict[str, float] | None
+    module: TaskMixing
+
+
+class EvaluationHistory(pl.Callback):
+    """Keeps the metrics of every evaluation on dev, and makes the last step end with one.
+
+    Lightning validates at multiples of an interval, and when training is about to stop.
+    """
+
+    def __init__(self, monitor: str) -> None:
+        self._monitor = monitor
+        self.evaluations: list[tuple[int, dict[str, float]]] = []
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
+        """Ask for a stop, and so for a validation, after the last step."""
+        if trainer.global_step >= trainer.max_steps:
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Keep what was just logged under `dev/`."""
+        values = {
+            name.removeprefix("dev/"): float(value)
+            for name, value in trainer.callback_metrics.items()
+            if name.startswith("dev/")
+        }
+        self.evaluations.append((trainer.global_step, values))
+
+    def best(self) -> tuple[int, dict[str, float]]:
+        """The evaluation with the highest monitored metric, the earliest of equals."""
+        return max(self.evaluations, key=lambda entry: (entry[1][self._monitor], -entry[0]))
+
+    def series(self) -> list[tuple[int, float]]:
+        """The monitored metric over the steps."""
+        return [(step, values[self._monitor]) for step, values in self.evaluations]
+
+
+def fit_stage(
+    module: TaskMixing,
+    data: StageData,
+    stage: Stage,
+    *,
+    name: str,
+    examples: int,
+    config: DictConfig,
+    folder: Path,
+) -> StageOutcome:
+    """Train `module` for the stage's steps and leave the weights to keep in it.
+
+    A stage with the end task keeps those of its best evaluation on dev, others their last.
+
+    Args:
+        examples: training examples that make an epoch.
+    """
+    steps = len(data.train)
+    checkpoints = folder / "checkpoints" / name
+    history = None
+    callbacks: list[pl.Callback] = [StepLog(folder / "task_weights.csv", FLUSH_EVERY)]
+    if module.metrics is not None:
+        monitor = f"dev/{module.metrics.monitor}"
+        history = EvaluationHistory(module.metrics.monitor)
+        callbacks += [history, _best_checkpoint(checkpoints, monitor)]
+        if stage.patience is not None:
+            callbacks.append(EarlyStopping(monitor, patience=stage.patience, mode="max"))
+    trainer = build_trainer(
+        config,
+        callbacks,
+        max_steps=steps,
+        val_check_interval=min(stage.evaluation_interval(examples), steps),
+    )
+    started = time.perf_counter()
+    trainer.fit(module, datamodule=data)
+    seconds = time.perf_counter() - started
+    best_step, dev = trainer.global_step, None
+    if history is None:
+        trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
+    else:
+        best_step, dev = history.best()
+        module.load_state_dict(_read_weights(checkpoints / "best.ckpt"))
+    mixed = len(module.tasks) > 1
+    return StageOutcome(
+        name=name,
+        steps=trainer.global_step,
+        best_step=best_step,
+        seconds=seconds,
+        tokens_seen=dict(module.tokens_seen),
+        examples_seen=dict(module.examples_seen),
+        # of the last step, not of the kept one: what the weighting ended with
+        task_weights=module.last_task_weights() if mixed else {},
+        evaluations=[] if history is None else history.series(),
+        dev=dev,
+        module=module,
+    )
+
+
+def test_classifier(
+    module: TaskMixing, split: EvaluationBatches, config: DictConfig
+) -> dict[str, float]:
+    """Metrics of `module` on the test split, by name."""
+    trainer = build_trainer(config, [], max_steps=1, logger=False)
+    trainer.test(module, evaluation_loader(split), verbose=False)
+    return {
+        name.removeprefix("test/"): float(value)
+        for name, value in trainer.callback_metrics.items()
+        if name.startswith("test/")
+    }
+
+
+def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments: Any) -> pl.Trainer:
+    """Lightning's Trainer from `conf/trainer/`, with the precision resolved.
+
+    Raises:
+        UserError: settings that Lightning refuses, or more than one process.
+    """
+    settings = config.trainer
+    if settings.get("devices", 1) not in (1, "1") or settings.get("num_nodes", 1) != 1:
+        raise UserError("trainer.devices: training runs on one device; use trainer.devices=1")
+    if settings.get("enable_progress_bar", True):
+        callbacks = [*callbacks, StageProgressBar(config.run.stage)]
+    if "logger" not in arguments:
+        arguments["logger"] = [
+            build(node, f"logger.{name}") for name, node in config.logger.items()
+        ]
+    trainer: pl.Trainer = build(
+        settings,
+        "trainer",
+        callbacks=callbacks,
+        precision=resolve_precision(str(settings.precision), str(settings.accelerator)),
+        max_epochs=-1,
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),
+        check_val_every_n_epoch=None,
+        **arguments,
+    )
+    return trainer
+
+
+def _best_checkpoint(folder: Path, monitor: str) -> ModelCheckpoint:
+    return ModelCheckpoint(
+        dirpath=folder,
+        filename="best",
+        monitor=monitor,
+        mode="max",
+        save_top_k=1,
+        save_weights_only=True,
+        enable_version_counter=False,
+        save_on_train_epoch_end=False,
+    )
+
+
+def _read_weights(path: Path) -> State:
+    state: State = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+    return state

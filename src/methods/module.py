@@ -1,0 +1,186 @@
+"""The LightningModule that all methods share: one training step over a set of tasks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import lightning.pytorch as pl
+import torch
+from torch import nn
+from torchmetrics import MeanMetric
+
+from src.core.meta_head import MetaHead, MetaHeadSettings
+from src.core.step import StepRecord, mixed_gradients
+from src.core.task import MicroBatch, Task
+from src.core.weighting.base import Weighting
+from src.data.batches import StepBatch
+from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.methods.optimisation import Optimisation
+from src.seeding import seed_for
+
+
+class TaskMixing(pl.LightningModule):
+    """Trains a shared body on one or several tasks, with manual optimisation.
+
+    In each step every task's gradient with respect to the body is computed, the weighting mixes
+    them into one, and each head gets its own task's gradient unweighted.
+
+    Args:
+        body: the shared encoder `theta`.
+        tasks: the tasks; the end task, if it takes part, comes first and is named by `end_task`.
+        weighting: mixes the body's gradients.
+        optimisation: optimiser and schedule.
+        seed: the run's seed.
+        stage: the stage's name, part of every random draw's seed.
+        end_task: name of the end task among `tasks`; None for pre-training alone.
+        metrics: the end task's metrics; needed with `end_task`.
+        meta_head: settings of the meta head, for weightings that need the meta-gradient.
+
+    Raises:
+        UserError: the method and the weighting do not fit.
+    """
+
+    trains_end_task: ClassVar[bool]
+    trains_auxiliaries: ClassVar[bool]
+    has_meta_head: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        body: nn.Module,
+        tasks: list[Task],
+        weighting: Weighting,
+        optimisation: Optimisation,
+        *,
+        seed: int,
+        stage: str,
+        end_task: str | None = None,
+        metrics: EndTaskMetrics | None = None,
+        meta_head: MetaHeadSettings | None = None,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.body = body
+        self.heads = nn.ModuleDict({task.name: task.head for task in tasks})
+        self.weighting = weighting
+        self.tasks = tasks
+        self.end_task = tasks[0] if end_task is not None else None
+        if end_task is not None and tasks[0].name != end_task:
+            raise ValueError("the end task must come first")
+        self.optimisation = optimisation
+        self.seed, self.stage = seed, stage
+        self.metrics = metrics
+        self.evaluation_loss = MeanMetric()
+        self.meta_head: MetaHead | None = None
+        if weighting.needs_meta_gradient:
+            if self.end_task is None or meta_head is None:
+                raise UserError(
+                    "weighting=meta needs the meta-gradient, which only method=meta_tartan has; "
+                    "use method=meta_tartan, or another weighting"
+                )
+            self.meta_head = MetaHead(self.end_task.head, meta_head)
+        self.last_record: StepRecord | None = None
+        self.tokens_seen = {task.name: 0 for task in tasks}
+        self.examples_seen = {task.name: 0 for task in tasks}
+
+    @property
+    def uses_meta_gradient(self) -> bool:
+        """Whether a step needs a batch of the end task's validation split."""
+        return self.meta_head is not None
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
+        end_head = None if self.end_task is None else self.end_task.head
+        others = [task.head for task in self.tasks if task is not self.end_task]
+        optimiser = self.optimisation.optimiser(self.body, end_head, others)
+        schedule = self.optimisation.schedule(optimiser, int(self.trainer.max_steps))
+        return {"optimizer": optimiser, "lr_scheduler": schedule}
+
+    def training_step(self, batch: StepBatch, batch_idx: int) -> None:
+        """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws."""
+
+        def reseed(name: str, part: int) -> None:
+            torch.manual_seed(seed_for(self.seed, self.stage, "dropout", name, batch.step, part))
+
+        record = mixed_gradients(
+            self.body,
+            self.tasks,
+            batch.tasks,
+            self.weighting,
+            reseed=reseed,
+            meta_head=self.meta_head,
+            meta_batch=batch.meta,
+        )
+        if self.optimisation.clip_norm is not None:
+            # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision
+            nn.utils.clip_grad_norm_(self.trained_parameters(), self.optimisation.clip_norm)
+        optimiser = self.optimizers()
+        assert not isinstance(optimiser, list)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        scheduler = self.lr_schedulers()
+        scheduler.step()  # type: ignore[union-attr, call-arg]
+        self._count(batch)
+        self._show(record)
+
+    def trained_parameters(self) -> list[nn.Parameter]:
+        """Parameters of body and heads that the optimiser moves."""
+        modules = [self.body, self.heads]
+        return [p for module in modules for p in module.parameters() if p.requires_grad]
+
+    def _count(self, batch: StepBatch) -> None:
+        for name, part in batch.tasks.items():
+            self.tokens_seen[name] += part.tokens
+            self.examples_seen[name] += part.examples
+
+    def _show(self, record: StepRecord) -> None:
+        self.last_record = record
+        for index, task in enumerate(self.tasks):
+            self.log(f"loss/{task.name}", record.losses[index], prog_bar=True, logger=False)
+            if len(self.tasks) > 1:
+                self.log(f"weight/{task.name}", record.weights[index], prog_bar=True, logger=False)
+
+    def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
+        """Count a batch of the end task's dev split."""
+        self._evaluate(batch)
+
+    def test_step(self, batch: MicroBatch, batch_idx: int) -> None:
+        """Count a batch of the end task's test split."""
+        self._evaluate(batch)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log `dev/...`."""
+        self._log_metrics("dev", self.trainer.val_dataloaders)
+
+    def on_test_epoch_end(self) -> None:
+        """Log `test/...`."""
+        self._log_metrics("test", self.trainer.test_dataloaders)
+
+    def _evaluate(self, batch: MicroBatch) -> None:
+        task, metrics = self._evaluated()
+        features = task.objective.features(self.body, batch.inputs)
+        logits = task.head(features).float()
+        labels = batch.inputs["labels"]
+        metrics.update(logits, labels, batch.inputs["unseen"])
+        self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
+
+    def _log_metrics(self, split: str, loader: Any) -> None:
+        _, metrics = self._evaluated()
+        values = metrics.compute(any_unseen=loader.dataset.any_unseen)
+        values["loss"] = self.evaluation_loss.compute()
+        self.log_dict({f"{split}/{name}": value for name, value in values.items()}, prog_bar=False)
+        self.log(f"{split}_{metrics.monitor}", values[metrics.monitor], prog_bar=True, logger=False)
+        metrics.reset()
+        self.evaluation_loss.reset()
+
+    def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
+        if self.end_task is None or self.metrics is None:
+            raise ValueError("only a stage that trains the end task can be evaluated")
+        return self.end_task, self.metrics
+
+    def last_task_weights(self) -> dict[str, float]:
+        """The `alpha` of the last step, by task; empty before the first."""
+        if self.last_record is None:
+            return {}
+        values = self.last_record.weights.tolist()
+        return {task.name: value for task, value in zip(self.tasks, values, strict=True)}

@@ -1,0 +1,81 @@
+"""AdamW with linear warm-up and decay, over parameter groups of one optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import get_linear_schedule_with_warmup
+
+from src.errors import UserError
+
+
+@dataclass
+class Optimisation:
+    """Settings of the optimiser and its schedule.
+
+    Attributes:
+        body_lr: peak learning rate of the body and of the auxiliary heads.
+        end_head_lr: peak learning rate of the end task's head.
+        weight_decay: on matrices; biases and norms are not decayed.
+        beta1: decay of AdamW's first moment.
+        beta2: decay of AdamW's second moment.
+        eps: AdamW's epsilon.
+        warmup: share of the steps over which the rates rise from 0.
+        clip_norm: largest norm of all gradients together; None does not clip.
+    """
+
+    body_lr: float = 1e-4
+    end_head_lr: float = 1e-3
+    weight_decay: float = 0.1
+    beta1: float = 0.9
+    beta2: float = 0.98
+    eps: float = 1e-6
+    warmup: float = 0.06
+    clip_norm: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("body_lr", "end_head_lr", "weight_decay", "eps"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"{name} must not be negative, got {getattr(self, name)}")
+        if not 0 <= self.warmup <= 1:
+            raise UserError(f"warmup must be in [0, 1], got {self.warmup}")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise UserError(f"clip_norm must be positive or null, got {self.clip_norm}")
+
+    def optimiser(
+        self, body: nn.Module, end_head: nn.Module | None, other_heads: Iterable[nn.Module]
+    ) -> torch.optim.AdamW:
+        """One AdamW for all trainable parameters, fused where the device has such a kernel."""
+        groups = _groups([body, *other_heads], self.body_lr, self.weight_decay)
+        if end_head is not None:
+            groups += _groups([end_head], self.end_head_lr, self.weight_decay)
+        devices = {p.device.type for group in groups for p in group["params"]}
+        return torch.optim.AdamW(
+            groups,
+            betas=(self.beta1, self.beta2),
+            eps=self.eps,
+            fused=devices <= {"cpu", "cuda"},
+        )
+
+    def schedule(
+        self, optimiser: torch.optim.Optimizer, steps: int
+    ) -> torch.optim.lr_scheduler.LambdaLR:
+        """Linear warm-up to the peak rates, then linear decay to 0 at `steps`."""
+        schedule: torch.optim.lr_scheduler.LambdaLR = get_linear_schedule_with_warmup(
+            optimiser, round(self.warmup * steps), steps
+        )
+        return schedule
+
+
+def _groups(modules: list[nn.Module], lr: float, weight_decay: float) -> list[dict]:
+    parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+    decayed = [p for p in parameters if p.ndim >= 2]
+    kept = [p for p in parameters if p.ndim < 2]
+    return [
+        {"params": group, "lr": lr, "weight_decay": decay}
+        for group, decay in ((decayed, weight_decay), (kept, 0.0))
+        if group
+    ]

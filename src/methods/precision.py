@@ -1,0 +1,37 @@
+"""The precision to train in: `bf16-mixed` where the processor multiplies it natively."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from src.errors import UserError
+
+_KNOWN = ("auto", "bf16-mixed", "32-true", "64-true")
+
+
+def resolve_precision(precision: str, accelerator: str) -> str:
+    """A Lightning precision for `auto`, any other checked and returned.
+
+    Args:
+        accelerator: Lightning's name; `auto` takes the GPU where there is one.
+
+    Raises:
+        UserError: an unknown precision, or one that manual optimisation does not support.
+    """
+    if precision not in _KNOWN:
+        raise UserError(f"trainer.precision must be one of {', '.join(_KNOWN)}, got {precision!r}")
+    if precision != "auto":
+        return precision
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return "bf16-mixed" if torch.cuda.is_bf16_supported(False) else "32-true"
+    if accelerator in ("auto", "cpu") and _cpu_multiplies_bf16():
+        return "bf16-mixed"
+    return "32-true"
+
+
+def _cpu_multiplies_bf16() -> bool:
+    # Only newer versions of torch tell; without it, emulated bf16 would be slower than fp32.
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))

@@ -1,0 +1,74 @@
+"""A stage of a method: which tasks train together, for how long, and how it is followed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from src.core.meta_head import MetaHeadSettings
+from src.errors import UserError
+from src.methods.optimisation import Optimisation
+
+
+@dataclass
+class Stage:
+    """Settings of one stage (`conf/stage/`).
+
+    Attributes:
+        module: import path of the LightningModule.
+        enabled: whether the stage is run at all.
+        auxiliaries: which auxiliary tasks a stage that trains any takes: `domain` (DAPT), `task`
+            (TAPT) or `all`.
+        batch_size: examples of each task in one optimiser step.
+        meta_batch_size: examples of `B_val`, for the meta-gradient.
+        max_steps: upper bound of optimiser steps; null for none.
+        max_epochs: upper bound in passes over the end task's training examples (in stages
+            without the end task: over the largest auxiliary); null for none.
+        evaluate_every: optimiser steps between evaluations on dev; null for once an epoch.
+        patience: evaluations without improvement after which the stage ends; null for never.
+        freeze_body: train the heads only.
+        fresh_end_head: start the end task's head anew even if an earlier stage trained one.
+        optimisation: optimiser and schedule.
+        meta_head: the meta head.
+    """
+
+    module: str
+    enabled: bool = True
+    auxiliaries: str = "all"
+    batch_size: int = 16
+    meta_batch_size: int = 32
+    max_steps: int | None = None
+    max_epochs: float | None = None
+    evaluate_every: int | None = None
+    patience: int | None = None
+    freeze_body: bool = False
+    fresh_end_head: bool = False
+    optimisation: Optimisation = field(default_factory=Optimisation)
+    meta_head: MetaHeadSettings = field(default_factory=MetaHeadSettings)
+
+    def __post_init__(self) -> None:
+        if self.auxiliaries not in ("all", "domain", "task"):
+            raise UserError(f"auxiliaries must be all, domain or task, got {self.auxiliaries!r}")
+        for name in ("batch_size", "meta_batch_size", "max_steps", "evaluate_every", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} must be at least 1, got {value}")
+        if self.max_epochs is not None and not self.max_epochs > 0:
+            raise UserError(f"max_epochs must be positive, got {self.max_epochs}")
+        if self.max_steps is None and self.max_epochs is None:
+            raise UserError("a stage needs max_steps or max_epochs")
+
+    def steps(self, examples: int) -> int:
+        """Optimiser steps over `examples` training examples: the smaller of the two bounds."""
+        bounds = []
+        if self.max_steps is not None:
+            bounds.append(self.max_steps)
+        if self.max_epochs is not None:
+            bounds.append(math.ceil(self.max_epochs * examples / self.batch_size))
+        return max(1, min(bounds))
+
+    def evaluation_interval(self, examples: int) -> int:
+        """Optimiser steps between evaluations."""
+        if self.evaluate_every is not None:
+            return self.evaluate_every
+        return math.ceil(examples / self.batch_size)

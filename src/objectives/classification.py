@@ -1,0 +1,98 @@
+"""The end task: sequence classification on the first token's embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.core.task import Batch, Inputs, MicroBatch
+from src.data.padding import pad, split_by_length
+from src.encoders.encoder import Encoder
+from src.errors import UserError
+from src.objectives.base import Collate, Row
+
+
+class ClassifierHead(nn.Module):
+    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
+
+    Args:
+        hidden_size: width of the body and of the dense layer.
+        classes: number of labels.
+        dropout: probability, used twice.
+    """
+
+    def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.dense = nn.Linear(hidden_size, hidden_size)
+        self.out = nn.Linear(hidden_size, classes)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits `(n, classes)` of `features` `(n, hidden_size)`."""
+        hidden = torch.tanh(self.dense(self.dropout(features)))
+        logits: Tensor = self.out(self.dropout(hidden))
+        return logits
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Cross-entropy over the labels; a unit is an example.
+
+    Attributes:
+        classes: number of labels.
+        dropout: of the head (paper: 0.1 or 0.3).
+    """
+
+    classes: int
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"classifier.dropout must be in [0, 1), got {self.dropout}")
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        """The first token's embedding, `(examples, hidden)`."""
+        hidden: Tensor = body(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
+        ).last_hidden_state
+        return hidden[:, 0]
+
+    def targets(self, inputs: Inputs) -> Tensor:
+        """Labels as indices, `(examples,)`."""
+        labels: Tensor = inputs["labels"]
+        return labels
+
+    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross-entropy over the examples."""
+        return F.cross_entropy(head(features).float(), targets)
+
+    def new_head(self, encoder: Encoder) -> ClassifierHead:
+        return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
+
+    def collate(self, encoder: Encoder, micro_batch_size: int) -> Collate:
+        return ClassificationCollator(int(encoder.tokenizer.pad_token_id), micro_batch_size)
+
+
+@dataclass(frozen=True)
+class ClassificationCollator:
+    """Splits a labelled batch into micro-batches; nothing in it is random."""
+
+    pad_id: int
+    micro_batch_size: int
+
+    def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+        token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
+        lengths = [len(ids) for ids in token_ids]
+        parts = []
+        for members in split_by_length(lengths, self.micro_batch_size):
+            inputs = pad([token_ids[i] for i in members], self.pad_id)
+            inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
+            if "unseen" in rows[0]:
+                inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])
+            parts.append(MicroBatch(inputs, units=len(members)))
+        return Batch(parts, examples=len(rows), tokens=sum(lengths))

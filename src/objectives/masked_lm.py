@@ -1,0 +1,133 @@
+"""Masked language modelling (Devlin et al., 2019), with logits at masked positions only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.core.task import Batch, Inputs, MicroBatch
+from src.data.padding import pad, split_by_length
+from src.encoders.encoder import Encoder
+from src.errors import UserError
+from src.objectives.base import Collate, Row
+from src.objectives.masked_lm_head import MaskedLMHead
+
+
+@dataclass(frozen=True)
+class MaskedLM:
+    """Predict masked tokens; a unit is a masked token.
+
+    Attributes:
+        probability: share of the tokens to predict (paper: 0.15).
+        masked: of these, the share replaced by the mask token (0.8).
+        random: of these, the share replaced by a random token (0.1); the rest stays.
+    """
+
+    probability: float = 0.15
+    masked: float = 0.8
+    random: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 1:
+            raise UserError(f"probability of masking must be in (0, 1], got {self.probability}")
+        if self.masked < 0 or self.random < 0 or self.masked + self.random > 1:
+            raise UserError(
+                "shares of masked and random tokens must not be negative nor sum to more than 1, "
+                f"got {self.masked} and {self.random}"
+            )
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        """Hidden states at the positions to predict: `(masked tokens, hidden)`."""
+        hidden: Tensor = body(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
+        ).last_hidden_state
+        return hidden.flatten(0, 1).index_select(0, inputs["positions"])
+
+    def targets(self, inputs: Inputs) -> Tensor:
+        """The original tokens at these positions: `(masked tokens,)`."""
+        targets: Tensor = inputs["targets"]
+        return targets
+
+    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross-entropy over the masked tokens."""
+        embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
+        return F.cross_entropy(head(features, embeddings).float(), targets)
+
+    def new_head(self, encoder: Encoder) -> MaskedLMHead:
+        return encoder.new_mlm_head()
+
+    def collate(self, encoder: Encoder, micro_batch_size: int) -> Collate:
+        tokenizer = encoder.tokenizer
+        if tokenizer.mask_token_id is None:
+            raise UserError(
+                f"encoder {encoder.name} has no mask token, so it cannot be trained by masked "
+                "language modelling; use auxiliary=none with method=finetune, or another encoder"
+            )
+        return MaskedLMCollator(
+            objective=self,
+            pad_id=int(tokenizer.pad_token_id),
+            mask_id=int(tokenizer.mask_token_id),
+            vocabulary_size=len(tokenizer),
+            special_ids=np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64),
+            micro_batch_size=micro_batch_size,
+        )
+
+
+@dataclass(frozen=True)
+class MaskedLMCollator:
+    """Masks a batch's tokens and splits it into micro-batches.
+
+    The masks are drawn over the tokens of the whole batch, before it is split and padded: they
+    depend neither on the micro-batch size nor on padding.
+    """
+
+    objective: MaskedLM
+    pad_id: int
+    mask_id: int
+    vocabulary_size: int
+    special_ids: np.ndarray
+    micro_batch_size: int
+
+    def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+        originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
+        lengths = [len(ids) for ids in originals]
+        ends = np.cumsum(lengths)[:-1]
+        flat = np.concatenate(originals)
+        chosen, corrupted = self._corrupt(flat, rng)
+        chosen_by_row, corrupted_by_row = np.split(chosen, ends), np.split(corrupted, ends)
+
+        parts = []
+        for members in split_by_length(lengths, self.micro_batch_size):
+            inputs = pad([corrupted_by_row[i] for i in members], self.pad_id)
+            width = inputs["input_ids"].shape[1]
+            places = [np.flatnonzero(chosen_by_row[i]) for i in members]
+            positions = np.concatenate([row * width + p for row, p in enumerate(places)])
+            if not len(positions):
+                continue
+            targets = np.concatenate(
+                [originals[i][p] for i, p in zip(members, places, strict=True)]
+            )
+            inputs["positions"] = torch.from_numpy(positions)
+            inputs["targets"] = torch.from_numpy(targets)
+            parts.append(MicroBatch(inputs, units=len(targets)))
+        return Batch(parts, examples=len(rows), tokens=len(flat))
+
+    def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the tokens `(tokens,)` to predict, and the tokens as the body sees them."""
+        allowed = ~np.isin(flat, self.special_ids)
+        chosen = (rng.random(len(flat)) < self.objective.probability) & allowed
+        action = rng.random(len(flat))
+        replacement = rng.integers(0, self.vocabulary_size, len(flat))
+        if not chosen.any():
+            # A batch of very short texts: predict one token rather than divide by zero.
+            candidates = np.flatnonzero(allowed) if allowed.any() else np.arange(len(flat))
+            chosen[candidates[int(action[0] * len(candidates))]] = True
+        masked = chosen & (action < self.objective.masked)
+        randomised = chosen & ~masked & (action < self.objective.masked + self.objective.random)
+        corrupted = np.where(masked, self.mask_id, np.where(randomised, replacement, flat))
+        return chosen, corrupted

@@ -1,0 +1,83 @@
+"""The masked-LM head: dense, activation, layer norm, and a decoder tied to the word embeddings."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+
+from src.errors import UserError
+
+
+class MaskedLMHead(nn.Module):
+    """RoBERTa's and BERT's head; the decoder's matrix is the body's word embeddings (tied).
+
+    Args:
+        hidden_size: width of the body.
+        vocabulary_size: number of pieces.
+        embedding_size: width of the word embeddings.
+    """
+
+    def __init__(self, hidden_size: int, vocabulary_size: int, embedding_size: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(hidden_size, embedding_size)
+        self.norm = nn.LayerNorm(embedding_size)
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+
+    def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
+        """Vocabulary logits `(n, vocabulary)` of `hidden` `(n, hidden_size)`.
+
+        `embeddings` is the body's word-embedding matrix `(vocabulary, embedding_size)`.
+        """
+        return F.linear(self.norm(F.gelu(self.dense(hidden))), embeddings, self.bias)
+
+
+def head_of_checkpoint(
+    model: PreTrainedModel, missing: set[str]
+) -> tuple[PreTrainedModel, MaskedLMHead | None]:
+    """Split a `...ForMaskedLM` model into its body and its head.
+
+    Args:
+        model: the model as loaded.
+        missing: names of the parameters that the checkpoint did not hold.
+
+    Returns:
+        The body, and the head with the checkpoint's values; None if the checkpoint lacks it.
+
+    Raises:
+        UserError: the head is not dense, layer norm and a tied decoder.
+    """
+    body = model.base_model
+    if body is model:
+        raise UserError(f"cannot tell the body of {type(model).__name__} from its head")
+    inside = {id(module) for module in body.modules()}
+    outside = {n: m for n, m in model.named_modules() if id(m) not in inside and m is not model}
+    decoder = model.get_output_embeddings()
+    dense = {n: m for n, m in outside.items() if isinstance(m, nn.Linear) and m is not decoder}
+    norms = {n: m for n, m in outside.items() if isinstance(m, nn.LayerNorm)}
+    embeddings = body.get_input_embeddings().weight
+    # next-sentence classifiers (BERT's pre-training head) are Linear too, but do not keep the width
+    dense = {n: m for n, m in dense.items() if m.out_features == embeddings.shape[1]}
+    if len(dense) != 1 or len(norms) != 1 or decoder is None:
+        raise UserError(
+            f"the masked-LM head of {type(model).__name__} has an unknown shape; "
+            "use a BERT-, RoBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder"
+        )
+    ((dense_name, dense_layer),), ((norm_name, norm_layer),) = dense.items(), norms.items()
+    if any(name.startswith((f"{dense_name}.", f"{norm_name}.")) for name in missing):
+        return body, None
+    if decoder.weight.data_ptr() != embeddings.data_ptr():
+        raise UserError(f"{type(model).__name__}'s decoder is not tied to its word embeddings")
+    head = MaskedLMHead(dense_layer.in_features, embeddings.shape[0], embeddings.shape[1])
+    with torch.no_grad():
+        for ours, theirs in ((head.dense, dense_layer), (head.norm, norm_layer)):
+            ours.weight.copy_(theirs.weight)
+            if theirs.bias is not None:
+                ours.bias.copy_(theirs.bias)
+            else:
+                ours.bias.zero_()
+        if decoder.bias is not None:
+            head.bias.copy_(decoder.bias)
+    head.norm.eps = norm_layer.eps
+    return body, head

@@ -1,0 +1,161 @@
+"""Everything a run needs before its first step: checked settings, tokenised data, an encoder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hydra
+from omegaconf import DictConfig
+
+from src.configuration import build, typed
+from src.data.auxiliary import Auxiliary, AuxiliaryTexts, auxiliary_texts
+from src.data.end_task import EndTask, load_end_task
+from src.data.text_data import TokenisedSplits, tokenised_splits
+from src.encoders.encoder import Encoder
+from src.errors import UserError
+from src.methods.stage import Stage
+from src.objectives.classification import Classification
+
+log = logging.getLogger(__name__)
+
+END_TASK = "end_task"
+"""The name under which the end task's loss and weight are reported."""
+_SETTINGS = ("size", "seed")
+"""Keys of the `auxiliary` group that are not tasks."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the stages of a run share.
+
+    Attributes:
+        encoder: body, tokenizer and masked-LM head; trained further by each stage.
+        end_task: the labelled task.
+        splits: its splits, tokenised.
+        classification: its objective.
+        auxiliaries: settings and tokenised text of each auxiliary task, by name.
+    """
+
+    encoder: Encoder
+    end_task: EndTask
+    splits: TokenisedSplits
+    classification: Classification
+    auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryTexts]]
+
+
+def enabled_stages(config: DictConfig) -> dict[str, Stage]:
+    """The method's stages that are to be run, each option checked.
+
+    Raises:
+        UserError: a bad option, or no stage that trains the end task.
+    """
+    cap = config.max_steps
+    if cap is not None and (not isinstance(cap, int) or cap < 1):
+        raise UserError(f"max_steps must be null or a whole number of at least 1, got {cap!r}")
+    stages = {}
+    for name, node in config.method.stages.items():
+        stage = typed(node, Stage, f"method.stages.{name}")
+        if cap is not None:
+            stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
+        if stage.enabled:
+            stages[str(name)] = stage
+    if not any(module_class(stage).trains_end_task for stage in stages.values()):
+        raise UserError(f"method {config.method.name} has no enabled stage with the end task")
+    return stages
+
+
+def module_class(stage: Stage) -> Any:
+    """The LightningModule's class that a stage names.
+
+    Raises:
+        UserError: there is no such class.
+    """
+    try:
+        return hydra.utils.get_class(stage.module)
+    except (ImportError, ValueError) as error:
+        raise UserError(f"module {stage.module} of a stage cannot be imported: {error}") from error
+
+
+def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
+    """Read and tokenise all data, load the encoder, check that they fit together.
+
+    Raises:
+        UserError: whatever is wrong with any of them.
+    """
+    if not isinstance(config.micro_batch_size, int) or config.micro_batch_size < 1:
+        raise UserError(f"micro_batch_size must be at least 1, got {config.micro_batch_size!r}")
+    cache_dir = Path(config.cache_dir).expanduser()
+    source = build(config.task, "task")
+    used = _used_auxiliaries(config, stages)
+    end_task = load_end_task(source)
+    if end_task.metric not in config.metrics:
+        raise UserError(
+            f"task.metric={end_task.metric} is not one of the metrics {', '.join(config.metrics)}"
+        )
+    encoder: Encoder = build(config.encoder, "encoder").load()
+    _check_lengths(encoder, end_task, used)
+    classification = build(config.classifier, "classifier", classes=len(end_task.labels))
+    auxiliaries = {}
+    for name, auxiliary in used.items():
+        auxiliary.objective.collate(encoder, config.micro_batch_size)  # says so if it cannot
+        texts = auxiliary_texts(
+            name,
+            auxiliary,
+            default_size=config.auxiliary.get("size", 1),
+            source=source,
+            end_task=end_task,
+            tokenizer=encoder.tokenizer,
+            seed=int(config.auxiliary.get("seed", 0)),
+            cache_dir=cache_dir,
+        )
+        log.info("auxiliary %s: %s texts of %s", name, f"{len(texts.examples):,}", texts.source)
+        auxiliaries[name] = (auxiliary, texts)
+    splits = tokenised_splits(end_task, encoder.tokenizer, cache_dir)
+    return Prepared(encoder, end_task, splits, classification, auxiliaries)
+
+
+def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[str, Auxiliary]:
+    """The auxiliaries that some stage trains; text that nobody trains on is not even read."""
+    settings: dict[str, Auxiliary] = {
+        str(name): build(node, f"auxiliary.{name}")
+        for name, node in config.auxiliary.items()
+        if name not in _SETTINGS
+    }
+    if END_TASK in settings:
+        raise UserError(f"an auxiliary task cannot be named {END_TASK}")
+    used: set[str] = set()
+    for stage_name, stage in stages.items():
+        if module_class(stage).trains_auxiliaries:
+            chosen = auxiliaries_of(stage, settings)
+            if not chosen:
+                kind = "" if stage.auxiliaries == "all" else f" with text={stage.auxiliaries}"
+                hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
+                raise UserError(
+                    f"stage {stage_name} of method {config.method.name} needs an auxiliary "
+                    f"task{kind}; e.g. auxiliary={hint}"
+                )
+            used.update(chosen)
+    return {name: auxiliary for name, auxiliary in settings.items() if name in used}
+
+
+def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
+    """Names of the auxiliary tasks that `stage` trains, in the config's order."""
+    return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.text)]
+
+
+def _check_lengths(encoder: Encoder, end_task: EndTask, used: Mapping[str, Auxiliary]) -> None:
+    limit = encoder.max_positions
+    lengths = {"task.max_length": end_task.max_length}
+    lengths |= {f"auxiliary.{n}.max_length": a.max_length for n, a in used.items() if a.max_length}
+    for option, length in lengths.items():
+        if length < 8:
+            raise UserError(f"{option}={length} leaves no room for text; use at least 8")
+        if limit is not None and length > limit:
+            raise UserError(
+                f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
+                f"reads; use at most {limit}"
+            )

@@ -1,0 +1,22 @@
+"""Keeping libraries' notices out of the terminal, so that ours can be seen."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import datasets
+import transformers
+
+
+def quiet_libraries() -> None:
+    """Silence notices and short progress bars; warnings about the run itself and errors stay."""
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # Lightning configures its logger when it is first imported, which may be later.
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+    warnings.filterwarnings("ignore", message=".*treespec.*")
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")

@@ -1,0 +1,1 @@
+"""What a run leaves behind: result, step log, pictures, the trained classifier."""

@@ -1,0 +1,130 @@
+"""`result.json`: everything about a finished run that a comparison of runs needs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+
+from src.data.end_task import LabelledTexts
+from src.methods.fit import StageOutcome
+from src.methods.precision import resolve_precision
+from src.prepare import Prepared
+
+SCHEMA = 1
+"""Version of the file's layout."""
+
+_DISTRIBUTIONS = (
+    "torch",
+    "lightning",
+    "transformers",
+    "datasets",
+    "tokenizers",
+    "torchmetrics",
+    "hydra-core",
+    "omegaconf",
+)
+
+
+def result_of(
+    config: DictConfig,
+    prepared: Prepared,
+    outcomes: list[StageOutcome],
+    chosen: StageOutcome,
+    test: dict[str, float],
+) -> dict[str, Any]:
+    """What a run reached, as plain JSON values.
+
+    Args:
+        chosen: the stage whose weights were kept; its dev metrics are the run's.
+        test: metrics on the test split, by name; those ending in `_unseen` count only the
+            examples whose text is not in train.
+    """
+    end_task = prepared.end_task
+    weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
+    return {
+        "schema": SCHEMA,
+        "task": end_task.name,
+        "method": str(config.method.name),
+        "weighting": str(config.weighting.get("_target_", "")).rsplit(".", 1)[-1].lower(),
+        "encoder": prepared.encoder.name,
+        "seed": int(config.seed),
+        "metric": end_task.metric,
+        "labels": list(end_task.labels),
+        "auxiliaries": {
+            name: {
+                "text": auxiliary.text,
+                "source": texts.source,
+                "size": "all" if texts.size is None else texts.size,
+                "examples": len(texts.examples),
+                "fingerprint": texts.fingerprint,
+            }
+            for name, (auxiliary, texts) in prepared.auxiliaries.items()
+        },
+        "train": {"examples": len(end_task.train)},
+        "dev": _scores(chosen.dev or {}, end_task.dev),
+        "test": _scores(test, end_task.test),
+        "final_task_weights": weights,
+        "chosen": {"stage": chosen.name, "step": chosen.best_step},
+        "stages": [
+            {
+                "name": outcome.name,
+                "steps": outcome.steps,
+                "best_step": outcome.best_step,
+                "seconds": round(outcome.seconds, 3),
+                "tokens_seen": outcome.tokens_seen,
+                "examples_seen": outcome.examples_seen,
+                "final_task_weights": outcome.task_weights,
+                "evaluations": [list(pair) for pair in outcome.evaluations],
+            }
+            for outcome in outcomes
+        ],
+        "fingerprints": dict(end_task.fingerprints),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
+        },
+        "machine": {
+            "device": torch.cuda.get_device_name() if _on_gpu(config) else "cpu",
+            "platform": platform.platform(),
+            "cores": os.cpu_count(),
+            "precision": resolve_precision(
+                str(config.trainer.precision), str(config.trainer.accelerator)
+            ),
+        },
+    }
+
+
+def write_result(result: dict[str, Any], folder: Path) -> None:
+    """Write `result.json`, whole or not at all: its presence says that the run is finished."""
+    scratch = folder / "result.json.part"
+    scratch.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    scratch.replace(folder / "result.json")
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """The stored result of a finished run, None if `folder` holds none."""
+    path = folder / "result.json"
+    if not path.is_file():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
+
+
+def _scores(values: dict[str, float], split: LabelledTexts) -> dict[str, Any]:
+    unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
+    whole = {k: v for k, v in values.items() if not k.endswith("_unseen")}
+    return {
+        "whole": {"examples": len(split), "metrics": whole},
+        "unseen": {"examples": sum(split.unseen), "metrics": unseen or None},
+    }
+
+
+def _on_gpu(config: DictConfig) -> bool:
+    return torch.cuda.is_available() and config.trainer.accelerator in ("auto", "gpu", "cuda")

@@ -1,0 +1,63 @@
+"""The closing table: what a run reached, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
+    """Print the table of a finished run from its `result.json`."""
+    console = console or Console()
+    metric = result["metric"]
+    table = Table(
+        title=f"{result['method']} on {result['task']}, {result['encoder']}, seed {result['seed']}",
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("split")
+    for name in _metric_names(result):
+        table.add_column(f"{name} *" if name == metric else name, justify="right")
+    table.add_column("examples", justify="right")
+    for split in ("dev", "test"):
+        for part, label in (("whole", split), ("unseen", f"{split}, text not in train")):
+            scores = result[split][part]
+            cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
+            table.add_row(label, *cells, f"{scores['examples']:,}")
+    console.print(table)
+    console.print(_stages(result))
+    weights = result["final_task_weights"]
+    if weights:
+        console.print("task weights  " + "  ".join(f"{k} {v:.3f}" for k, v in weights.items()))
+    console.print("[dim]* chooses the checkpoint[/dim]")
+    for what, name in (
+        ("result", "result.json"),
+        ("weights over time", "task_weights.png"),
+        ("classifier", "classifier"),
+    ):
+        if (folder / name).exists():
+            # plain print: a path must not be wrapped, so that it can be copied
+            console.print(f"{what:18}{folder / name}", soft_wrap=True, highlight=False)
+
+
+def _metric_names(result: Mapping[str, Any]) -> list[str]:
+    names = list(result["dev"]["whole"]["metrics"])
+    return [result["metric"], *(n for n in names if n not in (result["metric"], "loss"))]
+
+
+def _cell(metrics: Mapping[str, float] | None, name: str) -> str:
+    return "-" if not metrics else f"{metrics[name]:.4f}"
+
+
+def _stages(result: Mapping[str, Any]) -> Table:
+    table = Table(show_edge=False, box=None, padding=(0, 2, 0, 0))
+    for name in ("stage", "steps", "seconds", "tokens seen"):
+        table.add_column(name, justify="left" if name == "stage" else "right", style="dim")
+    for stage in result["stages"]:
+        tokens = ", ".join(f"{k} {v:,}" for k, v in stage["tokens_seen"].items())
+        table.add_row(stage["name"], f"{stage['steps']:,}", f"{stage['seconds']:.0f}", tokens)
+    return table
