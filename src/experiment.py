@@ -22,7 +22,15 @@ from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.classification import ClassifierHead
 from src.objectives.masked_lm_head import MaskedLMHead
-from src.prepare import END_TASK, Prepared, auxiliaries_of, enabled_stages, module_class, prepare
+from src.prepare import (
+    END_TASK,
+    Prepared,
+    auxiliaries_of,
+    enabled_stages,
+    mixes_with_end_task,
+    module_class,
+    prepare,
+)
 from src.run_folder.classifier import save_classifier
 from src.run_folder.result import result_of, write_result
 from src.run_folder.weight_figure import draw_task_weights
@@ -146,11 +154,10 @@ class StageChain:
     ) -> TaskMixing:
         end_task = module_type.trains_end_task
         names = [task.name for task in tasks]
-        mixes = end_task and module_type.trains_auxiliaries
         weighting = (
             build(self._config.weighting, "weighting", task_names=names)
-            if mixes
-            else Uniform(names)  # the weighting mixes the end task with auxiliaries
+            if mixes_with_end_task(module_type)
+            else Uniform(names)
         )
         extra = {"meta_head": stage.meta_head} if module_type.has_meta_head else {}
         return module_type(
@@ -198,9 +205,9 @@ class StageChain:
 
 
 def _draw(result: dict[str, Any], outcomes: list[StageOutcome], folder: Path) -> None:
-    """Draw the weights of each stage that mixed tasks (there is at most one in every method)."""
+    """Draw the weights of the stage that mixed the end task with others, if there was one."""
     for outcome in outcomes:
-        if outcome.task_weights:
+        if outcome.task_weights and outcome.dev is not None:
             title = f"{result['method']} on {result['task']} ({result['encoder']})"
             draw_task_weights(
                 folder / "task_weights.csv",

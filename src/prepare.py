@@ -98,6 +98,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         )
     encoder: Encoder = build(config.encoder, "encoder").load()
     _check_lengths(encoder, end_task, used)
+    _check_weighting(config, stages, used)
     classification = build(config.classifier, "classifier", classes=len(end_task.labels))
     auxiliaries = {}
     for name, auxiliary in used.items():
@@ -159,3 +160,26 @@ def _check_lengths(encoder: Encoder, end_task: EndTask, used: Mapping[str, Auxil
                 f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
                 f"reads; use at most {limit}"
             )
+
+
+def mixes_with_end_task(module_type: Any) -> bool:
+    """Whether a LightningModule's class trains the end task with auxiliaries: what `weighting=` is
+    for; auxiliary tasks alone count equally.
+    """
+    return bool(module_type.trains_end_task and module_type.trains_auxiliaries)
+
+
+def _check_weighting(
+    config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary]
+) -> None:
+    """Find a weighting that cannot be before any stage is trained."""
+    for stage in stages.values():
+        module_type = module_class(stage)
+        if mixes_with_end_task(module_type):
+            names = [END_TASK, *auxiliaries_of(stage, used)]
+            weighting = build(config.weighting, "weighting", task_names=names)
+            if weighting.needs_meta_gradient and not module_type.has_meta_head:
+                raise UserError(
+                    "this weighting needs the meta-gradient, which method "
+                    f"{config.method.name} has not; use method=meta_tartan, or another weighting"
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import urllib.error
 import urllib.request
@@ -34,5 +35,5 @@ def check_reachable(url: str, what: str) -> None:
             pass
     except urllib.error.HTTPError:
         pass  # an error status is an answer: the caller's own request will say what is wrong
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise UserError(f"could not fetch {what}: no connection to {url}; {OFFLINE}") from error

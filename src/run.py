@@ -35,10 +35,10 @@ def main(config: DictConfig) -> None:
 
 
 def _run(config: DictConfig, folder: Path) -> None:
-    from src.run_folder.result import read_result
+    from src.run_folder.stored import stored_result
     from src.run_folder.summary import print_summary
 
-    result = read_result(folder)
+    result = stored_result(config, folder)
     if result is not None:
         print(f"{folder} holds this run, finished; remove the folder to run it again")
     else:

@@ -110,7 +110,9 @@ def auxiliary_texts(
     max_length = auxiliary.max_length or end_task.max_length
 
     def tokenised(corpus: Corpus) -> datasets.Dataset:
-        return tokenise(corpus.texts, corpus.fingerprint, tokenizer, max_length, cache_dir)
+        return tokenise(
+            corpus.texts, corpus.fingerprint, tokenizer, max_length, cache_dir, keep_blank=False
+        )
 
     if auxiliary.text == "task":
         corpus = training_texts(end_task)

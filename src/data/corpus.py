@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
 import numpy as np
+import pyarrow
 from huggingface_hub import constants
 
 from src.data.checksum import sha256_of
@@ -46,22 +48,26 @@ def load_corpus_file(path: Path, column: str, cache_dir: Path) -> Corpus:
     path = path.expanduser()
     if not path.is_file():
         raise UserError(f"corpus {path} does not exist")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = _BUILDERS.get(suffixes[-2] if suffixes[-1:] == [".gz"] else (suffixes or [""])[-1], "")
-    if not kind:
+    kind = _BUILDERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    if kind is None:
         raise UserError(
             f"corpus {path}: the name must end in {', '.join(_BUILDERS)}, or one of these and .gz"
         )
-    digest = sha256_of(path)
+    if path.stat().st_size == 0:
+        raise UserError(f"corpus {path} is empty")
     try:
         rows = datasets.load_dataset(
-            kind, data_files=str(path), split="train", cache_dir=str(cache_dir / "datasets")
+            kind,
+            data_files=glob.escape(str(path)),
+            split="train",
+            cache_dir=str(cache_dir / "datasets"),
         )
-    except datasets.exceptions.DatasetGenerationError as error:
+    except (datasets.exceptions.DatasetGenerationError, pyarrow.ArrowException) as error:
         cause = str(error.__cause__ or error).splitlines()[0]
         raise UserError(f"corpus {path} cannot be read as {kind}: {cause}") from error
-    texts = _text_column(rows, "text" if kind == "text" else column, str(path))
-    return Corpus(source=str(path), texts=texts, fingerprint=digest)
+    column = "text" if kind == "text" else column
+    texts = _text_column(rows, column, str(path))
+    return Corpus(str(path), texts, fingerprint=f"{sha256_of(path)}:{kind}:{column}")
 
 
 def load_corpus_from_hub(
@@ -82,7 +88,7 @@ def load_corpus_from_hub(
         reason = str(error).splitlines()[0]
         raise UserError(f"could not load data set {name} from the Hub: {reason}") from error
     texts = _text_column(rows, column, name)
-    return Corpus(source=name, texts=texts, fingerprint=rows._fingerprint)
+    return Corpus(source=name, texts=texts, fingerprint=f"{rows._fingerprint}:{column}")
 
 
 def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Dataset:
@@ -90,8 +96,8 @@ def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.D
         raise UserError(
             f"corpus {source} has no column {column!r}, only {rows.column_names}; set 'column'"
         )
-    if rows.features[column].dtype not in ("string", "large_string"):
-        kind = rows.features[column].dtype
+    kind = getattr(rows.features[column], "dtype", rows.features[column])
+    if kind not in ("string", "large_string"):
         raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
     if len(rows) == 0:
         raise UserError(f"corpus {source} is empty")
@@ -123,10 +129,11 @@ def choose_part(
         )
     if count > available:
         largest = np.floor(1000 * available / train_examples) / 1000
+        largest = f"{largest:.3f}".rstrip("0").rstrip(".")
         raise UserError(
             f"{option}={size:g} asks for {count} texts ({size:g} x {train_examples} training "
             f"examples), but {corpus.source} has {available}; "
-            f"use a size of at most {largest:g}, 'all', or a larger corpus"
+            f"use a size of at most {largest}, 'all', or a larger corpus"
         )
     order = generator_for(seed, "corpus part").permutation(available)[:count]
     return Corpus(

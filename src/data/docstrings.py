@@ -31,6 +31,8 @@ _VERSION = "1"
 _SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals", "extern"}
 _SHORTEST, _LONGEST = 50, 600
 """Characters a paragraph has after its white space is folded."""
+_LONG_ALIAS = 5
+"""Characters from which on an alias is masked inside words too."""
 _PROSE = 0.7
 """Least share of letters and spaces in a paragraph."""
 
@@ -126,12 +128,7 @@ class DocstringsTask:
         return folder
 
     def _build(self, folder: Path, settings: str) -> None:
-        mask = re.compile(
-            r"\b(?:"
-            + "|".join(re.escape(a) for lib in self.libraries for a in lib.aliases)
-            + r")\b",
-            flags=re.IGNORECASE,
-        )
+        mask = alias_pattern([alias for lib in self.libraries for alias in lib.aliases])
         by_library = {
             lib.package: list(dict.fromkeys(_paragraphs(_package_folder(lib.package), mask)))
             for lib in self.libraries
@@ -167,7 +164,20 @@ class DocstringsTask:
         domain = "".join(unlabelled[i] + "\n" for i in order)
         (scratch / "domain.txt").write_text(domain, encoding="utf-8")
         (scratch / "settings.json").write_text(settings, encoding="utf-8")
+        scratch.chmod(0o755)  # the cache may be shared; temporary folders are private
         scratch.replace(folder)
+
+
+def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
+    """What to mask: long aliases anywhere (`to_numpy`), short ones (`np`) between non-letters."""
+    alternatives = [
+        re.escape(alias)
+        if len(alias) >= _LONG_ALIAS
+        else rf"(?<![^\W\d_]){re.escape(alias)}(?![^\W\d_])"
+        for alias in sorted(filter(None, aliases), key=len, reverse=True)
+    ]
+    nothing = r"(?!)"
+    return re.compile("|".join(alternatives) or nothing, flags=re.IGNORECASE)
 
 
 def _package_folder(package: str) -> Path:

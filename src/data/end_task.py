@@ -131,13 +131,15 @@ def read_labelled(path: Path) -> list[tuple[str, str]]:
     if not path.is_file():
         raise UserError(f"{path} does not exist")
     examples = []
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    examples.append(_labelled(line, f"{path}, line {number}"))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 (byte {error.start}); convert it first") from error
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            where = f"{path}, line {number}"
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise UserError(f"{where}: not UTF-8; convert the file first") from error
+            if line.strip():
+                examples.append(_labelled(line, where))
     if not examples:
         raise UserError(f"{path} holds no examples")
     return examples

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from datasets import DownloadConfig, DownloadManager
+from datasets.utils.file_utils import hash_url_to_filename
+
 from src.data.checksum import check_sha256, sha256_of
 from src.data.end_task import TaskFiles
 from src.errors import UserError
@@ -106,25 +109,15 @@ def download(url: str, cache_dir: Path) -> Path:
     Raises:
         UserError: nothing answers at the address, or it has no such file.
     """
-    from datasets import DownloadConfig, DownloadManager
-
-    def manager(offline: bool) -> DownloadManager:
-        return DownloadManager(
-            download_config=DownloadConfig(
-                cache_dir=cache_dir / "downloads",
-                local_files_only=offline,
-                max_retries=0,
-                disable_tqdm=True,
-            )
-        )
-
-    try:
-        return Path(manager(offline=True).download(url))
-    except FileNotFoundError:
-        pass  # not in the cache yet
+    folder = cache_dir / "downloads"
+    cached = folder / str(hash_url_to_filename(url))
+    if cached.is_file():
+        return cached
     check_reachable(url, f"data file {url.rsplit('/', 1)[-1]}")
+    # Without the ETag in a file's name, what was fetched once is found without a connection.
+    config = DownloadConfig(cache_dir=folder, use_etag=False, max_retries=0, disable_tqdm=True)
     try:
-        return Path(manager(offline=False).download(url))
-    except (OSError, ConnectionError) as error:
+        return Path(str(DownloadManager(download_config=config).download(url)))
+    except OSError as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"could not fetch {url}: {reason}; {OFFLINE}") from error

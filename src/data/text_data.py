@@ -41,6 +41,7 @@ def tokenised_splits(
             tokenizer,
             end_task.max_length,
             cache_dir,
+            keep_blank=True,
         )
 
     return TokenisedSplits(

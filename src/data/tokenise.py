@@ -21,31 +21,39 @@ def tokenise(
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
     cache_dir: Path,
+    *,
+    keep_blank: bool,
 ) -> datasets.Dataset:
     """Rows of `input_ids` (with special tokens, cut at `max_length`); other columns are kept.
 
-    Blank texts are left out. Concurrent runs share the file: one writes it, under a lock, to a
+    Concurrent runs share the file: one writes it, under a lock, to a
     temporary name first.
 
     Args:
         texts: rows with the column `text`.
         fingerprint: changes when `texts` change.
+        keep_blank: whether a blank text stays, as special tokens alone. A labelled example does,
+            for it counts in the metrics; there is nothing in it for masked language modelling.
     """
-    key = _key(fingerprint, tokenizer, max_length)
+    key = _key(f"{fingerprint}:{keep_blank}", tokenizer, max_length)
     folder = cache_dir / "tokenised"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{key}.arrow"
     with FileLock(folder / f"{key}.lock"):
         if not path.is_file():
-            _write(texts, tokenizer, max_length, path)
+            _write(texts, tokenizer, max_length, keep_blank, path)
     return datasets.Dataset.from_file(str(path))
 
 
 def _write(
-    texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int, path: Path
+    texts: datasets.Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    keep_blank: bool,
+    path: Path,
 ) -> None:
     def encode(columns: dict[str, list]) -> dict[str, list]:
-        kept = [i for i, text in enumerate(columns["text"]) if text and not text.isspace()]
+        kept = [i for i, t in enumerate(columns["text"]) if keep_blank or (t and not t.isspace())]
         if not kept:
             return {"input_ids": [], **{k: [] for k in columns if k != "text"}}
         encoded = tokenizer(

@@ -22,6 +22,18 @@ from src.encoders.hub import local_or_cached
 from src.errors import UserError
 from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint
 
+_POSITIONS_AFTER_PADDING = (
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "camembert",
+    "mpnet",
+    "data2vec-text",
+    "longformer",
+)
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+
 
 @dataclass
 class Encoder:
@@ -52,7 +64,7 @@ class Encoder:
         limit = getattr(self.body.config, "max_position_embeddings", None)
         if limit is None:
             return None
-        if self.body.config.model_type in ("roberta", "xlm-roberta", "camembert"):
+        if self.body.config.model_type in _POSITIONS_AFTER_PADDING:
             # These number positions from padding_idx + 1.
             limit -= int(self.body.config.pad_token_id) + 1
         return int(limit)
@@ -107,6 +119,17 @@ def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) ->
     Raises:
         UserError: the folder's configuration lacks an entry that `config_changes` sets.
     """
+    if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
+        # Transformers would make up an empty tokenizer.
+        raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
+    try:
+        return _load(folder, name, config_changes)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
+
+
+def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> Encoder:
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     for key, value in config_changes.items():
         if not hasattr(config, key):

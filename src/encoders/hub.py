@@ -9,6 +9,7 @@ from huggingface_hub import constants
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
+    HFValidationError,
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
@@ -33,7 +34,10 @@ def local_or_cached(name: str, revision: str | None = None) -> Path:
         return folder
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise UserError(f"encoder folder {name} does not exist")
-    cached = _cached(name, revision)
+    try:
+        cached = _cached(name, revision)
+    except HFValidationError as error:
+        raise UserError(f"encoder {name!r} is neither a folder nor a name on the Hub") from error
     if cached is not None:
         return cached
     check_reachable(constants.ENDPOINT, f"encoder {name}")

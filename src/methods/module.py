@@ -14,7 +14,6 @@ from src.core.step import StepRecord, mixed_gradients
 from src.core.task import MicroBatch, Task
 from src.core.weighting.base import Weighting
 from src.data.batches import StepBatch
-from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
 from src.seeding import seed_for
@@ -38,7 +37,7 @@ class TaskMixing(pl.LightningModule):
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
 
     Raises:
-        UserError: the method and the weighting do not fit.
+        ValueError: the weighting needs a meta-gradient, and the method has none.
     """
 
     trains_end_task: ClassVar[bool]
@@ -74,10 +73,7 @@ class TaskMixing(pl.LightningModule):
         self.meta_head: MetaHead | None = None
         if weighting.needs_meta_gradient:
             if self.end_task is None or meta_head is None:
-                raise UserError(
-                    "weighting=meta needs the meta-gradient, which only method=meta_tartan has; "
-                    "use method=meta_tartan, or another weighting"
-                )
+                raise ValueError("this weighting needs a meta head and the end task")
             self.meta_head = MetaHead(self.end_task.head, meta_head)
         self.last_record: StepRecord | None = None
         self.tokens_seen = {task.name: 0 for task in tasks}

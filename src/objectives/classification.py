@@ -69,7 +69,7 @@ class Classification:
 
     def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy over the examples."""
-        return F.cross_entropy(head(features).float(), targets)
+        return F.cross_entropy(head(features), targets)
 
     def new_head(self, encoder: Encoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)

@@ -56,7 +56,7 @@ class MaskedLM:
     def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy over the masked tokens."""
         embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
-        return F.cross_entropy(head(features, embeddings).float(), targets)
+        return F.cross_entropy(head(features, embeddings), targets)
 
     def new_head(self, encoder: Encoder) -> MaskedLMHead:
         return encoder.new_mlm_head()

@@ -9,6 +9,9 @@ from transformers import PreTrainedModel
 
 from src.errors import UserError
 
+_ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
+"""Configuration entries that name an encoder's activation."""
+
 
 class MaskedLMHead(nn.Module):
     """RoBERTa's and BERT's head; the decoder's matrix is the body's word embeddings (tied).
@@ -59,6 +62,9 @@ def head_of_checkpoint(
     embeddings = body.get_input_embeddings().weight
     # next-sentence classifiers (BERT's pre-training head) are Linear too, but do not keep the width
     dense = {n: m for n, m in dense.items() if m.out_features == embeddings.shape[1]}
+    activation = next(
+        (a for a in (getattr(model.config, key, None) for key in _ACTIVATIONS) if a), "gelu"
+    )
     if len(dense) != 1 or len(norms) != 1 or decoder is None:
         raise UserError(
             f"the masked-LM head of {type(model).__name__} has an unknown shape; "
@@ -67,6 +73,8 @@ def head_of_checkpoint(
     ((dense_name, dense_layer),), ((norm_name, norm_layer),) = dense.items(), norms.items()
     if any(name.startswith((f"{dense_name}.", f"{norm_name}.")) for name in missing):
         return body, None
+    if not str(activation).startswith("gelu"):
+        raise UserError(f"the masked-LM head of {type(model).__name__} uses {activation}, not GELU")
     if decoder.weight.data_ptr() != embeddings.data_ptr():
         raise UserError(f"{type(model).__name__}'s decoder is not tied to its word embeddings")
     head = MaskedLMHead(dense_layer.in_features, embeddings.shape[0], embeddings.shape[1])

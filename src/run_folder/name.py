@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 
-_ELSEWHERE = ("data_dir", "cache_dir", "num_workers", "logger", "hydra", "run")
+ELSEWHERE = ("data_dir", "cache_dir", "num_workers", "logger", "hydra", "run")
 """Options that say where things are or how they are shown, not what is trained."""
+_LONGEST = 180
+"""Characters of a folder's name; file systems allow 255 bytes."""
 
 
 def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
@@ -24,12 +27,12 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
         key, _, value = override.lstrip("+~").partition("=")
         if key == "experiment":
             named = value
-        elif key.split(".")[0].split("/")[0] not in _ELSEWHERE and key != "seed":
+        elif re.split(r"[./@]", key)[0] not in ELSEWHERE and key != "seed":
             parts[key] = value
     parts["seed"] = str(seed)
-    return f"{_clean(named)}/" + ",".join(f"{_clean(k)}={_clean(parts[k])}" for k in sorted(parts))
-
-
-def _clean(text: str) -> str:
-    """Only characters that are safe in a file name; long values keep their end."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-")[-80:]
+    exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
+    name = re.sub(r"[^A-Za-z0-9._+=,@-]+", "-", exact)
+    if len(name) > _LONGEST:
+        digest = hashlib.sha256(exact.encode()).hexdigest()[:8]
+        name = f"{name[: _LONGEST - 9]}-{digest}"
+    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', named)}/{name}"

@@ -108,15 +108,6 @@ def write_result(result: dict[str, Any], folder: Path) -> None:
     scratch.replace(folder / "result.json")
 
 
-def read_result(folder: Path) -> dict[str, Any] | None:
-    """The stored result of a finished run, None if `folder` holds none."""
-    path = folder / "result.json"
-    if not path.is_file():
-        return None
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return result
-
-
 def _scores(values: dict[str, float], split: LabelledTexts) -> dict[str, Any]:
     unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
     whole = {k: v for k, v in values.items() if not k.endswith("_unseen")}

@@ -1,0 +1,92 @@
+"""Fixtures that several folders of tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+REAL_DATA = ROOT.parent / "shared" / "data"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for the whole test session: nothing is found there that a test did not put there."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small labelled task, `toy`, and corpora beside it: which of three words is in a text."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "toy").mkdir()
+    words = ["apple", "river", "stone"]
+    fillers = ["red", "old", "cold", "near", "far", "big", "odd", "wet"]
+
+    def example(index: int) -> dict[str, str]:
+        word = words[index % 3]
+        text = f"{fillers[index % 8]} {word} {fillers[(index // 8) % 8]} {index}"
+        return {"text": text, "label": word[0].upper()}
+
+    for split, numbers in (("train", range(48)), ("dev", range(60, 81)), ("test", range(90, 120))):
+        examples = [example(number) for number in numbers]
+        if split != "train":
+            examples.append(example(0))  # a text that train has too
+        lines = "".join(json.dumps(e) + "\n" for e in examples)
+        (folder / "toy" / f"{split}.jsonl").write_text(lines.rstrip("\n"), encoding="utf-8")
+    corpus = [f"the {w} is {a} and {b}" for w in words for a in fillers for b in fillers]
+    corpus[5] = ""
+    (folder / "corpus.txt").write_text("\n".join(corpus) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def toy_options(data_dir: Path, cache_dir: Path) -> list[str]:
+    """Overrides that train the tiny encoder on the toy task in seconds."""
+    return [
+        "encoder=tiny",
+        "task=files",
+        f"task.train={data_dir}/toy/train.jsonl",
+        f"task.dev={data_dir}/toy/dev.jsonl",
+        f"task.test={data_dir}/toy/test.jsonl",
+        "task.name=toy",
+        "task.max_length=32",
+        f"cache_dir={cache_dir}",
+        "max_steps=6",
+        "trainer.enable_progress_bar=false",
+    ]
+
+
+@pytest.fixture
+def run_cli(tmp_path: Path) -> Run:
+    """Call `python -m src.run` as a user does; runs land in `tmp_path/runs`."""
+
+    def call(*options: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        return subprocess.run(
+            [sys.executable, "-m", "src.run", *options],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The paper's real tasks, where the folder beside the checkout holds them."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"the paper's data are not here ({REAL_DATA})")
+    return REAL_DATA

@@ -1,0 +1,85 @@
+"""Inner products, cosines and sums of gradients that are lists of tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from src.core.gradients import add_scaled_, cosine, dot, put_gradient, scale_, take_gradient
+
+
+def random_gradient(seed, missing=()):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(3, 4), (5,), (2, 2, 2)]
+    return [
+        None if index in missing else torch.randn(shape, generator=generator, dtype=torch.float64)
+        for index, shape in enumerate(shapes)
+    ]
+
+
+def as_vector(gradient):
+    shapes = [(3, 4), (5,), (2, 2, 2)]
+    return torch.cat(
+        [
+            (torch.zeros(shape, dtype=torch.float64) if g is None else g).reshape(-1)
+            for g, shape in zip(gradient, shapes, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("missing", [(), (0,), (1, 2), (0, 1, 2)])
+def test_dot_is_that_of_the_long_vectors_with_missing_entries_zero(missing):
+    left, right = random_gradient(0), random_gradient(1, missing)
+    expected = as_vector(left) @ as_vector(right)
+    torch.testing.assert_close(dot(left, right, torch.float64), expected)
+
+
+def test_dot_accumulates_half_precision_in_float32():
+    left = [torch.full((4096,), 1.0, dtype=torch.bfloat16)]
+    result = dot(left, left)
+    assert result.dtype == torch.float32
+    assert float(result) == 4096
+
+
+def test_dot_takes_transposed_gradients():
+    tensor = torch.arange(6.0).reshape(2, 3)
+    assert float(dot([tensor.t()], [torch.ones(3, 2)])) == 15
+
+
+def test_cosine_with_a_zero_gradient_is_zero():
+    zero, one = torch.tensor(0.0), torch.tensor(1.0)
+    assert float(cosine(zero, zero, one)) == 0
+    assert float(cosine(zero, zero, zero)) == 0
+
+
+def test_cosine_of_parallel_gradients_is_one_at_any_scale():
+    gradient = [torch.tensor([1e-12, 2e-12])]
+    scaled = [torch.tensor([1e9, 2e9])]
+    value = cosine(dot(gradient, scaled), dot(gradient, gradient), dot(scaled, scaled))
+    assert float(value) == pytest.approx(1, abs=1e-6)
+
+
+def test_add_scaled_keeps_what_only_one_side_has():
+    total, gradient = random_gradient(0, (0,)), random_gradient(1, (1,))
+    expected = as_vector(total) + 0.5 * as_vector(gradient)
+    add_scaled_(total, gradient, torch.tensor(0.5, dtype=torch.float64))
+    torch.testing.assert_close(as_vector(total), expected)
+
+
+def test_scale_skips_missing_entries():
+    gradient = random_gradient(0, (1,))
+    expected = 3 * as_vector(gradient)
+    scale_(gradient, torch.tensor(3.0, dtype=torch.float64))
+    torch.testing.assert_close(as_vector(gradient), expected)
+
+
+def test_taking_and_putting_a_gradient_are_inverse():
+    module = nn.Linear(2, 2)
+    module.weight.grad = torch.ones(2, 2)
+    parameters = list(module.parameters())
+    taken = take_gradient(parameters)
+    assert module.weight.grad is None
+    put_gradient(parameters, taken)
+    assert module.weight.grad is taken[0]
+    assert module.bias.grad is None

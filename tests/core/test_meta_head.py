@@ -1,0 +1,78 @@
+"""The meta head: fresh or warm, fitted on cached features with the body held fixed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from src.core.meta_head import MetaHead, MetaHeadSettings
+from src.errors import UserError
+from src.objectives.classification import Classification, ClassifierHead
+
+
+def separable(count=64, classes=3, hidden=8):
+    generator = torch.Generator().manual_seed(0)
+    targets = torch.randint(classes, (count,), generator=generator)
+    features = torch.randn(count, hidden, generator=generator)
+    features[torch.arange(count), targets] += 4
+    return features, targets
+
+
+def fit(settings, times=1, seed=0):
+    torch.manual_seed(5)
+    end_head = ClassifierHead(8, 3, dropout=0.0)
+    meta_head = MetaHead(end_head, settings)
+    features, targets = separable()
+    torch.manual_seed(seed)
+    losses = [
+        float(meta_head.fit(nn.Identity(), Classification(3), features, targets))
+        for _ in range(times)
+    ]
+    return meta_head, end_head, losses
+
+
+def test_fitting_lowers_the_loss_below_chance():
+    _, _, (loss,) = fit(MetaHeadSettings(steps=60, lr=1e-2, examples=64))
+    assert loss < 0.3
+
+
+def test_the_end_head_is_not_touched():
+    torch.manual_seed(5)
+    before = ClassifierHead(8, 3, dropout=0.0).state_dict()
+    _, end_head, _ = fit(MetaHeadSettings(steps=5))
+    for name, value in end_head.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+
+
+def test_a_fresh_head_starts_anew_and_a_warm_one_goes_on():
+    _, _, fresh = fit(MetaHeadSettings(steps=10, fresh=True, examples=64, lr=1e-2), times=4)
+    _, _, warm = fit(MetaHeadSettings(steps=10, fresh=False, examples=64, lr=1e-2), times=4)
+    assert min(fresh) > 0.5 * max(fresh)
+    assert warm[3] < 0.5 * warm[0]
+
+
+def test_the_same_seed_gives_the_same_head():
+    first, _, _ = fit(MetaHeadSettings(examples=16), seed=1)
+    again, _, _ = fit(MetaHeadSettings(examples=16), seed=1)
+    other, _, _ = fit(MetaHeadSettings(examples=16), seed=2)
+    assert torch.equal(first.head.out.weight, again.head.out.weight)
+    assert not torch.equal(first.head.out.weight, other.head.out.weight)
+
+
+def test_autocast_does_not_freeze_the_weights_after_the_first_step():
+    """Autocast caches 16-bit copies of weights: a fit inside its context must not use them."""
+    torch.manual_seed(5)
+    end_head = ClassifierHead(8, 3, dropout=0.0)
+    meta_head = MetaHead(end_head, MetaHeadSettings(steps=60, lr=1e-2, examples=64))
+    features, targets = separable()
+    with torch.autocast("cpu", torch.bfloat16):
+        meta_head.head(features)  # fills the cache
+        loss = meta_head.fit(nn.Identity(), Classification(3), features, targets)
+    assert float(loss) < 0.3
+
+
+@pytest.mark.parametrize("bad", [{"kind": "both"}, {"examples": 0}, {"steps": -1}])
+def test_bad_settings_are_named(bad):
+    with pytest.raises(UserError, match=next(iter(bad))):
+        MetaHeadSettings(**bad)

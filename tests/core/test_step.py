@@ -1,0 +1,236 @@
+"""The streaming step against Algorithm 1 written out, in float64."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from src.core.gradients import take_gradient
+from src.core.meta_head import MetaHead, MetaHeadSettings
+from src.core.step import mixed_gradients
+from src.core.task import Task
+from src.core.weighting.meta import Meta
+from src.core.weighting.uniform import Uniform
+from src.encoders.tiny import TinyEncoder
+from src.methods.optimisation import Optimisation
+from src.objectives.classification import Classification
+from src.objectives.masked_lm import MaskedLM
+from src.seeding import seed_for
+from tests.core.reference import Reference, fit_by_hand
+
+STEPS = 12
+CLASSES = 3
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def rows(count, seed, encoder):
+    rng = np.random.default_rng(seed)
+    low, high = 5, len(encoder.tokenizer)
+    return [
+        {
+            "input_ids": [2, *rng.integers(low, high, rng.integers(3, 12)).tolist(), 3],
+            "label": int(rng.integers(CLASSES)),
+        }
+        for _ in range(count)
+    ]
+
+
+class Setup:
+    """The tiny BERT with a classifier and `auxiliaries` tied masked-LM heads."""
+
+    def __init__(self, auxiliaries, micro_batch_size):
+        self.encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
+        self.body = self.encoder.body.to(torch.float64)
+        torch.manual_seed(1)
+        self.end = Classification(classes=CLASSES, dropout=0.0)
+        self.mlm = MaskedLM()
+        self.tasks = [Task("end", self.end, self.end.new_head(self.encoder))]
+        self.tasks += [
+            Task(f"mlm{i}", self.mlm, self.mlm.new_head(self.encoder)) for i in range(auxiliaries)
+        ]
+        self.size = micro_batch_size
+
+    def batch(self, name, step, size=None):
+        objective = self.end if name in ("end", "meta") else self.mlm
+        seed = seed_for(0, name, step)
+        collate = objective.collate(self.encoder, size or self.size)
+        return collate(rows(7, seed, self.encoder), np.random.default_rng(seed))
+
+
+def reseed(step):
+    return lambda name, part: torch.manual_seed(seed_for(3, name, step, part))
+
+
+def whole_loss(objective):
+    def loss(body, head, batch):
+        (part,) = batch.micro_batches
+        inputs = part.inputs
+        hidden = body(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
+        ).last_hidden_state
+        if isinstance(objective, Classification):
+            return F.cross_entropy(head(hidden[:, 0]), inputs["labels"])
+        flat = hidden.reshape(-1, hidden.shape[-1])[inputs["positions"]]
+        return F.cross_entropy(head(flat, body.get_input_embeddings().weight), inputs["targets"])
+
+    return loss
+
+
+def reference_of(setup, order, settings, eta):
+    copied = copy.deepcopy((setup.body, [task.head for task in setup.tasks]))
+    body, heads = copied
+    tasks = [
+        (task.name, head, whole_loss(task.objective))
+        for task, head in zip(setup.tasks, heads, strict=True)
+    ]
+
+    def fit(body, batch, step):
+        (part,) = batch.micro_batches
+        hidden = body(
+            input_ids=part.inputs["input_ids"], attention_mask=part.inputs["attention_mask"]
+        ).last_hidden_state
+        features = hidden[:, 0].detach()
+        if settings.kind == "shared":
+            return heads[0]
+        reseed(step)("meta_head", 0)
+        head = copy.deepcopy(heads[0])
+        for module in (head.dense, head.out):  # the order in which a head's layers are reset
+            module.reset_parameters()
+        chosen = torch.randperm(len(features))[: settings.examples]
+        return fit_by_hand(
+            head,
+            lambda h, x, y: F.cross_entropy(h(x), y),
+            features[chosen],
+            part.inputs["labels"][chosen],
+            settings.steps,
+            settings.lr,
+            settings.weight_decay,
+        )
+
+    meta = None if order is None else {
+        "eta": eta, "order": order, "fit": fit, "loss": whole_loss(setup.end),
+    }  # fmt: skip
+    return Reference(
+        body, tasks, meta, body_lr=1e-3, head_lr=1e-2, decay=0.1, beta1=0.9, beta2=0.98,
+        eps=1e-6, clip=1.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("auxiliaries", "order", "micro_batch_size", "kind"),
+    [
+        (1, "update_then_step", 16, "separate"),
+        (2, "update_then_step", 16, "separate"),
+        (2, "step_then_update", 16, "separate"),
+        (5, "update_then_step", 16, "separate"),
+        (2, "update_then_step", 16, "shared"),
+        (2, None, 16, "separate"),
+        (0, None, 3, "separate"),
+        (1, None, 3, "separate"),
+    ],
+)
+def test_weights_and_parameters_follow_algorithm_1(auxiliaries, order, micro_batch_size, kind):
+    settings = MetaHeadSettings(kind=kind, examples=5, steps=10)
+    eta = 0.5
+    ours = Setup(auxiliaries, micro_batch_size)
+    reference = reference_of(ours, order, settings, eta)
+    names = [task.name for task in ours.tasks]
+    weighting = Uniform(names) if order is None else Meta(names, eta=eta, order=order)
+    meta_head = None if order is None else MetaHead(ours.tasks[0].head, settings)
+    optimisation = Optimisation(
+        body_lr=1e-3, end_head_lr=1e-2, weight_decay=0.1, beta1=0.9, beta2=0.98, eps=1e-6
+    )
+    heads = [task.head for task in ours.tasks]
+    optimiser = optimisation.optimiser(ours.body, heads[0], heads[1:])
+    schedule = optimisation.schedule(optimiser, STEPS)
+    parameters = [p for m in (ours.body, *heads) for p in m.parameters()]
+
+    for step in range(STEPS):
+        batches = {name: ours.batch(name, step) for name in names}
+        meta_batch = ours.batch("meta", step)
+        record = mixed_gradients(
+            ours.body, ours.tasks, batches, weighting,
+            reseed=reseed(step), meta_head=meta_head, meta_batch=meta_batch, dtype=torch.float64,
+        )  # fmt: skip
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        scale = schedule.get_last_lr()[0] / 1e-3
+        optimiser.step()
+        optimiser.zero_grad()
+        schedule.step()
+        whole = {name: ours.batch(name, step, size=99) for name in names}
+        expected = reference.step(whole, ours.batch("meta", step, size=99), step, scale)
+        assert record.weights.tolist() == pytest.approx(expected["alpha"], abs=1e-10)
+        assert record.losses.tolist() == pytest.approx(expected["losses"], abs=1e-10)
+        if order is not None:
+            assert record.cosines.tolist() == pytest.approx(expected["cosines"], abs=1e-9)
+
+    modules = [reference.body, *(head for _, head, _ in reference.tasks)]
+    for mine, theirs in zip((ours.body, *heads), modules, strict=True):
+        for (name, p), q in zip(mine.named_parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(p, q, rtol=0, atol=1e-10, msg=name)
+    if order is not None:
+        torch.testing.assert_close(weighting.logits, torch.tensor(reference.w), atol=1e-10, rtol=0)
+
+
+def test_micro_batches_do_not_change_the_meta_step():
+    """All but the features' order: the meta head sees every example of the batch."""
+    settings = MetaHeadSettings(examples=7)
+    gradients = []
+    for size in (99, 2):
+        setup = Setup(2, size)
+        weighting = Meta([task.name for task in setup.tasks], eta=0.5)
+        record = mixed_gradients(
+            setup.body, setup.tasks, {task.name: setup.batch(task.name, 0) for task in setup.tasks},
+            weighting, reseed=reseed(0), meta_head=MetaHead(setup.tasks[0].head, settings),
+            meta_batch=setup.batch("meta", 0), dtype=torch.float64,
+        )  # fmt: skip
+        gradient = take_gradient(setup.body.parameters())
+        gradients.append((record, torch.cat([g.reshape(-1) for g in gradient if g is not None])))
+    (first, one), (second, other) = gradients
+    torch.testing.assert_close(first.weights, second.weights, atol=1e-12, rtol=0)
+    torch.testing.assert_close(first.cosines, second.cosines, atol=1e-10, rtol=0)
+    torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
+
+
+def test_heads_get_their_own_gradient_unweighted():
+    setup = Setup(1, 99)
+    batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
+    mixed_gradients(setup.body, setup.tasks, batches, Uniform(["end", "mlm0"]), reseed=reseed(0))
+    for task in setup.tasks:
+        loss = whole_loss(task.objective)(setup.body, task.head, batches[task.name])
+        expected = torch.autograd.grad(loss, list(task.head.parameters()))
+        for parameter, gradient in zip(task.head.parameters(), expected, strict=True):
+            torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_the_meta_gradient_leaves_the_end_head_alone_even_when_shared():
+    setup = Setup(1, 99)
+    batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
+    settings = MetaHeadSettings(kind="shared")
+    mixed_gradients(
+        setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), reseed=reseed(0),
+        meta_head=MetaHead(setup.tasks[0].head, settings), meta_batch=setup.batch("meta", 0),
+    )  # fmt: skip
+    head = setup.tasks[0].head
+    loss = whole_loss(setup.end)(setup.body, head, batches["end"])
+    for parameter, gradient in zip(
+        head.parameters(), torch.autograd.grad(loss, list(head.parameters())), strict=True
+    ):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_a_meta_weighting_without_a_meta_head_is_refused():
+    setup = Setup(1, 99)
+    batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
+    with pytest.raises(ValueError, match="meta head"):
+        mixed_gradients(setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), reseed=reseed(0))

@@ -1,0 +1,42 @@
+"""Weights that stay: uniform and given ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from src.core.weighting.base import Observation
+from src.core.weighting.static import Static
+from src.core.weighting.uniform import Uniform
+from src.errors import UserError
+
+NOTHING = Observation(torch.tensor(0.0), torch.tensor(0.0))
+
+
+def test_uniform_weights_are_equal_and_sum_to_one():
+    weighting = Uniform(["a", "b", "c", "d"])
+    factors = [float(weighting.factor(i, NOTHING)) for i in range(4)]
+    alpha, normaliser = weighting.finish()
+    assert factors == [0.25] * 4
+    assert alpha.tolist() == [0.25] * 4
+    assert float(normaliser) == 1
+
+
+def test_static_weights_are_scaled_to_sum_one_and_follow_the_names():
+    weighting = Static(["end_task", "tapt"], {"tapt": 1, "end_task": 3})
+    assert weighting.finish()[0].tolist() == pytest.approx([0.75, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"end_task": 1}, "exactly the tasks"),
+        ({"end_task": 1, "tapt": 1, "dapt": 1}, "exactly the tasks"),
+        ({"end_task": -1, "tapt": 1}, "not negative"),
+        ({"end_task": 0, "tapt": 0}, "not all zero"),
+        ({"end_task": float("inf"), "tapt": 1}, "finite"),
+    ],
+)
+def test_bad_static_weights_are_refused(values, message):
+    with pytest.raises(UserError, match=message):
+        Static(["end_task", "tapt"], values)

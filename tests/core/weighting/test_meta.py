@@ -1,0 +1,102 @@
+"""META-TARTAN's weights: properties that hold for any gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.core.weighting.base import Observation
+from src.core.weighting.meta import Meta
+from src.errors import UserError
+
+cosines = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6)
+etas = st.floats(0, 2, width=32)
+orders = st.sampled_from(["update_then_step", "step_then_update"])
+
+
+def observe(cosine):
+    one = torch.tensor(1.0, dtype=torch.float64)
+    return Observation(one, one, torch.tensor(cosine, dtype=torch.float64))
+
+
+def steps(weighting, rows):
+    """Apply one step for each row of cosines; returns the weights applied in the last."""
+    for row in rows:
+        factors = [weighting.factor(i, observe(c)) for i, c in enumerate(row)]
+        alpha, normaliser = weighting.finish()
+        torch.testing.assert_close(torch.stack(factors) / normaliser, alpha)
+    return alpha
+
+
+def new(count, eta=0.5, order="update_then_step"):
+    return Meta([f"t{i}" for i in range(count)], eta=eta, order=order).double()
+
+
+@given(cosines, etas, orders)
+def test_weights_are_positive_and_sum_to_one(row, eta, order):
+    alpha = steps(new(len(row), eta, order), [row] * 3)
+    assert bool((alpha > 0).all())
+    assert float(alpha.sum()) == pytest.approx(1, abs=1e-9)
+
+
+@given(cosines, etas)
+def test_the_streamed_weights_are_the_softmax_of_the_new_logits(row, eta):
+    weighting = new(len(row), eta)
+    logits = weighting.logits + eta * torch.tensor(row, dtype=torch.float64)
+    alpha = steps(weighting, [row])
+    torch.testing.assert_close(alpha, logits.softmax(0))
+    torch.testing.assert_close(weighting.logits, logits)
+
+
+@given(cosines, etas, orders, st.randoms(use_true_random=False))
+def test_permuting_tasks_permutes_weights(row, eta, order, random):
+    places = list(range(len(row)))
+    random.shuffle(places)
+    plain = steps(new(len(row), eta, order), [row] * 2)
+    permuted = steps(new(len(row), eta, order), [[row[p] for p in places]] * 2)
+    torch.testing.assert_close(permuted, plain[torch.tensor(places)])
+
+
+@given(cosines, etas, orders, st.floats(-50, 50))
+def test_a_constant_added_to_all_logits_changes_nothing(row, eta, order, constant):
+    plain, shifted = new(len(row), eta, order), new(len(row), eta, order)
+    shifted.logits.add_(constant)
+    torch.testing.assert_close(
+        steps(shifted, [row] * 2), steps(plain, [row] * 2), atol=1e-9, rtol=1e-9
+    )
+
+
+def test_alignment_gains_weight_and_opposition_loses_it():
+    alpha = steps(new(3), [[1.0, 0.0, -1.0]])
+    assert alpha[0] > 1 / 3 > alpha[2]
+
+
+def test_step_then_update_lags_by_one_step():
+    first = steps(new(2, order="step_then_update"), [[1.0, -1.0]])
+    torch.testing.assert_close(first, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    second = steps(new(2, order="step_then_update"), [[1.0, -1.0], [0.0, 0.0]])
+    early = steps(new(2), [[1.0, -1.0]])
+    torch.testing.assert_close(second, early)
+
+
+def test_extreme_logits_do_not_overflow():
+    weighting = new(2)
+    weighting.logits.copy_(torch.tensor([1e4, -1e4]))
+    alpha = steps(weighting, [[1.0, 1.0]])
+    torch.testing.assert_close(alpha, torch.tensor([1.0, 0.0], dtype=torch.float64))
+
+
+def test_logits_are_in_the_state_and_come_back():
+    weighting = new(2)
+    steps(weighting, [[1.0, -1.0]])
+    restored = new(2)
+    restored.load_state_dict(weighting.state_dict())
+    torch.testing.assert_close(restored.logits, weighting.logits)
+
+
+@pytest.mark.parametrize("bad", [{"order": "both"}, {"eta": -1.0}, {"eta": float("nan")}])
+def test_bad_options_are_named(bad):
+    with pytest.raises(UserError, match=f"weighting.{next(iter(bad))}"):
+        Meta(["a", "b"], **bad)

@@ -1,0 +1,210 @@
+"""Batches as a function of seed, stage, task and step."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+from src.data.batches import (
+    EvaluationBatches,
+    ExampleOrder,
+    StepBatches,
+    TaskExamples,
+    rows_at,
+)
+from src.encoders.tiny import TinyEncoder
+from src.objectives.classification import Classification
+from src.objectives.masked_lm import MaskedLM
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return TinyEncoder(hidden_size=8, layers=1).load()
+
+
+def examples(count=23, seed=0):
+    rng = np.random.default_rng(seed)
+    ids = [[2, *rng.integers(5, 500, rng.integers(1, 12)).tolist(), 3] for _ in range(count)]
+    labels = rng.integers(0, 3, count).tolist()
+    unseen = [bool(i % 2) for i in range(count)]
+    return datasets.Dataset.from_dict({"input_ids": ids, "label": labels, "unseen": unseen})
+
+
+def batches(encoder, *, seed=0, stage="joint", dapt="dapt", micro=4, steps=12, meta=True):
+    classify = Classification(classes=3).collate(encoder, micro)
+    mask = MaskedLM().collate(encoder, micro)
+    end = TaskExamples(examples(), classify, 7)
+    tasks = {"end_task": end, dapt: TaskExamples(examples(31, 1), mask, 5)}
+    return StepBatches(
+        tasks, TaskExamples(examples(9, 2), classify, 4) if meta else None, steps, seed, stage
+    )
+
+
+def flat(batch):
+    """A batch as nested lists."""
+    parts = [
+        ({k: v.tolist() for k, v in part.inputs.items()}, part.units)
+        for part in batch.micro_batches
+    ]
+    return parts, batch.examples, batch.tokens
+
+
+def flat_step(step):
+    tasks = {name: flat(batch) for name, batch in step.tasks.items()}
+    return step.step, tasks, None if step.meta is None else flat(step.meta)
+
+
+@given(st.integers(1, 30), st.integers(0, 5))
+def test_each_epoch_is_a_permutation(count, epoch):
+    order = ExampleOrder(count, 0, "stage", "task")
+    assert sorted(order.indices(epoch * count, count)) == list(range(count))
+
+
+def test_two_epochs_are_two_permutations():
+    order = ExampleOrder(50, 0, "stage")
+    assert order.indices(0, 50) != order.indices(50, 50)
+
+
+@given(st.integers(1, 20), st.integers(0, 100), st.integers(1, 70))
+def test_any_part_of_the_order_is_that_of_the_whole(count, start, length):
+    whole = ExampleOrder(count, 1, "s").indices(0, start + length)
+    assert ExampleOrder(count, 1, "s").indices(start, length) == whole[start:]
+
+
+def test_a_batch_that_spans_two_epochs_has_the_end_of_one_and_the_start_of_the_next():
+    order = ExampleOrder(10, 0, "s")
+    batch = order.indices(7, 6)
+    assert batch[:3] == order.indices(0, 10)[7:]
+    assert batch[3:] == order.indices(10, 10)[:3]
+
+
+def test_every_example_is_used_equally_often():
+    order = ExampleOrder(10, 0, "s")
+    used = Counter(i for step in range(20) for i in order.indices(step * 7, 7))
+    assert set(used.values()) == {14}
+
+
+def test_a_batch_larger_than_the_data_repeats_them():
+    assert sorted(ExampleOrder(3, 0, "s").indices(0, 7))[:2] == [0, 0]
+
+
+def test_any_step_is_the_same_whichever_steps_were_looked_at_before(encoder):
+    in_order = [flat_step(step) for step in map(batches(encoder).__getitem__, range(12))]
+    shuffled = batches(encoder)
+    for step in np.random.default_rng(0).permutation(12).tolist():
+        assert flat_step(shuffled[step]) == in_order[step]
+    assert flat_step(batches(encoder)[11]) == in_order[11]
+
+
+def test_a_step_has_a_batch_of_every_task_at_its_size(encoder):
+    step = batches(encoder)[3]
+    assert {name: batch.examples for name, batch in step.tasks.items()} == {
+        "end_task": 7,
+        "dapt": 5,
+    }
+    assert step.meta.examples == 4
+    assert batches(encoder, meta=False)[3].meta is None
+    assert len(batches(encoder)) == 12
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"stage": "other"}])
+def test_another_seed_or_stage_draws_other_batches_of_every_kind(change, encoder):
+    first, second = flat_step(batches(encoder)[0]), flat_step(batches(encoder, **change)[0])
+    assert first[1]["end_task"] != second[1]["end_task"]
+    assert first[1]["dapt"] != second[1]["dapt"]
+    assert first[2] != second[2]
+
+
+def test_two_tasks_on_the_same_text_draw_different_batches(encoder):
+    one, other = batches(encoder)[0], batches(encoder, dapt="other")[0]
+    assert flat(one.tasks["dapt"]) != flat(other.tasks["other"])
+    assert flat(one.tasks["end_task"]) == flat(other.tasks["end_task"])
+
+
+def test_the_validation_batch_is_not_drawn_in_the_order_of_the_end_task(encoder):
+    collate = Classification(classes=3).collate(encoder, 4)
+    same = TaskExamples(examples(), collate, 7)
+    step = StepBatches({"end_task": same}, same, 3, 0, "joint")[0]
+    assert flat(step.meta) != flat(step.tasks["end_task"])
+
+
+def masked_rows(batch):
+    """Each example of a masked batch, without padding, with its places and targets."""
+    rows = []
+    for part in batch.micro_batches:
+        ids, mask = part.inputs["input_ids"], part.inputs["attention_mask"]
+        width = ids.shape[1]
+        chosen = list(
+            zip(part.inputs["positions"].tolist(), part.inputs["targets"].tolist(), strict=True)
+        )
+        for row in range(len(ids)):
+            places = [(p % width, t) for p, t in chosen if p // width == row]
+            rows.append((ids[row][mask[row] == 1].tolist(), places))
+    return sorted(row for row in rows if row[1])
+
+
+@pytest.mark.parametrize("micro", [1, 2, 3, 5])
+def test_the_masks_do_not_depend_on_the_micro_batch_size(micro, encoder):
+    for step in range(6):
+        whole = batches(encoder, micro=64)[step].tasks["dapt"]
+        parts = batches(encoder, micro=micro)[step].tasks["dapt"]
+        assert masked_rows(parts) == masked_rows(whole)
+        assert (parts.units, parts.tokens, parts.examples) == (whole.units, whole.tokens, 5)
+
+
+def test_the_next_time_an_example_comes_its_masks_are_others(encoder):
+    data = TaskExamples(examples(1), MaskedLM(probability=0.5).collate(encoder, 4), 1)
+    steps = StepBatches({"tapt": data}, None, 8, 0, "tapt")
+    assert len({str(masked_rows(steps[step].tasks["tapt"])) for step in range(8)}) > 1
+
+
+@pytest.mark.parametrize("size", [1, 4, 23, 100])
+def test_an_evaluation_has_every_example_once(size, encoder):
+    data = examples()
+    collate = Classification(classes=3).collate(encoder, size)
+    parts = EvaluationBatches(TaskExamples(data, collate, size))
+    found = []
+    for index in range(len(parts)):
+        inputs = parts[index].inputs
+        assert len(inputs["labels"]) == parts[index].units <= size
+        for row in range(parts[index].units):
+            ids = inputs["input_ids"][row][inputs["attention_mask"][row] == 1].tolist()
+            found.append((ids, inputs["labels"][row].item(), inputs["unseen"][row].item()))
+    expected = zip(data["input_ids"], data["label"], data["unseen"], strict=True)
+    assert sorted(found) == sorted(expected)
+    assert parts.any_unseen
+
+
+def test_an_evaluation_knows_whether_any_text_is_unseen(encoder):
+    data = examples().filter(lambda row: not row["unseen"])
+    collate = Classification(classes=3).collate(encoder, 8)
+    assert not EvaluationBatches(TaskExamples(data, collate, 8)).any_unseen
+
+
+def test_rows_come_in_the_order_asked_for_and_may_repeat():
+    data = examples(5)
+    rows = rows_at(data, [3, 0, 3])
+    assert [row["input_ids"] for row in rows] == [data[i]["input_ids"] for i in (3, 0, 3)]
+    assert set(rows[0]) == {"input_ids", "label", "unseen"}
+
+
+def test_loader_processes_build_what_one_process_builds(encoder, tmp_path):
+    examples().save_to_disk(str(tmp_path / "data"))
+    data = datasets.load_from_disk(str(tmp_path / "data"))  # memory-mapped, as in a run
+    tasks = {"tapt": TaskExamples(data, MaskedLM().collate(encoder, 4), 6)}
+
+    def through(workers):
+        steps = StepBatches(tasks, None, 9, 0, "tapt")
+        torch.manual_seed(workers)  # must not matter
+        return [flat_step(s) for s in DataLoader(steps, batch_size=None, num_workers=workers)]
+
+    alone = through(0)
+    assert [step for step, _, _ in alone] == list(range(9))
+    assert through(2) == alone

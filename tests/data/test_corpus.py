@@ -1,0 +1,240 @@
+"""Corpora in files of every kind, and the choice of a part of them."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from src.data.corpus import Corpus, choose_part, load_corpus_file, load_corpus_from_hub
+from src.data.tokenise import tokenise
+from src.encoders.tiny import letter_pair_tokenizer
+from src.errors import UserError
+from tests.local_server import closed_address
+
+TEXTS = ["first line", "", "caf\u00e9, third", "last"]
+
+
+def as_lines(texts):
+    return "".join(text + "\n" for text in texts).encode()
+
+
+def as_jsonl(texts, column="text"):
+    return "".join(
+        json.dumps({column: text, "id": i}) + "\n" for i, text in enumerate(texts)
+    ).encode()
+
+
+def load(path, cache, column="text"):
+    return load_corpus_file(path, column, cache)
+
+
+def texts_of(corpus):
+    return list(corpus.texts["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.txt", as_lines(TEXTS)),
+        ("c.v1.TXT", as_lines(TEXTS)),
+        ("unended.txt", as_lines(TEXTS).rstrip(b"\n")),
+        ("c.txt.gz", gzip.compress(as_lines(TEXTS))),
+        ("c.jsonl", as_jsonl(TEXTS)),
+        ("c.jsonl.gz", gzip.compress(as_jsonl(TEXTS))),
+        ("part [1].txt", as_lines(TEXTS)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_file_gives_its_texts_in_order(name, content, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    corpus = load(path, tmp_path / "cache")
+    assert texts_of(corpus) == TEXTS
+    assert corpus.source == str(path)
+    assert corpus.texts.column_names == ["text"]
+    assert corpus.texts.cache_files
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_a_parquet_file_gives_its_texts(kind, tmp_path):
+    pq.write_table(pa.table({"text": pa.array(TEXTS, kind)}), tmp_path / "c.parquet")
+    assert texts_of(load(tmp_path / "c.parquet", tmp_path / "cache")) == TEXTS
+
+
+def test_another_column_can_be_named(tmp_path):
+    (tmp_path / "c.jsonl").write_bytes(as_jsonl(TEXTS, "body"))
+    corpus = load(tmp_path / "c.jsonl", tmp_path / "cache", "body")
+    assert corpus.texts.column_names == ["text"]
+    assert texts_of(corpus) == TEXTS
+
+
+def test_a_line_of_text_ends_at_a_newline_only(tmp_path):
+    (tmp_path / "c.txt").write_text("a\x0cb\u2028c\x85d\nnext\n", encoding="utf-8")
+    corpus = load(tmp_path / "c.txt", tmp_path / "cache")
+    assert texts_of(corpus) == ["a\x0cb\u2028c\x85d", "next"]
+
+
+def test_the_file_is_read_again_when_it_has_changed(tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_text("old\n")
+    old = load(path, tmp_path / "cache")
+    path.write_text("new\nlines\n")
+    new = load(path, tmp_path / "cache")
+    assert texts_of(new) == ["new", "lines"]
+    assert old.fingerprint != new.fingerprint
+
+
+def test_two_columns_of_a_file_do_not_share_their_tokens(tmp_path):
+    rows = [{"title": "short", "body": "much longer than that"}]
+    (tmp_path / "c.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    tokenizer, lengths = letter_pair_tokenizer(), []
+    for column in ("title", "body"):
+        corpus = load(tmp_path / "c.jsonl", tmp_path / "cache", column)
+        tokens = tokenise(
+            corpus.texts, corpus.fingerprint, tokenizer, 64, tmp_path / "cache", keep_blank=False
+        )
+        lengths.append(len(tokens[0]["input_ids"]))
+    assert lengths[0] < lengths[1]
+
+
+def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
+    fingerprints = []
+    for name in ("c.txt", "c.jsonl"):
+        (tmp_path / name).write_bytes(as_jsonl(TEXTS))
+        fingerprints.append(load(tmp_path / name, tmp_path / "cache").fingerprint)
+    assert fingerprints[0] != fingerprints[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("c.txt", b"", "is empty"),
+        ("c.jsonl", b"", "is empty"),
+        ("c.txt", b"caf\xe9\n", "cannot be read as text"),
+        ("c.txt.gz", b"not compressed", "cannot be read as text"),
+        ("c.jsonl", b'{"text": "a"}\n{"text": \n', "cannot be read as json"),
+        ("c.parquet", b"nonsense", "cannot be read as parquet"),
+        ("c.csv", b"a,b\n", r"must end in \.txt, \.jsonl"),
+        ("c.gz", gzip.compress(b"a\n"), r"must end in \.txt"),
+        ("c", b"a\n", r"must end in \.txt"),
+        ("c.jsonl", as_jsonl(["a"], "body"), r"has no column 'text', only \['body', 'id'\]; set"),
+        ("c.jsonl", b'{"text": 1}\n', "column 'text' holds int64, not text"),
+        ("c.jsonl", b'{"text": ["a", "b"]}\n', "column 'text' holds .*, not text"),
+        ("c.jsonl", b'{"text": {"en": "a"}}\n', "column 'text' holds .*, not text"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_file_that_cannot_be_used_is_an_error_of_one_line(name, content, message, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        load(path, tmp_path / "cache")
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"corpus .*nowhere\.txt does not exist"):
+        load(tmp_path / "nowhere.txt", tmp_path / "cache")
+
+
+def test_a_data_set_on_a_hub_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", closed_address())
+    with pytest.raises(UserError, match="could not fetch data set some/corpus: no connection"):
+        load_corpus_from_hub("some/corpus", None, "train", "text", tmp_path)
+
+
+def corpus_of(count, blank=()):
+    texts = ["" if i in blank else f"text {i}" for i in range(count)]
+    return Corpus("made up", datasets.Dataset.from_dict({"text": texts}), "abc")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.floats(0.1, 20), min_size=2, max_size=5),
+    seed=st.integers(0, 1000),
+)
+def test_a_smaller_size_is_a_subset_of_a_larger_one(sizes, seed):
+    corpus = corpus_of(200)
+    parts = [
+        texts_of(choose_part(corpus, size, 10, seed, "size"))
+        for size in sorted(sizes)
+        if round(size * 10)
+    ]
+    assert [len(part) for part in parts] == [round(s * 10) for s in sorted(sizes) if round(s * 10)]
+    for smaller, larger in itertools.pairwise(parts):
+        assert set(smaller) <= set(larger)
+
+
+def test_a_part_has_no_text_twice_and_keeps_the_order_of_the_file():
+    part = texts_of(choose_part(corpus_of(100), 5, 10, 0, "size"))
+    numbers = [int(text.split()[1]) for text in part]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 50
+
+
+def test_the_part_is_a_function_of_the_seed():
+    corpus = corpus_of(100)
+    first, again, other = (choose_part(corpus, 5, 10, seed, "size") for seed in (0, 0, 1))
+    assert texts_of(first) == texts_of(again)
+    assert first.fingerprint == again.fingerprint
+    assert texts_of(first) != texts_of(other)
+
+
+def test_every_choice_has_its_own_fingerprint():
+    corpus = corpus_of(100)
+    parts = [choose_part(corpus, size, 10, seed, "size") for size in (1, 2) for seed in (0, 1)]
+    assert len({part.fingerprint for part in [corpus, *parts]}) == 5
+
+
+def test_all_is_the_whole_corpus():
+    corpus = corpus_of(30)
+    assert choose_part(corpus, None, 100, 0, "size") is corpus
+
+
+def test_blank_rows_count():
+    corpus = corpus_of(20, blank=range(0, 20, 2))
+    assert len(choose_part(corpus, 2, 10, 0, "size").texts) == 20
+
+
+def test_a_corpus_that_is_too_small_is_an_error_with_both_numbers_and_the_largest_size():
+    with pytest.raises(UserError) as caught:
+        choose_part(corpus_of(55), 10, 16, 0, "auxiliary.size")
+    message = str(caught.value)
+    for part in ("auxiliary.size=10", "160 texts", "10 x 16", "made up has 55", "at most 3.437"):
+        assert part in message
+
+
+class Counted:
+    """Stands for a corpus too large to build."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+
+@pytest.mark.parametrize(("available", "train"), [(55, 16), (617_283, 500), (12_345_678, 516)])
+def test_the_largest_size_that_the_message_names_does_fit(available, train):
+    corpus = Corpus("made up", Counted(available), "abc")
+    with pytest.raises(UserError) as caught:
+        choose_part(corpus, 2 * available / train, train, 0, "size")
+    largest = float(str(caught.value).split("at most ")[1].split(",")[0])
+    assert 0 < round(largest * train) <= available
+
+
+def test_a_size_that_asks_for_no_text_is_an_error():
+    with pytest.raises(UserError, match="asks for no text"):
+        choose_part(corpus_of(10), 0.01, 10, 0, "size")

@@ -1,0 +1,235 @@
+"""The task built from docstrings, on two small libraries made up for the test."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from src.data.docstrings import DocstringsTask, Library, docstrings
+from src.data.end_task import load_end_task
+from src.errors import UserError
+
+SHARED = "This paragraph is word for word the same in both of the libraries that are here."
+SEASONS = ["spring", "summer", "autumn", "winter"]
+PLACES = ["forest", "meadow", "valley", "harbour", "island"]
+COLOURS = {"alphalib": "red", "betalib": "blue"}  # stays when the name is masked
+
+
+def paragraph(library, season, place):
+    colour = COLOURS[library]
+    return f"A function of {library} tells how {colour} the {season} is in the {place} today."
+
+
+def all_paragraphs(library):
+    return [paragraph(library, season, place) for season in SEASONS for place in PLACES]
+
+
+def make_library(folder, name):
+    """A package that must not be imported, with 20 different paragraphs and some odd files."""
+    package = folder / name
+    (package / "tests").mkdir(parents=True)
+    (package / "inner").mkdir()
+    (package / "__init__.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    functions = "\n\n".join(
+        f'def f{i}():\n    """{text}\n\n    {SHARED}\n\n    >>> f{i}()\n    """'
+        for i, text in enumerate(all_paragraphs(name))
+    )
+    (package / "inner" / "functions.py").write_text(f"import nothing_there\n\n{functions}\n")
+    (package / "broken.py").write_text(
+        f'"""A file with a syntax error is of {name} and gives no paragraph to anybody at all."""\n'
+        "def (:\n"
+    )
+    (package / "tests" / "test_it.py").write_text(
+        f'"""A file in the folder of tests is of {name} and gives no paragraph to anybody."""\n'
+    )
+    info = folder / f"{name}-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+
+
+LIBRARIES = (
+    Library("alphalib", "alphalib", ["alphalib", "al"]),
+    Library("betalib", "betalib", ["betalib"]),
+)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    make_library(folder, "alphalib")
+    make_library(folder, "betalib")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def task_of(cache, libraries=LIBRARIES, **options):
+    sizes = {"train_per_class": 4, "dev_per_class": 3, "test_per_class": 5, **options}
+    return DocstringsTask(
+        name="docstrings",
+        metric="macro_f1",
+        max_length=64,
+        cache_dir=str(cache),
+        libraries=libraries,
+        **sizes,
+    )
+
+
+def contents(task):
+    folder = task.files().train.parent
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def domain_lines(task):
+    return task.domain_file(1).read_text().splitlines()
+
+
+def test_labelled_paragraphs_are_balanced_and_the_rest_is_domain_text(site, tmp_path):
+    task = task_of(tmp_path / "cache")
+    end_task = load_end_task(task)
+    assert end_task.labels == ("alphalib", "betalib")
+    for split, size in (("train", 4), ("dev", 3), ("test", 5)):
+        labels = getattr(end_task, split).labels
+        assert (labels.count(0), labels.count(1)) == (size, size)
+    assert len(domain_lines(task)) == 2 * (20 - 12)
+    assert task.domain_file(None) == task.domain_file(100)
+
+
+def test_no_library_is_imported(site, tmp_path):
+    load_end_task(task_of(tmp_path / "cache"))
+    assert not {"alphalib", "betalib"} & set(sys.modules)
+
+
+def every_text(task):
+    end_task = load_end_task(task)
+    labelled = [*end_task.train.texts, *end_task.dev.texts, *end_task.test.texts]
+    return labelled + domain_lines(task)
+
+
+def test_the_names_of_the_libraries_are_masked_whatever_their_case(site, tmp_path):
+    (site / "alphalib" / "extra.py").write_text(
+        '"""Take AlphaLib or AL with BETALIB, but leave almond and altogether be."""'
+    )
+    texts = every_text(task_of(tmp_path / "cache"))
+    assert "Take library or library with library, but leave almond and altogether be." in texts
+    assert len(texts) == 41
+    assert sum("of library tells" in text for text in texts) == 40
+    assert not any("alphalib" in text.lower() or "betalib" in text.lower() for text in texts)
+
+
+def test_libraries_without_aliases_leave_the_text_as_it_is(site, tmp_path):
+    bare = tuple(Library(lib.package, lib.distribution, []) for lib in LIBRARIES)
+    texts = every_text(task_of(tmp_path / "cache", bare))
+    assert sorted(texts) == sorted(all_paragraphs("alphalib") + all_paragraphs("betalib"))
+
+
+def test_paragraphs_of_two_libraries_are_nowhere(site, tmp_path):
+    texts = every_text(task_of(tmp_path / "cache"))
+    assert SHARED not in texts
+    assert len(texts) == len(set(texts)) == 40
+
+
+def test_paragraphs_that_masking_makes_the_same_are_nowhere(site, tmp_path):
+    for name in ("alphalib", "betalib"):
+        (site / name / "same.py").write_text(
+            f'"""Before anything else of {name} is used, somebody has to call the setup."""'
+        )
+    assert not any("somebody has to call" in t for t in every_text(task_of(tmp_path / "cache")))
+
+
+def test_a_paragraph_that_occurs_twice_in_a_library_is_taken_once(site, tmp_path):
+    (site / "alphalib" / "twice.py").write_text(f'"""{all_paragraphs("alphalib")[0]}"""')
+    assert len(every_text(task_of(tmp_path / "cache"))) == 40
+
+
+def test_dev_and_test_texts_are_in_neither_train_nor_the_domain_text(site, tmp_path):
+    task = task_of(tmp_path / "cache")
+    end_task = load_end_task(task)
+    held_out = set(end_task.dev.texts) | set(end_task.test.texts)
+    assert len(held_out) == 2 * (3 + 5)
+    assert held_out.isdisjoint(domain_lines(task))
+    assert held_out.isdisjoint(end_task.train.texts)
+    assert set(end_task.train.texts).isdisjoint(domain_lines(task))
+
+
+def test_broken_files_and_folders_of_tests_give_nothing(site, tmp_path):
+    everything = b"".join(contents(task_of(tmp_path / "cache")).values())
+    assert b"syntax error" not in everything
+    assert b"folder of tests" not in everything
+
+
+def test_two_caches_hold_the_same_bytes(site, tmp_path):
+    first, second = (contents(task_of(tmp_path / cache)) for cache in ("one", "two"))
+    assert first == second
+    assert set(first) == {"train.jsonl", "dev.jsonl", "test.jsonl", "domain.txt", "settings.json"}
+
+
+def test_another_seed_labels_other_paragraphs(site, tmp_path):
+    first = load_end_task(task_of(tmp_path / "cache"))
+    second = load_end_task(task_of(tmp_path / "cache", split_seed=1))
+    assert set(first.test.texts) != set(second.test.texts)
+
+
+def test_the_files_are_built_once(site, tmp_path):
+    task = task_of(tmp_path / "cache")
+    before = task.files().train.stat().st_mtime_ns
+    (site / "alphalib" / "inner" / "functions.py").unlink()  # no new version of the library
+    assert task.files().train.stat().st_mtime_ns == before
+
+
+def test_a_new_version_of_a_library_is_read_anew(site, tmp_path):
+    task = task_of(tmp_path / "cache")
+    before = task.files().train
+    metadata = site / "alphalib-1.2.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("Version: 1.2", "Version: 1.3"))
+    assert task.versions() == {"alphalib": "1.3", "betalib": "1.2"}
+    assert task.files().train != before
+
+
+def test_too_few_paragraphs_is_an_error_with_both_numbers(site, tmp_path):
+    task = task_of(tmp_path / "cache", test_per_class=13)
+    with pytest.raises(UserError, match=r"alphalib has 20 paragraphs, fewer than the 21 asked"):
+        task.files()
+
+
+def test_a_build_that_failed_is_tried_again(site, tmp_path):
+    task = task_of(tmp_path / "cache", test_per_class=13)
+    with pytest.raises(UserError):
+        task.files()
+    for lib in ("alphalib", "betalib"):
+        text = f"One more paragraph that was added to the {COLOURS[lib]} one, so there are enough."
+        (site / lib / "more.py").write_text(f'"""{text}"""')
+    assert len(load_end_task(task).test) == 26
+
+
+def test_a_distribution_that_is_not_installed_says_what_to_install(site, tmp_path):
+    libraries = (*LIBRARIES, Library("gammalib", "gamma-dist", ["gammalib"]))
+    with pytest.raises(UserError, match=r"pip install gamma-dist, or take it out"):
+        task_of(tmp_path / "cache", libraries).files()
+
+
+def test_a_distribution_without_the_package_is_an_error(site, tmp_path):
+    libraries = (*LIBRARIES, Library("gammalib", "betalib", ["gammalib"]))
+    with pytest.raises(UserError, match="package gammalib is not installed"):
+        task_of(tmp_path / "cache", libraries).files()
+
+
+def test_docstrings_come_in_source_order_from_every_nested_definition(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        '"""one"""\n'
+        "class A:\n"
+        '    """two"""\n'
+        "    def f(self):\n"
+        '        """three"""\n'
+        "try:\n"
+        "    async def g():\n"
+        '        """four"""\n'
+        "except ImportError:\n"
+        "    pass\n"
+        "x = '''not a docstring'''\n"
+        "def h():\n"
+        "    return 1\n"
+    )
+    assert list(docstrings(path)) == ["one", "two", "three", "four"]

@@ -1,0 +1,124 @@
+"""Reading the labelled splits: order of labels, unseen texts, and what is said of bad files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from src.data.end_task import load_end_task, read_labelled
+from src.data.file_task import FileTask
+from src.errors import UserError
+
+
+def write(path, examples):
+    lines = [json.dumps({"text": text, "label": label}) for text, label in examples]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def task_of(folder, train, dev, test):
+    paths = {
+        split: str(write(folder / f"{split}.jsonl", examples))
+        for split, examples in (("train", train), ("dev", dev), ("test", test))
+    }
+    return FileTask(name="toy", metric="macro_f1", max_length=16, **paths)
+
+
+TRAIN = [("a", "Zoo"), ("b", "apple"), ("c", "Zoo"), ("d", "mid")]
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    dev = [("a", "Zoo"), ("x", "apple")]
+    test = [("y", "mid"), ("b", "Zoo"), ("z", "apple")]
+    return load_end_task(task_of(tmp_path, TRAIN, dev, test))
+
+
+def test_labels_are_those_of_train_sorted(loaded):
+    assert loaded.labels == ("Zoo", "apple", "mid")
+    assert loaded.train.labels == [0, 1, 0, 2]
+    assert loaded.test.labels == [2, 0, 1]
+
+
+def test_texts_that_train_has_are_not_unseen(loaded):
+    assert loaded.train.unseen == [False] * 4
+    assert loaded.dev.unseen == [False, True]
+    assert loaded.test.unseen == [True, False, True]
+
+
+def test_the_last_example_of_a_file_without_a_final_newline_is_read(loaded, tmp_path):
+    assert not (tmp_path / "train.jsonl").read_text().endswith("\n")
+    assert loaded.train.texts == ["a", "b", "c", "d"]
+    assert (len(loaded.train), len(loaded.dev), len(loaded.test)) == (4, 2, 3)
+
+
+def test_what_the_source_says_of_itself_is_kept(loaded, tmp_path):
+    assert (loaded.name, loaded.metric, loaded.max_length) == ("toy", "macro_f1", 16)
+    digest = hashlib.sha256((tmp_path / "dev.jsonl").read_bytes()).hexdigest()
+    assert loaded.fingerprints["dev"] == digest
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_label_unknown_to_train_is_named_with_its_file(split, tmp_path):
+    splits = {"dev": [("x", "Zoo")], "test": [("y", "Zoo")]}
+    splits[split] = [("x", "Zoo"), ("y", "other")]
+    with pytest.raises(UserError, match=rf"{split}\.jsonl: labels \['other'\] do not occur in"):
+        load_end_task(task_of(tmp_path, TRAIN, **splits))
+
+
+def test_a_single_label_is_an_error(tmp_path):
+    task = task_of(tmp_path, [("a", "one"), ("b", "one")], [("c", "one")], [("d", "one")])
+    with pytest.raises(UserError, match=r"train\.jsonl: training needs at least two labels"):
+        load_end_task(task)
+
+
+GOOD = b'{"text": "a", "label": "b"}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD + b"\n{oops}", r"f\.jsonl, line 3: not JSON \(.*column 2\)"),
+        (GOOD + b'["a", "b"]', r"line 2: expected an object with the fields 'text' and 'label'"),
+        (GOOD + b'{"text": "a"}', r"line 2: the field 'label' is missing"),
+        (GOOD + b'{"label": "a"}', r"line 2: the field 'text' is missing"),
+        (GOOD * 4 + b'{"text": "a", "label": 1}', r"line 5: the field 'label' .* string, not int"),
+        (b'{"text": null, "label": "a"}', r"line 1: the field 'text' must be .* not NoneType"),
+        (b"", "holds no examples"),
+        (b"\n  \n", "holds no examples"),
+        (GOOD + b'{"text": "caf\xe9", "label": "b"}', r"line 2: not UTF-8; convert"),
+    ],
+)
+def test_a_malformed_file_is_an_error_that_says_where(content, message, tmp_path):
+    path = tmp_path / "f.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        read_labelled(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere\.jsonl does not exist"):
+        read_labelled(tmp_path / "nowhere.jsonl")
+
+
+def test_blank_lines_and_other_fields_are_ignored(tmp_path):
+    path = tmp_path / "f.jsonl"
+    path.write_text('\n{"text": "a", "label": "b", "metadata": {"id": 1}}\n\n')
+    assert read_labelled(path) == [("a", "b")]
+
+
+def test_unicode_line_separators_inside_a_text_do_not_split_it(tmp_path):
+    path = tmp_path / "f.jsonl"
+    line = json.dumps({"text": "a\u2028b\x85c", "label": "x"}, ensure_ascii=False)
+    path.write_text(line + "\n", encoding="utf-8")
+    assert read_labelled(path) == [("a\u2028b\x85c", "x")]
+
+
+def test_a_task_in_own_files_without_domain_text_says_what_to_do(tmp_path):
+    task = task_of(tmp_path, TRAIN, TRAIN, TRAIN)
+    with pytest.raises(UserError, match=r"task\.domain=FILE"):
+        task.domain_file(10)

@@ -1,0 +1,41 @@
+"""Micro-batches of similar length, padded on the right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.data.padding import pad, split_by_length
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 45))
+def test_every_example_is_in_one_part_and_parts_are_sorted_by_length(lengths, size):
+    parts = split_by_length(lengths, size)
+    assert sorted(i for part in parts for i in part) == list(range(len(lengths)))
+    assert all(len(part) == size for part in parts[:-1])
+    assert 1 <= len(parts[-1]) <= size
+    in_order = [lengths[i] for part in parts for i in part]
+    assert in_order == sorted(lengths)
+
+
+def test_examples_of_one_length_keep_their_order():
+    assert split_by_length([3, 3, 3, 3, 3], 2) == [[0, 1], [2, 3], [4]]
+
+
+def test_a_micro_batch_larger_than_the_batch_is_the_batch():
+    assert split_by_length([5, 2, 9], 16) == [[1, 0, 2]]
+
+
+@pytest.mark.parametrize("pad_id", [0, 1])
+def test_examples_are_padded_on_the_right_to_the_longest_of_them(pad_id):
+    padded = pad([np.array([7, 8, 9]), np.array([5])], pad_id)
+    assert padded["input_ids"].tolist() == [[7, 8, 9], [5, pad_id, pad_id]]
+    assert padded["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert padded["input_ids"].dtype == padded["attention_mask"].dtype == torch.int64
+
+
+def test_an_id_that_equals_the_padding_is_still_attended_to():
+    assert pad([np.array([0, 0]), np.array([3])], 0)["attention_mask"].tolist() == [[1, 1], [1, 0]]

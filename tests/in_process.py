@@ -1,0 +1,127 @@
+"""Composing configs and running experiments inside the test's own process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from torch import Tensor
+
+import src.experiment
+import src.run
+from src.methods.data_module import StageData
+from src.methods.module import TaskMixing
+from tests.conftest import ROOT
+
+# Tiny matrices: a second thread only waits, and where cores are shared it waits 20 times as long.
+torch.set_num_threads(1)
+
+CONF = ROOT / "conf"
+STAGES = {
+    "finetune": ["finetune"],
+    "tapt": ["tapt", "finetune"],
+    "dapt": ["dapt", "finetune"],
+    "dapt_tapt": ["dapt", "tapt", "finetune"],
+    "mt_tartan": ["joint"],
+    "meta_tartan": ["joint"],
+}
+"""The stages of each method that are enabled when nothing is said."""
+
+State = dict[str, Tensor]
+
+
+def config_of(options: Sequence[str]) -> DictConfig:
+    """What `python -m src.run OPTIONS` would run, without Hydra's own settings."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", overrides=list(options))
+
+
+def toy(data_dir: Path, cache_dir: Path, method: str, *options: str) -> list[str]:
+    """`toy_options` for `method`, in batches of 8 and in float32, followed by `options`."""
+    auxiliary = {"finetune": "none", "tapt": "tapt", "dapt": "dapt"}.get(method, "dapt_tapt")
+    return [
+        "encoder=tiny",
+        "task=files",
+        *(f"task.{split}={data_dir}/toy/{split}.jsonl" for split in ("train", "dev", "test")),
+        "task.name=toy",
+        "task.max_length=32",
+        f"cache_dir={cache_dir}",
+        "max_steps=6",
+        "trainer.enable_progress_bar=false",
+        "trainer.precision=32-true",
+        f"method={method}",
+        f"auxiliary={auxiliary}",
+        *([f"auxiliary.dapt.path={data_dir}/corpus.txt"] if "dapt" in auxiliary else []),
+        *(f"method.stages.{stage}.batch_size=8" for stage in STAGES[method]),
+        *options,
+    ]
+
+
+@dataclass
+class RecordedRun:
+    """A run's result, and the parameters before and after each of its stages.
+
+    `modules` and `tested_module` are the module of each stage and the one that met the test split, as
+    the run left them; `tested` is what the latter held.
+    """
+
+    folder: Path
+    result: dict[str, Any] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+    starts: dict[str, State] = field(default_factory=dict)
+    ends: dict[str, State] = field(default_factory=dict)
+    modules: dict[str, TaskMixing] = field(default_factory=dict)
+    data: dict[str, StageData] = field(default_factory=dict)
+    tested: State = field(default_factory=dict)
+    tested_module: TaskMixing | None = None
+
+
+def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
+    """Run an experiment, looking on."""
+    run = RecordedRun(folder)
+    fit_stage, test_classifier = src.experiment.fit_stage, src.experiment.test_classifier
+
+    def fit(module: TaskMixing, data: StageData, *args: Any, name: str, **kwargs: Any) -> Any:
+        run.events.append(name)
+        run.data[name] = data
+        run.modules[name] = module
+        run.starts[name] = copied(module)
+        outcome = fit_stage(module, data, *args, name=name, **kwargs)
+        run.ends[name] = copied(module)
+        return outcome
+
+    def test(module: TaskMixing, *args: Any, **kwargs: Any) -> Any:
+        run.events.append("test")
+        run.tested, run.tested_module = copied(module), module
+        return test_classifier(module, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(src.experiment, "fit_stage", fit)
+        patch.setattr(src.experiment, "test_classifier", test)
+        run.result = src.experiment.run_experiment(config_of(options), folder)
+    return run
+
+
+def copied(module: TaskMixing) -> State:
+    """Parameters and buffers as they are now."""
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+
+def part(state: State, prefix: str) -> State:
+    """The entries below `prefix`, named without it."""
+    return {
+        name.removeprefix(f"{prefix}."): value
+        for name, value in state.items()
+        if name.startswith(f"{prefix}.")
+    }
+
+
+def same(left: State, right: State) -> bool:
+    """Whether two states are equal, entry for entry and bit for bit."""
+    return left.keys() == right.keys() and all(left[name].equal(right[name]) for name in left)

@@ -1,0 +1,120 @@
+"""The end task: head, features of the first token, and batches with their labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from src.encoders.tiny import TinyEncoder
+from src.errors import UserError
+from src.objectives.classification import Classification, ClassificationCollator
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return TinyEncoder(hidden_size=16, layers=2).load()
+
+
+@pytest.fixture
+def rows(encoder):
+    texts = ["a", "river and stone", "some more words", "x y", "apple", "the last of the texts"]
+    ids = encoder.tokenizer(texts)["input_ids"]
+    return [{"input_ids": i, "label": n % 3, "unseen": n > 2} for n, i in enumerate(ids)]
+
+
+UNUSED = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("classes", [2, 7])
+def test_the_head_gives_a_logit_for_each_class(classes, encoder):
+    head = Classification(classes=classes, dropout=0.3).new_head(encoder)
+    assert head(torch.randn(5, 16)).shape == (5, classes)
+    assert head.dense.weight.shape == (16, 16)
+    assert head.dropout.p == 0.3
+
+
+def test_the_head_is_dense_tanh_linear(encoder):
+    head = Classification(classes=3).new_head(encoder).eval()
+    features = torch.randn(5, 16)
+    torch.testing.assert_close(head(features), head.out(torch.tanh(head.dense(features))))
+
+
+def test_features_are_the_embedding_of_the_first_token(encoder, rows):
+    objective = Classification(classes=3)
+    (part,) = objective.collate(encoder, 16)(rows, UNUSED).micro_batches
+    body = encoder.body.eval()
+    with torch.no_grad():
+        hidden = body(
+            input_ids=part.inputs["input_ids"], attention_mask=part.inputs["attention_mask"]
+        ).last_hidden_state
+        features = objective.features(body, part.inputs)
+    assert torch.equal(features, hidden[:, 0])
+    assert (part.inputs["input_ids"][:, 0] == encoder.tokenizer.cls_token_id).all()
+
+
+def test_logits_do_not_depend_on_padding(encoder, rows):
+    objective = Classification(classes=3)
+    body, head = encoder.body.eval(), objective.new_head(encoder).eval()
+
+    def logits_by_text(micro):
+        found = {}
+        for part in objective.collate(encoder, micro)(rows, UNUSED).micro_batches:
+            with torch.no_grad():
+                logits = head(objective.features(body, part.inputs))
+            for ids, mask, row in zip(
+                part.inputs["input_ids"], part.inputs["attention_mask"], logits, strict=True
+            ):
+                found[tuple(ids[mask == 1].tolist())] = row
+        return found
+
+    alone, together = logits_by_text(1), logits_by_text(6)
+    assert len(alone) == 6
+    for text, logits in alone.items():
+        torch.testing.assert_close(together[text], logits, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("micro", [1, 2, 4, 6, 50])
+def test_labels_and_marks_stay_with_their_texts(micro, encoder, rows):
+    batch = Classification(classes=3).collate(encoder, micro)(rows, UNUSED)
+    found = [
+        (ids[mask == 1].tolist(), label.item(), unseen.item())
+        for part in batch.micro_batches
+        for ids, mask, label, unseen in zip(
+            part.inputs["input_ids"],
+            part.inputs["attention_mask"],
+            part.inputs["labels"],
+            part.inputs["unseen"],
+            strict=True,
+        )
+    ]
+    assert sorted(found) == sorted((r["input_ids"], r["label"], r["unseen"]) for r in rows)
+    assert [part.units for part in batch.micro_batches] == [
+        len(part.inputs["labels"]) for part in batch.micro_batches
+    ]
+    assert all(part.units <= micro for part in batch.micro_batches)
+    assert (batch.units, batch.examples) == (6, 6)
+    assert batch.tokens == sum(len(row["input_ids"]) for row in rows)
+
+
+def test_rows_without_marks_give_none():
+    rows = [{"input_ids": [2, 3], "label": 1}]
+    (part,) = ClassificationCollator(0, 4)(rows, UNUSED).micro_batches
+    assert set(part.inputs) == {"input_ids", "attention_mask", "labels"}
+
+
+def test_the_loss_is_the_mean_cross_entropy(encoder):
+    objective = Classification(classes=3)
+    head = objective.new_head(encoder).eval()
+    features, labels = torch.randn(5, 16), torch.tensor([0, 2, 1, 1, 0])
+    log_probabilities = F.log_softmax(head(features), dim=1)
+    expected = -log_probabilities[torch.arange(5), labels].mean()
+    torch.testing.assert_close(objective.loss(encoder.body, head, features, labels), expected)
+    assert torch.equal(objective.targets({"labels": labels}), labels)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1, 1.5])
+def test_an_impossible_dropout_is_an_error(dropout):
+    with pytest.raises(UserError, match=r"classifier\.dropout must be in \[0, 1\)"):
+        Classification(classes=2, dropout=dropout)

@@ -1,0 +1,199 @@
+"""Masked language modelling: which tokens are predicted, and the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from src.encoders.tiny import TinyEncoder
+from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return TinyEncoder(hidden_size=16, layers=1).load()
+
+
+def random_rows(tokenizer, count, longest=40, seed=0):
+    rng = np.random.default_rng(seed)
+    vocabulary = len(tokenizer)
+    return [
+        {
+            "input_ids": [
+                tokenizer.cls_token_id,
+                *rng.integers(5, vocabulary, rng.integers(3, longest)).tolist(),
+                tokenizer.sep_token_id,
+            ]
+        }
+        for _ in range(count)
+    ]
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def masked(encoder, rows, micro=10_000, seed=0, **options):
+    return MaskedLM(**options).collate(encoder, micro)(rows, generator(seed))
+
+
+def originals(rows, members, width, pad_id):
+    return [rows[i]["input_ids"] + [pad_id] * (width - len(rows[i]["input_ids"])) for i in members]
+
+
+def whole(encoder, rows, **options):
+    """One micro-batch's inputs, and the original ids at the same places."""
+    (part,) = masked(encoder, rows, **options).micro_batches
+    by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]["input_ids"]))
+    width = part.inputs["input_ids"].shape[1]
+    before = originals(rows, by_length, width, encoder.tokenizer.pad_token_id)
+    return part, torch.tensor(before)
+
+
+def test_tokens_are_chosen_and_replaced_at_the_rates_of_bert(encoder):
+    rows = random_rows(encoder.tokenizer, 4000, longest=60)
+    part, before = whole(encoder, rows)
+    maskable = sum(len(row["input_ids"]) - 2 for row in rows)
+    chosen, after = part.inputs["positions"], part.inputs["input_ids"].flatten()
+    assert len(chosen) / maskable == pytest.approx(0.15, abs=0.005)
+    is_mask = after[chosen] == encoder.tokenizer.mask_token_id
+    same = after[chosen] == before.flatten()[chosen]
+    assert is_mask.float().mean().item() == pytest.approx(0.8, abs=0.015)
+    assert same.float().mean().item() == pytest.approx(0.1, abs=0.015)
+    assert (~is_mask & ~same).float().mean().item() == pytest.approx(0.1, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [((1.0, 0.0), (1, 0)), ((0.0, 1.0), (0, 0)), ((0.0, 0.0), (0, 1))],
+)
+def test_the_shares_can_be_set(shares, expected, encoder):
+    rows = random_rows(encoder.tokenizer, 200)
+    part, before = whole(encoder, rows, probability=0.5, masked=shares[0], random=shares[1])
+    chosen, after = part.inputs["positions"], part.inputs["input_ids"].flatten()
+    is_mask = (after[chosen] == encoder.tokenizer.mask_token_id).float().mean().item()
+    same = (after[chosen] == before.flatten()[chosen]).float().mean().item()
+    assert (is_mask, same) == pytest.approx(expected, abs=0.02)
+
+
+def test_tokens_that_are_not_chosen_stay(encoder):
+    part, before = whole(encoder, random_rows(encoder.tokenizer, 50))
+    untouched = torch.ones(before.numel(), dtype=torch.bool)
+    untouched[part.inputs["positions"]] = False
+    after = part.inputs["input_ids"].flatten()
+    assert torch.equal(after[untouched], before.flatten()[untouched])
+
+
+def test_positions_and_targets_line_up_in_every_micro_batch(encoder):
+    rows = random_rows(encoder.tokenizer, 23)
+    batch = masked(encoder, rows, micro=4, probability=0.4)
+    by_length = sorted(range(23), key=lambda i: len(rows[i]["input_ids"]))
+    assert len(batch.micro_batches) == 6
+    for start, part in zip(range(0, 23, 4), batch.micro_batches, strict=True):
+        members = by_length[start : start + 4]
+        width = part.inputs["input_ids"].shape[1]
+        before = torch.tensor(originals(rows, members, width, encoder.tokenizer.pad_token_id))
+        assert torch.equal(before.flatten()[part.inputs["positions"]], part.inputs["targets"])
+        assert part.units == len(part.inputs["targets"])
+    assert batch.examples == 23
+    assert batch.tokens == sum(len(row["input_ids"]) for row in rows)
+    assert batch.units == sum(part.units for part in batch.micro_batches)
+
+
+def test_special_tokens_and_padding_are_never_chosen(encoder):
+    rows = random_rows(encoder.tokenizer, 100)
+    part, before = whole(encoder, rows, probability=1.0)
+    special = torch.isin(before.flatten(), torch.tensor(encoder.tokenizer.all_special_ids))
+    assert special[part.inputs["positions"]].sum() == 0
+    assert part.units == (~special).sum()
+    padding = part.inputs["attention_mask"].flatten() == 0
+    assert padding.any()
+    assert not padding[part.inputs["positions"]].any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_at_least_one_token_is_chosen(seed, encoder):
+    rows = [{"input_ids": [2, 77, 78, 3]}, {"input_ids": [2, 79, 3]}]
+    batch = masked(encoder, rows, micro=1, probability=1e-6, seed=seed)
+    assert batch.units == 1
+    (part,) = batch.micro_batches
+    assert part.inputs["targets"].item() in (77, 78, 79)
+
+
+def test_text_of_special_tokens_only_still_gives_a_loss(encoder):
+    assert masked(encoder, [{"input_ids": [2, 3]}], seed=3).units == 1
+
+
+def test_micro_batches_without_a_masked_token_are_left_out(encoder):
+    rows = random_rows(encoder.tokenizer, 40, longest=5)
+    batch = masked(encoder, rows, micro=1, probability=0.05)
+    assert 0 < len(batch.micro_batches) < 40
+    assert all(part.units > 0 for part in batch.micro_batches)
+    assert batch.examples == 40
+
+
+def test_masks_are_a_function_of_the_generator(encoder):
+    rows = random_rows(encoder.tokenizer, 8)
+    first, again, other = (
+        masked(encoder, rows, seed=s).micro_batches[0].inputs["positions"].tolist()
+        for s in (0, 0, 1)
+    )
+    assert first == again != other
+
+
+def test_the_loss_is_that_of_all_positions_with_the_others_ignored(encoder):
+    rows = random_rows(encoder.tokenizer, 12)
+    objective = MaskedLM()
+    (part,) = objective.collate(encoder, 16)(rows, generator()).micro_batches
+    head = objective.new_head(encoder)
+    torch.nn.init.normal_(head.bias)
+    body = encoder.body.eval()
+    with torch.no_grad():
+        features = objective.features(body, part.inputs)
+        ours = objective.loss(body, head, features, objective.targets(part.inputs))
+        hidden = body(
+            input_ids=part.inputs["input_ids"], attention_mask=part.inputs["attention_mask"]
+        ).last_hidden_state
+        logits = head(hidden, body.get_input_embeddings().weight)
+    labels = torch.full(part.inputs["input_ids"].shape, -100)
+    labels.view(-1)[part.inputs["positions"]] = part.inputs["targets"]
+    reference = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+    torch.testing.assert_close(ours, reference)
+    assert features.shape == (part.units, encoder.hidden_size)
+
+
+def test_the_loss_trains_the_embeddings_through_the_decoder_too(encoder):
+    objective = MaskedLM()
+    (part,) = masked(encoder, random_rows(encoder.tokenizer, 4)).micro_batches
+    body, head = encoder.body, objective.new_head(encoder)
+    body.zero_grad()
+    features = objective.features(body, part.inputs).detach()
+    objective.loss(body, head, features, objective.targets(part.inputs)).backward()
+    assert body.get_input_embeddings().weight.grad.abs().sum() > 0
+    body.zero_grad()
+
+
+def test_a_tokenizer_without_a_mask_token_is_an_error_that_says_what_to_do():
+    encoder = TinyEncoder(hidden_size=8, layers=1).load()
+    encoder.tokenizer.mask_token = None
+    with pytest.raises(UserError, match=r"encoder tiny has no mask token.*method=finetune"):
+        MaskedLM().collate(encoder, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"probability": 0}, "must be in"),
+        ({"probability": 1.1}, "must be in"),
+        ({"probability": float("nan")}, "must be in"),
+        ({"masked": -0.1}, "shares"),
+        ({"random": -0.1}, "shares"),
+        ({"masked": 0.8, "random": 0.3}, "shares"),
+    ],
+)
+def test_impossible_probabilities_are_an_error(options, message):
+    with pytest.raises(UserError, match=message):
+        MaskedLM(**options)

@@ -1,0 +1,222 @@
+"""Every file of `conf/` composes, and every experiment is made of what can be built."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.configuration import build
+from src.core.weighting.meta import Meta
+from src.core.weighting.static import Static
+from src.core.weighting.uniform import Uniform
+from src.data.auxiliary import Auxiliary
+from src.data.end_task import EndTaskSource
+from src.evaluation.metrics import EndTaskMetrics
+from src.methods.fit import build_trainer
+from src.methods.stage import Stage
+from src.prepare import auxiliaries_of, enabled_stages, module_class
+from tests.in_process import CONF, STAGES, config_of
+
+EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem != "paper")
+TASKS = ["acl_arc", "scierc", "chemprot", "hyperpartisan"]
+METHODS = {
+    "finetune": "finetune",
+    "tapt": "tapt",
+    "dapt": "dapt",
+    "dapt_tapt": "dapt_tapt",
+    "mt": "mt_tartan",
+    "meta": "meta_tartan",
+}
+"""The method that each ending of an experiment's name stands for."""
+
+WEIGHTINGS = {"uniform": Uniform, "static": Static, "meta": Meta}
+NEEDED = {
+    "encoder=huggingface": ["encoder.name=some/encoder"],
+    "task=files": ["task.train=a.jsonl", "task.dev=b.jsonl", "task.test=c.jsonl"],
+    "weighting=static": ["weighting.values={end_task: 2, dapt: 1, tapt: 1}"],
+}
+"""What the user has to add to a choice that has no complete default."""
+
+
+def names(group):
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def stages_of(*options) -> dict[str, Stage]:
+    return enabled_stages(config_of(options))
+
+
+def test_the_experiments_are_every_method_on_every_task_of_the_paper_and_the_quickstart():
+    papers = {f"{task}_{ending}" for task in TASKS for ending in METHODS}
+    assert set(EXPERIMENTS) == papers | {"quickstart"}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_experiment_is_made_of_what_can_be_built(experiment):
+    config = config_of([f"+experiment={experiment}"])
+    stages = enabled_stages(config)
+    source: EndTaskSource = build(config.task, "task")
+    assert source.metric in config.metrics
+    assert callable(build(config.encoder, "encoder").load)
+    auxiliaries = {
+        name: build(node, f"auxiliary.{name}")
+        for name, node in config.auxiliary.items()
+        if name not in ("size", "seed")
+    }
+    assert all(isinstance(auxiliary, Auxiliary) for auxiliary in auxiliaries.values())
+    for stage in stages.values():
+        assert not module_class(stage).trains_auxiliaries or auxiliaries_of(stage, auxiliaries)
+    weighting = build(config.weighting, "weighting", task_names=["end_task", *auxiliaries])
+    mixing_meta = any(module_class(stage).has_meta_head for stage in stages.values())
+    assert weighting.needs_meta_gradient == mixing_meta
+    assert build(config.classifier, "classifier", classes=3).classes == 3
+    metrics = {n: build(m, f"metrics.{n}", num_classes=3) for n, m in config.metrics.items()}
+    EndTaskMetrics(metrics, source.metric)
+    assert build_trainer(config, [], max_steps=1, logger=False).max_steps == 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("ending", METHODS)
+def test_an_experiments_name_says_task_and_method(task, ending):
+    config = config_of([f"+experiment={task}_{ending}"])
+    assert (config.task.name, config.method.name) == (task, METHODS[ending])
+    assert config.encoder.name == "FacebookAI/roberta-base"
+
+
+def test_the_quickstart_needs_no_network():
+    config = config_of(["+experiment=quickstart"])
+    assert config.task.name == "docstrings"
+    assert config.encoder._target_ == "src.encoders.packaged.PackagedEncoder"
+    assert config.method.name == "meta_tartan"
+
+
+GROUPS = ["auxiliary", "encoder", "logger", "method", "task", "trainer", "weighting"]
+
+
+@pytest.mark.parametrize("choice", [f"{group}={name}" for group in GROUPS for name in names(group)])
+def test_every_choice_of_a_group_composes(choice):
+    config = config_of([choice, *NEEDED.get(choice, [])])
+    assert choice.split("=")[0] in config
+
+
+@pytest.mark.parametrize("name", names("auxiliary_task"))
+def test_every_kind_of_auxiliary_task_composes_under_a_name_of_its_own(name):
+    config = config_of([f"+auxiliary_task@auxiliary.extra={name}"])
+    assert isinstance(build(config.auxiliary.extra, "auxiliary.extra"), Auxiliary)
+
+
+@pytest.mark.parametrize("name", [name for name in names("stage") if name not in ("base", "joint")])
+def test_every_stage_composes_as_one_more_stage_of_a_method(name):
+    options = ["method=finetune", f"+stage@method.stages.extra={name}"]
+    assert "extra" in stages_of(*options, "method.stages.extra.enabled=true")
+
+
+@pytest.mark.parametrize("method", names("method"))
+@pytest.mark.parametrize("encoder", names("encoder"))
+def test_every_encoder_goes_with_every_method(encoder, method):
+    choice = f"encoder={encoder}"
+    config = config_of([choice, *NEEDED.get(choice, []), f"method={method}"])
+    stages = enabled_stages(config)
+    assert list(stages) == STAGES[method]
+    rates = set(config.encoder.lr.values())
+    assert all(stage.optimisation.body_lr in rates for stage in stages.values())
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize(
+    "method", ["method=mt_tartan", "method=meta_tartan", "+experiment=acl_arc_meta"]
+)
+def test_a_weighting_on_the_command_line_wins_over_the_methods_own(method, weighting):
+    choice = f"weighting={weighting}"
+    for options in ([method, choice], [choice, method]):
+        config = config_of([*options, *NEEDED.get(choice, [])])
+        built = build(config.weighting, "weighting", task_names=["end_task", "dapt", "tapt"])
+        assert type(built) is WEIGHTINGS[weighting]
+
+
+def test_a_weighting_leaves_no_options_of_the_one_it_replaces():
+    assert set(config_of(["method=meta_tartan", "weighting=uniform"]).weighting) == {"_target_"}
+
+
+@pytest.mark.parametrize("method", names("method"))
+def test_a_method_brings_its_own_weighting(method):
+    config = config_of([f"method={method}"])
+    meta = config.weighting._target_ == "src.core.weighting.meta.Meta"
+    assert meta == (method == "meta_tartan")
+
+
+def test_another_method_than_the_experiments_brings_its_own_weighting_too():
+    config = config_of(["+experiment=acl_arc_meta", "method=mt_tartan"])
+    assert config.weighting._target_ == "src.core.weighting.uniform.Uniform"
+
+
+@pytest.mark.parametrize("ending", METHODS)
+def test_the_optimisers_settings_are_the_papers(ending):
+    for stage in stages_of(f"+experiment=acl_arc_{ending}").values():
+        settings = stage.optimisation
+        assert (settings.beta1, settings.beta2) == (0.9, 0.98)
+        assert (settings.eps, settings.warmup, settings.clip_norm) == (1e-6, 0.06, 1.0)
+
+
+@pytest.mark.parametrize("ending", ["mt", "meta"])
+def test_joint_trainings_settings_are_the_papers(ending):
+    joint = stages_of(f"+experiment=acl_arc_{ending}")["joint"]
+    assert (joint.optimisation.body_lr, joint.optimisation.end_head_lr) == (1e-4, 1e-3)
+    assert (joint.evaluate_every, joint.patience) == (30, 20)
+    assert joint.batch_size == 128
+    assert joint.auxiliaries == "all"
+
+
+def test_the_meta_heads_settings_are_the_papers():
+    head = stages_of("+experiment=acl_arc_meta")["joint"].meta_head
+    assert (head.kind, head.fresh) == ("separate", True)
+    assert (head.steps, head.lr, head.weight_decay) == (10, 1e-3, 0.1)
+    assert head.examples in (16, 32)
+
+
+@pytest.mark.parametrize("ending", ["finetune", "tapt", "dapt", "dapt_tapt"])
+def test_finetunings_settings_are_those_of_gururangan_and_others(ending):
+    stage = stages_of(f"+experiment=acl_arc_{ending}")["finetune"]
+    assert (stage.optimisation.body_lr, stage.optimisation.end_head_lr) == (2e-5, 2e-5)
+    assert (stage.batch_size, stage.max_epochs, stage.patience) == (16, 10, 3)
+    assert stage.evaluate_every is None  # once an epoch
+
+
+@pytest.mark.parametrize(("ending", "text"), [("tapt", "task"), ("dapt_tapt", "task")])
+def test_tapts_settings_are_those_of_gururangan_and_others(ending, text):
+    stage = stages_of(f"+experiment=acl_arc_{ending}")["tapt"]
+    assert (stage.max_epochs, stage.batch_size, stage.optimisation.body_lr) == (100, 256, 1e-4)
+    assert stage.auxiliaries == text
+
+
+def test_dapt_on_a_few_texts_is_tapt_on_other_text():
+    stages = stages_of("+experiment=acl_arc_dapt_tapt")
+    stages["dapt"].auxiliaries = stages["tapt"].auxiliaries
+    assert stages["dapt"] == stages["tapt"]
+
+
+def test_dapt_on_a_whole_corpus_has_its_own_schedule():
+    options = ["+experiment=acl_arc_dapt", "stage@method.stages.dapt=dapt_full"]
+    stage = stages_of(*options)["dapt"]
+    assert (stage.max_steps, stage.batch_size, stage.optimisation.body_lr) == (12500, 2048, 5e-4)
+    assert stage.max_epochs is None
+
+
+@pytest.mark.parametrize("method", ["mt_tartan", "meta_tartan"])
+def test_the_last_finetuning_is_off_until_asked_for(method):
+    option = "method.stages.last_finetune.enabled=true"
+    assert list(stages_of(f"method={method}")) == ["joint"]
+    stages = stages_of(f"method={method}", option)
+    assert list(stages) == ["joint", "last_finetune"]
+    last = stages["last_finetune"]
+    assert (last.optimisation.body_lr, last.optimisation.end_head_lr) == (5e-6, 5e-6)
+    assert (last.max_epochs, last.patience) == (10, 3)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_papers_tasks_are_read_to_512_tokens(task):
+    assert config_of([f"task={task}"]).task.max_length == 512
+
+
+def test_masking_is_the_papers():
+    objective = config_of(["+experiment=acl_arc_tapt"]).auxiliary.tapt.objective
+    assert (objective.probability, objective.masked, objective.random) == (0.15, 0.8, 0.1)

@@ -1,0 +1,46 @@
+"""The quickstart beats a bag of words on the same split."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.pipeline import make_pipeline
+
+from src.configuration import build
+from src.data.end_task import load_end_task
+from tests.in_process import config_of
+
+
+def baseline_macro_f1(cache_dir):
+    """TF-IDF and logistic regression, trained and evaluated on the quickstart's own split."""
+    config = config_of(["+experiment=quickstart", f"cache_dir={cache_dir}"])
+    task = load_end_task(build(config.task, "task"))
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
+    model.fit(task.train.texts, task.train.labels)
+    return f1_score(task.dev.labels, model.predict(task.dev.texts), average="macro")
+
+
+@pytest.mark.parametrize(
+    "options", [["max_steps=18"], pytest.param([], marks=pytest.mark.slow)], ids=["short", "whole"]
+)
+def test_the_quickstart_beats_tfidf_and_leaves_its_pictures(run_cli, tmp_path, cache_dir, options):
+    folder = tmp_path / "quickstart"
+    done = run_cli(
+        "+experiment=quickstart",
+        f"cache_dir={cache_dir}",
+        f"hydra.run.dir={folder}",
+        *options,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((folder / "result.json").read_text())
+    assert set(result["auxiliaries"]) == {"dapt", "tapt"}
+    assert result["method"] == "meta_tartan"
+    reached = result["dev"]["whole"]["metrics"]["macro_f1"]
+    assert reached > baseline_macro_f1(cache_dir)
+    assert (folder / "task_weights.png").read_bytes().startswith(b"\x89PNG")
+    assert f"{reached:.4f}" in done.stdout

@@ -1,0 +1,146 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import ROOT
+
+HEAVY = ["torch", "transformers", "lightning", "datasets", "torchmetrics", "matplotlib"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """Tiny matrices: where cores are shared, a second thread waits most of the time."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def meta_options(toy_options, data_dir):
+    """The toy task with META-TARTAN in small batches."""
+    return [
+        *toy_options,
+        "method=meta_tartan",
+        "auxiliary=dapt_tapt",
+        f"auxiliary.dapt.path={data_dir}/corpus.txt",
+        "method.stages.joint.batch_size=8",
+    ]
+
+
+@pytest.fixture
+def finetune_options(toy_options):
+    """The toy task with fine-tuning in small batches."""
+    small = "method.stages.finetune.batch_size=8"
+    return [*toy_options, "method=finetune", "auxiliary=none", small]
+
+
+def error_line(finished) -> str:
+    """The one line that says what is wrong."""
+    assert finished.returncode != 0
+    assert "Traceback" not in finished.stderr
+    lines = [line for line in finished.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error:")]
+    assert len(errors) == 1, finished.stderr
+    assert lines == errors, finished.stderr
+    return errors[0]
+
+
+def test_the_program_imports_nothing_heavy_before_it_has_to():
+    code = f"import sys, src.run; print([m for m in {HEAVY} if m in sys.modules])"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_help_and_configs_answer_at_once(run_cli, tmp_path):
+    helped = run_cli("--help", timeout=30)
+    assert helped.returncode == 0
+    assert "+experiment=acl_arc_meta" in helped.stdout
+    for group in ("method:", "task:", "encoder:", "weighting:", "experiment:"):
+        assert group in helped.stdout
+    shown = run_cli("--cfg", "job", "+experiment=acl_arc_meta", timeout=30)
+    assert shown.returncode == 0
+    assert "name: meta_tartan" in shown.stdout
+    assert "src.core.weighting.meta.Meta" in shown.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
+    run_cli, meta_options, tmp_path
+):
+    first = run_cli(*meta_options)
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.strip() == ""
+    (folder,) = (tmp_path / "runs" / "toy_meta_tartan").iterdir()
+    for name in (
+        "config.yaml",
+        "result.json",
+        "task_weights.csv",
+        "task_weights.png",
+        "checkpoints/joint/best.ckpt",
+        "classifier/model.safetensors",
+        "logs/joint/metrics.csv",
+    ):
+        assert (folder / name).is_file(), name
+    result = json.loads((folder / "result.json").read_text())
+    value = result["test"]["whole"]["metrics"]["macro_f1"]
+    assert f"{value:.4f}" in first.stdout
+    assert "meta_tartan on toy, tiny, seed 0" in first.stdout
+    assert "result.json" in first.stdout
+
+    before = (folder / "result.json").stat().st_mtime_ns
+    started = time.perf_counter()
+    second = run_cli(*meta_options)
+    seconds = time.perf_counter() - started
+    assert second.returncode == 0, second.stderr
+    assert "holds this run, finished" in second.stdout
+    assert f"{value:.4f}" in second.stdout
+    assert (folder / "result.json").stat().st_mtime_ns == before
+    assert seconds < 10  # nothing heavy is imported for it
+
+
+def test_a_bad_option_is_one_line(run_cli, finetune_options, tmp_path):
+    finished = run_cli(*finetune_options, "task.metric=accuracy")
+    assert "task.metric=accuracy" in error_line(finished)
+    assert not list((tmp_path / "runs").rglob("result.json"))
+
+
+def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(
+    run_cli, finetune_options, tmp_path
+):
+    swept = run_cli("-m", *finetune_options, "seed=0,1", "micro_batch_size=0,8")
+    assert swept.returncode != 0
+    errors = [line for line in swept.stderr.splitlines() if line.startswith("error:")]
+    assert len(errors) == 2
+    assert all("micro_batch_size" in error for error in errors)
+    folders = [path.parent for path in (tmp_path / "runs").rglob("result.json")]
+    found = {json.loads((folder / "result.json").read_text())["seed"] for folder in folders}
+    assert found == {0, 1}
+    assert len(folders) == 2
+    assert {folder.parent for folder in folders} == {tmp_path / "runs" / "toy_finetune"}
+
+
+@pytest.mark.parametrize("data", ["here", "nowhere"])
+def test_without_a_network_the_papers_experiment_says_what_works_without(
+    run_cli, tmp_path, cache_dir, monkeypatch, data, finetune_options
+):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    options = ["+experiment=acl_arc_meta", f"cache_dir={tmp_path}/cache"]
+    if data == "here":
+        toy = [o for o in finetune_options if o.startswith("task")]
+        options += [*toy, "auxiliary=tapt"]
+    started = time.perf_counter()
+    message = error_line(run_cli(*options))
+    assert time.perf_counter() - started < 30  # most of it imports, on shared cores
+    assert ("FacebookAI/roberta-base" if data == "here" else "train.jsonl") in message
+    for way_out in ("encoder=minilm", "encoder.name=FOLDER", "task=docstrings", "data_dir=FOLDER"):
+        assert way_out in message
