@@ -27,7 +27,7 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
         if isinstance(cause, UserError):
             raise UserError(str(cause)) from error
         if isinstance(cause, ImportError):
-            raise UserError(f"{option} needs a package that is not installed: {cause}") from error
+            raise UserError(f"{option} cannot be imported: {_first_line(cause)}") from error
         raise UserError(f"{option}: {_first_line(cause)}") from error
     except OmegaConfBaseException as error:
         raise UserError(f"{option}: {_first_line(error)}") from error
@@ -43,6 +43,8 @@ def typed(node: DictConfig, schema: type[T], option: str) -> T:
         values = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
         merged = OmegaConf.merge(OmegaConf.structured(schema), values)
         filled = OmegaConf.to_object(merged)
+    except UserError as error:  # from a dataclass's own checks, which know their field only
+        raise UserError(f"{option}.{error}") from error
     except OmegaConfBaseException as error:
         key = f"{option}.{error.full_key}" if error.full_key else option
         raise UserError(f"{key}: {_first_line(error)}") from error

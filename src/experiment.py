@@ -15,7 +15,6 @@ from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
 from src.encoders.encoder import freeze
-from src.evaluation.metrics import EndTaskMetrics
 from src.methods.data_module import StageData
 from src.methods.fit import StageOutcome, fit_stage, test_classifier
 from src.methods.module import TaskMixing
@@ -27,6 +26,7 @@ from src.prepare import (
     Prepared,
     auxiliaries_of,
     enabled_stages,
+    metrics_of,
     mixes_with_end_task,
     module_class,
     prepare,
@@ -168,17 +168,9 @@ class StageChain:
             seed=int(self._config.seed),
             stage=name,
             end_task=END_TASK if end_task else None,
-            metrics=self._metrics() if end_task else None,
+            metrics=metrics_of(self._config, self._prepared.end_task) if end_task else None,
             **extra,
         )
-
-    def _metrics(self) -> EndTaskMetrics:
-        classes = len(self._prepared.end_task.labels)
-        metrics = {
-            str(name): build(node, f"metrics.{name}", num_classes=classes)
-            for name, node in self._config.metrics.items()
-        }
-        return EndTaskMetrics(metrics, self._prepared.end_task.metric)
 
     def _data(self, module: TaskMixing, name: str, stage: Stage) -> tuple[StageData, int]:
         """The stage's batches, and how many training examples make one of its epochs."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import build, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryTexts, auxiliary_texts
@@ -17,6 +17,8 @@ from src.data.end_task import EndTask, load_end_task
 from src.data.text_data import TokenisedSplits, tokenised_splits
 from src.encoders.encoder import Encoder
 from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.classification import Classification
 
@@ -53,9 +55,7 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     Raises:
         UserError: a bad option, or no stage that trains the end task.
     """
-    cap = config.max_steps
-    if cap is not None and (not isinstance(cap, int) or cap < 1):
-        raise UserError(f"max_steps must be null or a whole number of at least 1, got {cap!r}")
+    cap = None if config.max_steps is None else whole_number(config, "max_steps", 1)
     stages = {}
     for name, node in config.method.stages.items():
         stage = typed(node, Stage, f"method.stages.{name}")
@@ -75,9 +75,43 @@ def module_class(stage: Stage) -> Any:
         UserError: there is no such class.
     """
     try:
-        return hydra.utils.get_class(stage.module)
-    except (ImportError, ValueError) as error:
-        raise UserError(f"module {stage.module} of a stage cannot be imported: {error}") from error
+        folder, _, name = stage.module.rpartition(".")
+        found = getattr(importlib.import_module(folder), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"module={stage.module} of a stage cannot be imported: {reason}") from error
+    if not (isinstance(found, type) and issubclass(found, TaskMixing)):
+        raise UserError(f"module={stage.module} of a stage is not a subclass of TaskMixing")
+    return found
+
+
+def whole_number(config: DictConfig, option: str, least: int) -> int:
+    """The option's value, checked.
+
+    Raises:
+        UserError: it is not a whole number, or less than `least`.
+    """
+    value = OmegaConf.select(config, option)
+    if not _is_whole(value) or value < least:
+        raise UserError(f"{option} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
+    """Fresh metrics for the task's labels.
+
+    Raises:
+        UserError: the arguments of a metric do not fit.
+    """
+    metrics = {
+        str(name): build(node, f"metrics.{name}", num_classes=len(end_task.labels))
+        for name, node in config.metrics.items()
+    }
+    return EndTaskMetrics(metrics, end_task.metric)
 
 
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
@@ -86,8 +120,10 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     Raises:
         UserError: whatever is wrong with any of them.
     """
-    if not isinstance(config.micro_batch_size, int) or config.micro_batch_size < 1:
-        raise UserError(f"micro_batch_size must be at least 1, got {config.micro_batch_size!r}")
+    whole_number(config, "seed", 0)
+    whole_number(config, "micro_batch_size", 1)
+    whole_number(config, "evaluation_batch_size", 1)
+    choice_seed = whole_number(config, "auxiliary.seed", 0)
     cache_dir = Path(config.cache_dir).expanduser()
     source = build(config.task, "task")
     used = _used_auxiliaries(config, stages)
@@ -99,6 +135,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     encoder: Encoder = build(config.encoder, "encoder").load()
     _check_lengths(encoder, end_task, used)
     _check_weighting(config, stages, used)
+    metrics_of(config, end_task)
     classification = build(config.classifier, "classifier", classes=len(end_task.labels))
     auxiliaries = {}
     for name, auxiliary in used.items():
@@ -110,7 +147,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
             source=source,
             end_task=end_task,
             tokenizer=encoder.tokenizer,
-            seed=int(config.auxiliary.get("seed", 0)),
+            seed=choice_seed,
             cache_dir=cache_dir,
         )
         log.info("auxiliary %s: %s texts of %s", name, f"{len(texts.examples):,}", texts.source)
@@ -150,11 +187,13 @@ def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]
 
 def _check_lengths(encoder: Encoder, end_task: EndTask, used: Mapping[str, Auxiliary]) -> None:
     limit = encoder.max_positions
-    lengths = {"task.max_length": end_task.max_length}
-    lengths |= {f"auxiliary.{n}.max_length": a.max_length for n, a in used.items() if a.max_length}
+    lengths: dict[str, Any] = {"task.max_length": end_task.max_length}
+    for name, auxiliary in used.items():
+        if auxiliary.max_length is not None:
+            lengths[f"auxiliary.{name}.max_length"] = auxiliary.max_length
     for option, length in lengths.items():
-        if length < 8:
-            raise UserError(f"{option}={length} leaves no room for text; use at least 8")
+        if not _is_whole(length) or length < 8:
+            raise UserError(f"{option} must be a whole number of at least 8, got {length!r}")
         if limit is not None and length > limit:
             raise UserError(
                 f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
@@ -178,6 +217,11 @@ def _check_weighting(
         if mixes_with_end_task(module_type):
             names = [END_TASK, *auxiliaries_of(stage, used)]
             weighting = build(config.weighting, "weighting", task_names=names)
+            if weighting.needs_meta_gradient and stage.freeze_body:
+                raise UserError(
+                    "freeze_body=true leaves nothing for this weighting to weigh; "
+                    "use weighting=uniform, or freeze_body=false"
+                )
             if weighting.needs_meta_gradient and not module_type.has_meta_head:
                 raise UserError(
                     "this weighting needs the meta-gradient, which method "

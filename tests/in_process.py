@@ -67,8 +67,8 @@ def toy(data_dir: Path, cache_dir: Path, method: str, *options: str) -> list[str
 class RecordedRun:
     """A run's result, and the parameters before and after each of its stages.
 
-    `modules` and `tested_module` are the module of each stage and the one that met the test split, as
-    the run left them; `tested` is what the latter held.
+    `modules` and `tested_module` are the modules of the stages and the one that met the test split,
+    as the run left them; `tested` is what the latter held.
     """
 
     folder: Path

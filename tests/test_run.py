@@ -76,7 +76,6 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
 ):
     first = run_cli(*meta_options)
     assert first.returncode == 0, first.stderr
-    assert first.stderr.strip() == ""
     (folder,) = (tmp_path / "runs" / "toy_meta_tartan").iterdir()
     for name in (
         "config.yaml",
@@ -103,6 +102,7 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
     assert f"{value:.4f}" in second.stdout
     assert (folder / "result.json").stat().st_mtime_ns == before
     assert seconds < 10  # nothing heavy is imported for it
+    assert first.stderr.strip() == ""  # last: the rest matters more than a library's notices
 
 
 def test_a_bad_option_is_one_line(run_cli, finetune_options, tmp_path):
@@ -140,7 +140,7 @@ def test_without_a_network_the_papers_experiment_says_what_works_without(
         options += [*toy, "auxiliary=tapt"]
     started = time.perf_counter()
     message = error_line(run_cli(*options))
-    assert time.perf_counter() - started < 30  # most of it imports, on shared cores
+    assert time.perf_counter() - started < 15  # of which 6 are imports
     assert ("FacebookAI/roberta-base" if data == "here" else "train.jsonl") in message
     for way_out in ("encoder=minilm", "encoder.name=FOLDER", "task=docstrings", "data_dir=FOLDER"):
         assert way_out in message

@@ -65,6 +65,18 @@ def cosine(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tens
     return torch.where(zero, torch.zeros_like(product), product / torch.where(zero, 1.0, scale))
 
 
+def gramian(gradients: Sequence[Gradient], dtype: torch.dtype = torch.float32) -> Tensor:
+    """All inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
+    count = len(gradients)
+    upper = {
+        (i, j): dot(gradients[i], gradients[j], dtype)
+        for i in range(count)
+        for j in range(i, count)
+    }
+    rows = [torch.stack([upper[min(i, j), max(i, j)] for j in range(count)]) for i in range(count)]
+    return torch.stack(rows)
+
+
 def scale_(gradient: Gradient, factor: Tensor) -> None:
     """Multiply in place by a scalar tensor."""
     present = [g for g in gradient if g is not None]

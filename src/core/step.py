@@ -13,6 +13,7 @@ from src.core.gradients import (
     add_scaled_,
     cosine,
     dot,
+    gramian,
     put_gradient,
     scale_,
     take_gradient,
@@ -64,7 +65,8 @@ def mixed_gradients(
     Paper: Algorithm 1. Head gradients are unweighted. Where the weighting needs the meta-gradient,
     the end task is `tasks[0]`: its pass comes first, its features fit the meta head, and the
     meta-gradient is then there for every task's cosine. Three body-sized buffers are held (the
-    mixed, the meta and the current gradient), whatever the number of tasks.
+    mixed, the meta and the current gradient), whatever the number of tasks; a weighting that needs
+    the Gramian holds every task's gradient.
 
     Args:
         batches: one batch for each task, by name.
@@ -82,6 +84,7 @@ def mixed_gradients(
     losses: list[Tensor] = []
     norms: list[Tensor] = []
     cosines: list[Tensor] = []
+    held: list[tuple[Gradient, Observation]] = []
 
     for index, task in enumerate(tasks):
         leads = index == 0 and weighting.needs_meta_gradient
@@ -103,12 +106,19 @@ def mixed_gradients(
         if meta_gradient is not None and meta_norm is not None:
             alignment = cosine(dot(meta_gradient, gradient, dtype), meta_norm, squared_norm)
             cosines.append(alignment)
-        factor = weighting.factor(index, Observation(passed.loss, squared_norm, alignment))
-        add_scaled_(mixed, gradient, factor)
+        observation = Observation(passed.loss, squared_norm, alignment)
+        if weighting.needs_gramian:
+            held.append((gradient, observation))
+        else:
+            add_scaled_(mixed, gradient, weighting.factor(index, observation))
         losses.append(passed.loss)
         norms.append(squared_norm.sqrt())
         del gradient, passed
 
+    if held:
+        weighting.weigh(gramian([kept for kept, _ in held], dtype))
+        for index, (kept, observation) in enumerate(held):
+            add_scaled_(mixed, kept, weighting.factor(index, observation))
     weights, normaliser = weighting.finish()
     scale_(mixed, normaliser.reciprocal())
     put_gradient(body_parameters, mixed)

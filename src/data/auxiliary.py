@@ -107,7 +107,8 @@ def auxiliary_texts(
     Raises:
         UserError: see `src.data.corpus`.
     """
-    max_length = auxiliary.max_length or end_task.max_length
+    own_length = auxiliary.max_length
+    max_length = end_task.max_length if own_length is None else own_length
 
     def tokenised(corpus: Corpus) -> datasets.Dataset:
         return tokenise(

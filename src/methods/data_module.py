@@ -33,9 +33,11 @@ class StageData(pl.LightningDataModule):
         """The steps in order; whatever is random was decided by their numbers."""
         return self._loader(self.train)
 
-    def val_dataloader(self) -> DataLoader[MicroBatch] | list[DataLoader[MicroBatch]]:
-        """The dev split, each example once; no loader in stages without the end task."""
-        return [] if self.dev is None else evaluation_loader(self.dev)
+    def val_dataloader(self) -> DataLoader[MicroBatch]:
+        """The dev split, each example once; not called in stages without the end task."""
+        if self.dev is None:
+            raise ValueError("this stage does not train the end task, which is what dev measures")
+        return evaluation_loader(self.dev)
 
     def _loader(self, batches: StepBatches) -> DataLoader[StepBatch]:
         return DataLoader(

@@ -121,6 +121,7 @@ def fit_stage(
         callbacks,
         max_steps=steps,
         val_check_interval=min(stage.evaluation_interval(examples), steps),
+        limit_val_batches=1.0 if history is not None else 0,
     )
     started = time.perf_counter()
     trainer.fit(module, datamodule=data)

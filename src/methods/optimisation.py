@@ -39,11 +39,18 @@ class Optimisation:
     def __post_init__(self) -> None:
         for name in ("body_lr", "end_head_lr", "weight_decay", "eps"):
             if not getattr(self, name) >= 0:
-                raise UserError(f"{name} must not be negative, got {getattr(self, name)}")
+                raise UserError(
+                    f"optimisation.{name} must not be negative, got {getattr(self, name)}"
+                )
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"optimisation.{name} must be in [0, 1), got {getattr(self, name)}")
         if not 0 <= self.warmup <= 1:
-            raise UserError(f"warmup must be in [0, 1], got {self.warmup}")
+            raise UserError(f"optimisation.warmup must be in [0, 1], got {self.warmup}")
         if self.clip_norm is not None and not self.clip_norm > 0:
-            raise UserError(f"clip_norm must be positive or null, got {self.clip_norm}")
+            raise UserError(
+                f"optimisation.clip_norm must be positive or null, got {self.clip_norm}"
+            )
 
     def optimiser(
         self, body: nn.Module, end_head: nn.Module | None, other_heads: Iterable[nn.Module]

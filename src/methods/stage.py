@@ -56,7 +56,7 @@ class Stage:
         if self.max_epochs is not None and not self.max_epochs > 0:
             raise UserError(f"max_epochs must be positive, got {self.max_epochs}")
         if self.max_steps is None and self.max_epochs is None:
-            raise UserError("a stage needs max_steps or max_epochs")
+            raise UserError("max_steps: give max_steps or max_epochs")
 
     def steps(self, examples: int) -> int:
         """Optimiser steps over `examples` training examples: the smaller of the two bounds."""

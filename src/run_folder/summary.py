@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -15,7 +16,9 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     console = console or Console()
     metric = result["metric"]
     table = Table(
-        title=f"{result['method']} on {result['task']}, {result['encoder']}, seed {result['seed']}",
+        title=escape(
+            f"{result['method']} on {result['task']}, {result['encoder']}, seed {result['seed']}"
+        ),
         title_justify="left",
         title_style="bold",
     )
@@ -41,7 +44,9 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     ):
         if (folder / name).exists():
             # plain print: a path must not be wrapped, so that it can be copied
-            console.print(f"{what:18}{folder / name}", soft_wrap=True, highlight=False)
+            console.print(
+                f"{what:18}{folder / name}", soft_wrap=True, highlight=False, markup=False
+            )
 
 
 def _metric_names(result: Mapping[str, Any]) -> list[str]:

@@ -31,14 +31,22 @@ class Weighting(nn.Module, ABC):
     holds the same number of body-sized buffers whatever the number of tasks, although the weights
     that are finally applied may depend on all tasks (softmax).
 
+    A weighting that `needs_gramian` has `weigh(gramian)` called with all inner products
+    `<g_i, g_j>`, shape `(tasks, tasks)`, before the first `factor`; all gradients are held for it.
+
     Learned state belongs in buffers, so that it is in every checkpoint.
     """
 
     needs_meta_gradient: ClassVar[bool] = False
+    needs_gramian: ClassVar[bool] = False
 
     def __init__(self, task_names: list[str]) -> None:
         super().__init__()
         self.task_names = list(task_names)
+
+    def weigh(self, gramian: Tensor) -> None:
+        """Take the Gramian, where the weighting needs it."""
+        raise NotImplementedError(f"{type(self).__name__} needs no Gramian")
 
     @abstractmethod
     def factor(self, index: int, observation: Observation) -> Tensor:

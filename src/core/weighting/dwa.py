@@ -1,0 +1,61 @@
+"""Weights from how fast each loss falls."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from src.core.weighting.base import Observation, Weighting
+from src.errors import UserError
+
+
+class DWA(Weighting):
+    """Dynamic weight averaging (Liu et al., 2019, equation 7).
+
+    `alpha = softmax(r / temperature)`, `r_i` the ratio of task `i`'s mean losses over the last two
+    windows of steps; equal weights until there are two. The paper's windows are epochs and its
+    weights sum to the number of tasks; here they sum to 1, like all others.
+
+    Args:
+        task_names: the tasks.
+        temperature: the higher, the more equal the weights (paper: 2).
+        window: steps over which losses are averaged.
+    """
+
+    sums: Tensor
+    last: Tensor
+    before: Tensor
+    steps: Tensor
+
+    def __init__(self, task_names: list[str], temperature: float = 2.0, window: int = 30) -> None:
+        if not temperature > 0:
+            raise UserError(f"weighting.temperature must be positive, got {temperature}")
+        if window < 1:
+            raise UserError(f"weighting.window must be at least 1, got {window}")
+        super().__init__(task_names)
+        self.temperature, self.window = temperature, window
+        for name in ("sums", "last", "before"):
+            self.register_buffer(name, torch.zeros(len(task_names)))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self._losses: list[Tensor] = []
+
+    def factor(self, index: int, observation: Observation) -> Tensor:
+        self._losses.append(observation.loss.to(self.sums.dtype))
+        return self._alpha()[index]
+
+    def finish(self) -> tuple[Tensor, Tensor]:
+        alpha = self._alpha()
+        losses, self._losses = torch.stack(self._losses), []
+        self.steps.add_(1)
+        self.sums.add_(losses)
+        # `where` instead of `if`: the step count is on the device, a branch would wait for it
+        full = self.steps % self.window == 0
+        self.before.copy_(torch.where(full, self.last, self.before))
+        self.last.copy_(torch.where(full, self.sums / self.window, self.last))
+        self.sums.copy_(torch.where(full, torch.zeros_like(self.sums), self.sums))
+        return alpha, torch.ones_like(alpha[0])
+
+    def _alpha(self) -> Tensor:
+        known = self.before > 0
+        ratios = torch.where(known, self.last / torch.where(known, self.before, 1.0), 1.0)
+        return (ratios / self.temperature).softmax(dim=0)

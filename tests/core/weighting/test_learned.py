@@ -1,0 +1,88 @@
+"""Weightings that follow the losses, and random ones."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from src.core.weighting.base import Observation
+from src.core.weighting.dwa import DWA
+from src.core.weighting.random import Random
+from src.core.weighting.uncertainty import Uncertainty
+from src.errors import UserError
+
+
+def step(weighting, losses):
+    """One step with these losses; the weights applied."""
+    factors = []
+    for index, loss in enumerate(losses):
+        observation = Observation(torch.tensor(loss), torch.tensor(1.0))
+        factors.append(weighting.factor(index, observation))
+    alpha, normaliser = weighting.finish()
+    torch.testing.assert_close(torch.stack(factors) / normaliser, alpha)
+    return alpha
+
+
+def test_random_weights_sum_to_one_and_follow_the_seed():
+    weighting = Random(["a", "b", "c"])
+    drawn = []
+    for seed in (0, 1, 0):
+        torch.manual_seed(seed)
+        drawn.append(step(weighting, [1.0, 1.0, 1.0]))
+        assert float(drawn[-1].sum()) == pytest.approx(1)
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])
+
+
+def test_uncertainty_takes_the_gradient_step_of_kendalls_loss():
+    """Against automatic differentiation of `sum exp(-s) L + s`."""
+    weighting = Uncertainty(["a", "b"], lr=0.1)
+    s = torch.zeros(2, requires_grad=True)
+    for losses in ([2.0, 0.5], [1.0, 0.25], [3.0, 4.0]):
+        objective = ((-s).exp() * torch.tensor(losses) + s).sum()
+        (gradient,) = torch.autograd.grad(objective, s)
+        torch.testing.assert_close(step(weighting, losses), (-s.detach()).exp())
+        s = (s - 0.1 * gradient).detach().requires_grad_()
+        torch.testing.assert_close(weighting.log_variances, s.detach())
+
+
+def test_uncertainty_settles_where_the_weight_is_the_inverse_loss():
+    weighting = Uncertainty(["a", "b"], lr=0.1)
+    for _ in range(2000):
+        alpha = step(weighting, [2.0, 0.5])
+    assert alpha.tolist() == pytest.approx([0.5, 2.0], rel=1e-3)
+
+
+def test_dwa_favours_the_task_whose_loss_falls_more_slowly():
+    weighting = DWA(["fast", "slow"], temperature=2.0, window=3)
+    for _ in range(3):
+        assert step(weighting, [4.0, 4.0]).tolist() == [0.5, 0.5]
+    for _ in range(3):
+        assert step(weighting, [1.0, 3.0]).tolist() == [0.5, 0.5]
+    ratios = [math.exp(0.25 / 2), math.exp(0.75 / 2)]
+    expected = [ratio / sum(ratios) for ratio in ratios]
+    assert step(weighting, [9.0, 9.0]).tolist() == pytest.approx(expected)
+
+
+def test_learned_state_comes_back_from_a_checkpoint():
+    for new in (lambda: DWA(["a", "b"], window=2), lambda: Uncertainty(["a", "b"])):
+        weighting, restored = new(), new()
+        for losses in ([2.0, 1.0], [1.0, 1.0], [0.5, 0.9], [0.2, 0.8], [0.1, 0.7]):
+            step(weighting, losses)
+        restored.load_state_dict(weighting.state_dict())
+        assert torch.equal(step(restored, [1.0, 2.0]), step(weighting, [1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("new", "option"),
+    [
+        (lambda: DWA(["a"], temperature=0), "temperature"),
+        (lambda: DWA(["a"], window=0), "window"),
+        (lambda: Uncertainty(["a"], lr=-1), "lr"),
+    ],
+)
+def test_bad_options_are_named(new, option):
+    with pytest.raises(UserError, match=f"weighting.{option}"):
+        new()

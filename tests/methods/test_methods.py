@@ -1,0 +1,432 @@
+"""Each method on the toy task: its stages, what they hand on, and what is kept in the end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from sklearn.metrics import f1_score
+
+import src.experiment
+from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.methods.fit import EvaluationHistory
+from src.prepare import Prepared
+from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
+
+Runs = Callable[..., RecordedRun]
+MIXING = ["mt_tartan", "meta_tartan"]
+PRETRAINING = ["tapt", "dapt", "dapt_tapt"]
+
+
+@pytest.fixture(scope="module")
+def runs(data_dir, cache_dir, tmp_path_factory) -> Runs:
+    """A recorded run by method and options; the same is run once."""
+    known: dict[tuple[str, ...], RecordedRun] = {}
+
+    def call(*choice: str) -> RecordedRun:
+        if choice not in known:
+            folder = tmp_path_factory.mktemp("run")
+            known[choice] = recorded_run(toy(data_dir, cache_dir, *choice), folder)
+        return known[choice]
+
+    return call
+
+
+@pytest.fixture
+def new_run(data_dir, cache_dir, tmp_path) -> Runs:
+    """A recorded run of its own, for tests that interfere."""
+    return lambda *choice: recorded_run(toy(data_dir, cache_dir, *choice), tmp_path)
+
+
+@pytest.fixture
+def scripted(monkeypatch) -> Callable[..., None]:
+    """Make the evaluations of a run, the test last, report these values of the metric."""
+
+    def call(*values: float) -> None:
+        compute, left = EndTaskMetrics.compute, iter([*values, 0.0])
+
+        def scripted_compute(self: EndTaskMetrics, *args: Any, **kwargs: Any) -> Any:
+            found = compute(self, *args, **kwargs)
+            return {**found, "macro_f1": torch.tensor(next(left))}
+
+        monkeypatch.setattr(EndTaskMetrics, "compute", scripted_compute)
+
+    return call
+
+
+def stage_of(run: RecordedRun, name: str) -> dict[str, Any]:
+    return next(stage for stage in run.result["stages"] if stage["name"] == name)
+
+
+def steps_of(evaluations) -> list[int]:
+    return [step for step, _ in evaluations]
+
+
+@pytest.mark.parametrize("method", STAGES)
+def test_the_stages_run_in_order_and_the_test_comes_last(runs, method):
+    run = runs(method)
+    assert run.events == [*STAGES[method], "test"]
+    assert [stage["name"] for stage in run.result["stages"]] == STAGES[method]
+    assert all(stage["steps"] == 6 for stage in run.result["stages"])
+
+
+@pytest.mark.parametrize("method", STAGES)
+def test_every_stage_trains_the_body_and_its_heads(runs, method):
+    run = runs(method)
+    for name in STAGES[method]:
+        assert not same(part(run.starts[name], "body"), part(run.ends[name], "body"))
+        for task in run.modules[name].heads:
+            head = f"heads.{task}"
+            assert not same(part(run.starts[name], head), part(run.ends[name], head))
+
+
+@pytest.mark.parametrize(
+    ("method", "tasks"),
+    [
+        ("finetune", [["end_task"]]),
+        ("tapt", [["tapt"], ["end_task"]]),
+        ("dapt", [["dapt"], ["end_task"]]),
+        ("dapt_tapt", [["dapt"], ["tapt"], ["end_task"]]),
+        ("mt_tartan", [["end_task", "dapt", "tapt"]]),
+        ("meta_tartan", [["end_task", "dapt", "tapt"]]),
+    ],
+)
+def test_a_stage_trains_its_own_tasks(runs, method, tasks):
+    run = runs(method)
+    assert [[task.name for task in run.modules[name].tasks] for name in STAGES[method]] == tasks
+
+
+@pytest.mark.parametrize("method", PRETRAINING)
+def test_a_stage_starts_from_the_body_that_the_last_one_left(runs, method):
+    run = runs(method)
+    for before, after in zip(STAGES[method], STAGES[method][1:], strict=False):
+        assert same(part(run.ends[before], "body"), part(run.starts[after], "body"))
+
+
+def test_every_run_starts_from_the_same_encoder(runs):
+    first = [part(runs(m).starts[STAGES[m][0]], "body") for m in STAGES]
+    assert all(same(first[0], other) for other in first[1:])
+
+
+def test_tapts_head_starts_from_the_head_that_dapt_trained(runs):
+    run = runs("dapt_tapt")
+    assert same(part(run.ends["dapt"], "heads.dapt"), part(run.starts["tapt"], "heads.tapt"))
+    assert not same(part(run.ends["dapt"], "heads.dapt"), part(run.ends["tapt"], "heads.tapt"))
+
+
+def test_after_a_disabled_dapt_tapt_starts_from_the_encoder_itself(runs):
+    run = runs("dapt_tapt", "method.stages.dapt.enabled=false")
+    assert run.events == ["tapt", "finetune", "test"]
+    chained = runs("dapt_tapt")
+    assert same(part(run.starts["tapt"], "body"), part(chained.starts["dapt"], "body"))
+    started = part(run.starts["tapt"], "heads.tapt")
+    assert not same(started, part(chained.starts["tapt"], "heads.tapt"))
+    assert set(run.result["auxiliaries"]) == {"tapt"}
+
+
+@pytest.mark.parametrize("method", PRETRAINING)
+def test_pretraining_leaves_the_end_tasks_head_to_finetuning(runs, method):
+    run = runs(method)
+    for name in STAGES[method][:-1]:
+        assert "end_task" not in run.modules[name].heads
+        assert stage_of(run, name)["evaluations"] == []
+    assert run.result["chosen"]["stage"] == "finetune"
+
+
+def test_a_frozen_body_stays_as_it_was(runs):
+    run = runs("tapt", "method.stages.tapt.freeze_body=true")
+    assert same(part(run.starts["tapt"], "body"), part(run.ends["tapt"], "body"))
+    head = "heads.tapt"
+    assert not same(part(run.starts["tapt"], head), part(run.ends["tapt"], head))
+    assert not same(part(run.starts["finetune"], "body"), part(run.ends["finetune"], "body"))
+
+
+@pytest.mark.parametrize("method", ["finetune", "mt_tartan"])
+def test_a_method_can_train_its_heads_alone(runs, method):
+    stage = STAGES[method][-1]
+    run = runs(method, f"method.stages.{stage}.freeze_body=true")
+    assert same(part(run.starts[stage], "body"), part(run.ends[stage], "body"))
+    for task in run.modules[stage].heads:
+        head = f"heads.{task}"
+        assert not same(part(run.starts[stage], head), part(run.ends[stage], head))
+
+
+def test_a_frozen_body_and_a_learned_weighting_do_not_go_together(new_run):
+    # the meta-gradient is one of the body
+    with pytest.raises(UserError, match="freeze_body"):
+        new_run("meta_tartan", "method.stages.joint.freeze_body=true")
+
+
+@pytest.mark.parametrize("method", MIXING)
+def test_warmed_up_heads_are_those_that_joint_training_starts_from(runs, method):
+    on = ["method.stages.head_warmup.enabled=true", "method.stages.head_warmup.batch_size=8"]
+    run = runs(method, *on)
+    assert run.events == ["head_warmup", "joint", "test"]
+    before, after = run.starts["head_warmup"], run.ends["head_warmup"]
+    assert same(part(before, "body"), part(after, "body"))
+    for task in ("dapt", "tapt"):
+        head = f"heads.{task}"
+        assert not same(part(before, head), part(after, head))
+        assert same(part(after, head), part(run.starts["joint"], head))
+    assert not same(part(run.starts["joint"], "body"), part(run.ends["joint"], "body"))
+
+
+def test_meta_weights_move_and_sum_to_1(runs):
+    weights = runs("meta_tartan").result["final_task_weights"]
+    assert set(weights) == {"end_task", "dapt", "tapt"}
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
+    assert max(weights.values()) - min(weights.values()) > 1e-4
+
+
+def test_mt_weights_stay_uniform(runs):
+    weights = runs("mt_tartan").result["final_task_weights"]
+    assert weights == pytest.approx({"end_task": 1 / 3, "dapt": 1 / 3, "tapt": 1 / 3})
+
+
+def test_given_weights_are_scaled_and_kept(runs):
+    values = "weighting.values={end_task: 2, dapt: 1, tapt: 1}"
+    weights = runs("mt_tartan", "weighting=static", values).result["final_task_weights"]
+    assert weights == pytest.approx({"end_task": 0.5, "dapt": 0.25, "tapt": 0.25})
+
+
+def test_mt_tartan_cannot_learn_weights(new_run):
+    with pytest.raises(UserError, match="method=meta_tartan, or another weighting"):
+        new_run("mt_tartan", "weighting=meta")
+
+
+def test_meta_tartan_with_uniform_weights_is_mt_tartan(runs):
+    uniform, mt = runs("meta_tartan", "weighting=uniform"), runs("mt_tartan")
+    for name in ("body", "heads"):
+        assert same(part(uniform.ends["joint"], name), part(mt.ends["joint"], name))
+    assert uniform.result["test"] == mt.result["test"]
+
+
+def test_learned_weights_change_what_is_trained(runs):
+    meta, mt = runs("meta_tartan"), runs("mt_tartan")
+    assert same(part(meta.starts["joint"], "body"), part(mt.starts["joint"], "body"))
+    assert same(part(meta.starts["joint"], "heads"), part(mt.starts["joint"], "heads"))
+    assert not same(part(meta.ends["joint"], "body"), part(mt.ends["joint"], "body"))
+
+
+def without_seconds(result):
+    result = copy.deepcopy(result)
+    for stage in result["stages"]:
+        del stage["seconds"]
+    return result
+
+
+@pytest.mark.parametrize("method", ["dapt_tapt", "meta_tartan"])
+def test_the_same_config_gives_the_same_run(runs, new_run, method):
+    torch.rand(7)  # whatever was drawn before
+    first, second = runs(method), new_run(method)
+    for name in STAGES[method]:
+        assert same(first.ends[name], second.ends[name])
+    assert without_seconds(first.result) == without_seconds(second.result)
+
+
+@pytest.mark.parametrize("method", ["dapt_tapt", "meta_tartan"])
+def test_another_seed_gives_another_run(runs, method):
+    first, second = runs(method), runs(method, "seed=1")
+    for name in STAGES[method]:
+        assert not same(part(first.ends[name], "body"), part(second.ends[name], "body"))
+    assert second.result["seed"] == 1
+
+
+@pytest.mark.parametrize("method", STAGES)
+def test_the_size_of_a_micro_batch_changes_nothing(runs, method):
+    options = ["encoder.dropout=0", "classifier.dropout=0", "trainer.precision=64-true"]
+    small, large = (runs(method, *options, f"micro_batch_size={size}") for size in (3, 8))
+    for name in STAGES[method]:
+        for key, value in large.ends[name].items():
+            torch.testing.assert_close(small.ends[name][key], value, rtol=1e-6, atol=1e-9)
+            assert value.dtype in (torch.float64, torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("every", "steps"),
+    [("1", [1, 2, 3, 4, 5, 6]), ("3", [3, 6]), ("4", [4, 6]), ("6", [6]), ("100", [6])],
+)
+def test_evaluations_come_at_every_interval_and_at_the_last_step(runs, every, steps):
+    options = [f"evaluate_every={every}", "patience=null"]
+    run = runs("finetune", *(f"method.stages.finetune.{option}" for option in options))
+    assert steps_of(stage_of(run, "finetune")["evaluations"]) == steps
+
+
+def test_evaluations_are_an_epoch_apart_when_nothing_is_said(runs):
+    run = runs("finetune", "max_steps=15")  # 48 examples in batches of 8
+    assert steps_of(stage_of(run, "finetune")["evaluations"]) == [6, 12, 15]
+
+
+def test_training_stops_after_patience_evaluations_without_improvement(new_run, scripted):
+    scripted(0.3, 0.5, 0.5, 0.4)
+    options = ["evaluate_every=2", "patience=2"]
+    run = new_run("finetune", "max_steps=30", *(f"method.stages.finetune.{o}" for o in options))
+    stage = stage_of(run, "finetune")
+    assert steps_of(stage["evaluations"]) == [2, 4, 6, 8]
+    assert (stage["steps"], stage["best_step"]) == (8, 4)
+
+
+def test_without_patience_training_goes_on(new_run, scripted):
+    scripted(0.5, 0.4, 0.3, 0.2, 0.1, 0.1)
+    options = ["evaluate_every=1", "patience=null"]
+    run = new_run("finetune", *(f"method.stages.finetune.{o}" for o in options))
+    assert stage_of(run, "finetune")["steps"] == 6
+
+
+def test_the_weights_of_the_best_evaluation_are_kept(new_run, scripted, monkeypatch):
+    scripted(0.1, 0.5, 0.3, 0.5, 0.2, 0.4)
+    seen = []
+    keep = EvaluationHistory.on_validation_end
+
+    def look(self, trainer, module):
+        seen.append({k: v.detach().clone() for k, v in module.state_dict().items()})
+        keep(self, trainer, module)
+
+    monkeypatch.setattr(EvaluationHistory, "on_validation_end", look)
+    options = ["evaluate_every=1", "patience=null"]
+    run = new_run("finetune", *(f"method.stages.finetune.{o}" for o in options))
+    assert len(seen) == 6
+    assert not same(part(seen[1], "body"), part(seen[2], "body"))
+    for name in ("body", "heads"):  # the second evaluation: the earliest of the best
+        assert same(part(run.ends["finetune"], name), part(seen[1], name))
+        assert same(part(run.tested, name), part(seen[1], name))
+    assert run.result["chosen"] == {"stage": "finetune", "step": 2}
+    assert run.result["dev"]["whole"]["metrics"]["macro_f1"] == pytest.approx(0.5)
+
+
+def test_the_reported_metric_is_that_of_the_kept_weights(runs):
+    stage_options = ["evaluate_every=2", "patience=null"]
+    options = ["max_steps=24", "encoder.lr.finetune=0.01"]
+    run = runs("finetune", *options, *(f"method.stages.finetune.{o}" for o in stage_options))
+    stage, reported = stage_of(run, "finetune"), run.result["dev"]["whole"]["metrics"]["macro_f1"]
+    assert reported == max(value for _, value in stage["evaluations"])
+    assert reported > 0.3  # the task is easy: chance is 0.17
+    labels, predictions = predicted(run)
+    expected = f1_score(labels, predictions, average="macro")
+    assert reported == pytest.approx(expected, abs=1e-6)
+
+
+def predicted(run: RecordedRun) -> tuple[list[int], list[int]]:
+    """Labels and predictions of the kept module on dev, one example at a time."""
+    module, dev = run.tested_module, run.data["finetune"].dev
+    module.eval()
+    labels, predictions = [], []
+    for index in range(len(dev)):
+        inputs = dev[index].inputs
+        for row, label in enumerate(inputs["labels"].tolist()):
+            length = int(inputs["attention_mask"][row].sum())
+            ids = inputs["input_ids"][row : row + 1, :length]
+            with torch.no_grad():
+                hidden = module.body(input_ids=ids).last_hidden_state
+                logits = module.heads["end_task"](hidden[:, 0])
+            labels.append(label)
+            predictions.append(int(logits.argmax()))
+    return labels, predictions
+
+
+LAST_FINETUNE = [
+    "method.stages.last_finetune.enabled=true",
+    "method.stages.last_finetune.batch_size=8",
+    "method.stages.last_finetune.evaluate_every=3",
+    "method.stages.joint.evaluate_every=3",
+]
+
+
+@pytest.mark.parametrize("method", MIXING)
+def test_the_last_finetuning_starts_from_the_best_of_joint_training(new_run, scripted, method):
+    scripted(0.6, 0.3, 0.2, 0.1)
+    run = new_run(method, *LAST_FINETUNE)
+    assert run.events == ["joint", "last_finetune", "test"]
+    for name in ("body", "heads.end_task"):
+        start = part(run.starts["last_finetune"], name)
+        assert same(part(run.ends["joint"], name), start)
+        assert not same(part(run.ends["last_finetune"], name), start)
+    assert list(run.modules["last_finetune"].heads) == ["end_task"]
+
+
+def test_a_last_finetuning_can_start_with_a_new_head(runs):
+    run = runs("mt_tartan", *LAST_FINETUNE, "method.stages.last_finetune.fresh_end_head=true")
+    head = "heads.end_task"
+    assert not same(part(run.ends["joint"], head), part(run.starts["last_finetune"], head))
+    assert same(part(run.ends["joint"], "body"), part(run.starts["last_finetune"], "body"))
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "step"),
+    [
+        ((0.3, 0.6, 0.2, 0.5), "joint", 6),
+        ((0.3, 0.6, 0.2, 0.7), "last_finetune", 6),
+        ((0.3, 0.6, 0.6, 0.1), "joint", 6),  # the earlier of equals
+    ],
+)
+def test_the_better_of_joint_training_and_last_finetuning_is_kept(
+    new_run, scripted, values, kept, step
+):
+    scripted(*values)
+    run = new_run("mt_tartan", *LAST_FINETUNE)
+    assert run.result["chosen"] == {"stage": kept, "step": step}
+    for name in ("body", "heads.end_task"):
+        assert same(part(run.tested, name), part(run.ends[kept], name))
+    assert run.result["dev"]["whole"]["metrics"]["macro_f1"] == pytest.approx(max(values))
+
+
+class Watched:
+    """A split that notes which of its rows are read, and when."""
+
+    def __init__(self, examples, log):
+        self._examples, self._log = examples, log
+
+    def __len__(self):
+        return len(self._examples)
+
+    def __getitem__(self, key):
+        if not isinstance(key, str):  # a whole column: only lengths and marks are taken
+            self._log.append(list(key))
+        return self._examples[key]
+
+
+@pytest.mark.parametrize("method", ["tapt", "meta_tartan"])
+def test_the_test_split_is_touched_once_at_the_end(new_run, monkeypatch, method):
+    rows: list[list[int]] = []
+    at_fits: list[int] = []
+    prepare, fit_stage = src.experiment.prepare, src.experiment.fit_stage
+
+    def prepare_watched(*args: Any) -> Prepared:
+        prepared = prepare(*args)
+        splits = replace(prepared.splits, test=Watched(prepared.splits.test, rows))
+        return replace(prepared, splits=splits)
+
+    def fit_watched(*args: Any, **kwargs: Any) -> Any:
+        outcome = fit_stage(*args, **kwargs)
+        at_fits.append(len(rows))
+        return outcome
+
+    monkeypatch.setattr(src.experiment, "prepare", prepare_watched)
+    monkeypatch.setattr(src.experiment, "fit_stage", fit_watched)
+    run = new_run(method, "evaluation_batch_size=10")
+    assert at_fits == [0] * len(STAGES[method])
+    assert sorted(row for read in rows for row in read) == list(range(31))
+    assert run.events.count("test") == 1
+
+
+def test_the_last_state_of_pretraining_and_the_best_of_the_end_task_are_on_disk(runs):
+    run = runs("dapt_tapt")
+    for name, file in (("dapt", "last"), ("tapt", "last"), ("finetune", "best")):
+        path = run.folder / "checkpoints" / name / f"{file}.ckpt"
+        assert [p.name for p in path.parent.iterdir()] == [path.name]
+        state = torch.load(path, weights_only=True)["state_dict"]
+        for key, value in part(run.ends[name], "body").items():
+            assert state[f"body.{key}"].equal(value)
+
+
+def test_learned_weights_are_in_the_checkpoint(runs):
+    path = runs("meta_tartan").folder / "checkpoints" / "joint" / "best.ckpt"
+    logits = torch.load(path, weights_only=True)["state_dict"]["weighting.logits"]
+    weights = runs("meta_tartan").result["final_task_weights"]
+    expected = torch.tensor(list(weights.values()))  # the only evaluation is at the last step
+    torch.testing.assert_close(logits.softmax(0), expected)

@@ -1,0 +1,67 @@
+"""A stage's length and its evaluations, from its two bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.errors import UserError
+from src.methods.stage import Stage
+
+
+def stage(**values) -> Stage:
+    return Stage(module="m", **values)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "steps"),
+    [
+        ({"max_steps": 5}, 5),
+        ({"max_epochs": 2}, 13),  # 2 x 50 examples in batches of 8, the last not full
+        ({"max_epochs": 2, "max_steps": 20}, 13),
+        ({"max_epochs": 2, "max_steps": 5}, 5),
+        ({"max_epochs": 0.5}, 4),
+        ({"max_epochs": 0.001}, 1),
+    ],
+)
+def test_the_smaller_of_the_two_bounds_holds(bounds, steps):
+    assert stage(batch_size=8, **bounds).steps(50) == steps
+
+
+def test_an_epoch_is_at_least_one_step():
+    assert stage(batch_size=64, max_epochs=3).steps(50) == 3
+
+
+def test_evaluations_are_an_epoch_apart_by_default():
+    assert stage(batch_size=8, max_steps=5).evaluation_interval(50) == 7
+    assert stage(batch_size=64, max_steps=5).evaluation_interval(50) == 1
+
+
+def test_evaluations_are_as_far_apart_as_asked():
+    assert stage(batch_size=8, max_steps=5, evaluate_every=30).evaluation_interval(50) == 30
+
+
+def test_a_stage_needs_a_bound():
+    with pytest.raises(UserError, match="max_steps or max_epochs"):
+        stage()
+
+
+@pytest.mark.parametrize(
+    "name", ["batch_size", "meta_batch_size", "max_steps", "evaluate_every", "patience"]
+)
+@pytest.mark.parametrize("value", [0, -1])
+def test_counts_are_at_least_1(name, value):
+    with pytest.raises(UserError, match=f"{name} must be at least 1, got {value}"):
+        stage(**{"max_steps": 1, name: value})
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_max_epochs_is_positive(value):
+    with pytest.raises(UserError, match="max_epochs must be positive"):
+        stage(max_epochs=value)
+
+
+def test_auxiliaries_are_chosen_by_their_text():
+    for value in ("all", "domain", "task"):
+        assert stage(max_steps=1, auxiliaries=value).auxiliaries == value
+    with pytest.raises(UserError, match="all, domain or task"):
+        stage(max_steps=1, auxiliaries="other")

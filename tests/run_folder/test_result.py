@@ -1,0 +1,129 @@
+"""`result.json`: what a finished run says of itself, as plain JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+
+import pytest
+
+from src.run_folder.result import write_result
+from tests.in_process import recorded_run, toy
+
+
+@pytest.fixture(scope="module")
+def meta(data_dir, cache_dir, tmp_path_factory):
+    """A META-TARTAN run on 2 x 48 lines of domain text."""
+    options = ["auxiliary.dapt.size=2", "seed=3"]
+    folder = tmp_path_factory.mktemp("meta")
+    return recorded_run(toy(data_dir, cache_dir, "meta_tartan", *options), folder)
+
+
+@pytest.fixture(scope="module")
+def chain(data_dir, cache_dir, tmp_path_factory):
+    """A chain of three stages, the domain text all there is."""
+    options = ["auxiliary.size=all", "method.stages.tapt.max_steps=4"]
+    folder = tmp_path_factory.mktemp("chain")
+    return recorded_run(toy(data_dir, cache_dir, "dapt_tapt", *options), folder)
+
+
+def test_the_file_holds_what_the_run_returned(meta):
+    assert json.loads((meta.folder / "result.json").read_text()) == meta.result
+
+
+def test_a_result_says_what_was_run(meta, chain):
+    said = {key: meta.result[key] for key in ("task", "method", "weighting", "encoder", "seed")}
+    expected = {"task": "toy", "method": "meta_tartan", "weighting": "meta"}
+    assert said == {**expected, "encoder": "tiny", "seed": 3}
+    assert meta.result["metric"] == "macro_f1"
+    assert meta.result["labels"] == ["A", "R", "S"]
+    assert (chain.result["method"], chain.result["seed"]) == ("dapt_tapt", 0)
+
+
+def test_auxiliaries_are_listed_with_size_and_examples(meta, chain, data_dir):
+    dapt, tapt = meta.result["auxiliaries"]["dapt"], meta.result["auxiliaries"]["tapt"]
+    assert (dapt["text"], dapt["source"]) == ("domain", f"{data_dir}/corpus.txt")
+    assert dapt["size"] == 2
+    assert dapt["examples"] in (95, 96)  # one line of the corpus is blank
+    assert (tapt["text"], tapt["examples"]) == ("task", 48)
+    everything = chain.result["auxiliaries"]["dapt"]
+    assert (everything["size"], everything["examples"]) == ("all", 191)
+    assert everything["fingerprint"] != dapt["fingerprint"]
+
+
+@pytest.mark.parametrize(("split", "whole", "unseen"), [("dev", 22, 21), ("test", 31, 30)])
+def test_scores_count_the_whole_split_and_its_unseen_texts(meta, split, whole, unseen):
+    scores = meta.result[split]
+    assert (scores["whole"]["examples"], scores["unseen"]["examples"]) == (whole, unseen)
+    names = {"macro_f1", "micro_f1", "weighted_f1"}
+    assert set(scores["whole"]["metrics"]) == names | {"loss"}
+    assert set(scores["unseen"]["metrics"]) == names
+    assert all(0 <= scores["unseen"]["metrics"][name] <= 1 for name in names)
+    assert meta.result["train"]["examples"] == 48
+
+
+def test_without_unseen_texts_there_is_no_score_of_them(data_dir, cache_dir, tmp_path):
+    options = [f"task.{split}={data_dir}/toy/train.jsonl" for split in ("dev", "test")]
+    result = recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path).result
+    for split in ("dev", "test"):
+        assert result[split]["unseen"] == {"examples": 0, "metrics": None}
+        assert result[split]["whole"]["examples"] == 48
+
+
+def test_each_stage_says_how_long_it_was(chain):
+    stages = chain.result["stages"]
+    assert [(s["name"], s["steps"]) for s in stages] == [("dapt", 6), ("tapt", 4), ("finetune", 6)]
+    assert all(stage["seconds"] > 0 for stage in stages)
+    assert [stage["best_step"] for stage in stages[:2]] == [6, 4]
+    assert stages[2]["best_step"] == chain.result["chosen"]["step"]
+
+
+def test_each_stage_counts_what_went_through_the_body(chain):
+    for stage in chain.result["stages"]:
+        (task,) = stage["examples_seen"]
+        batches = [
+            chain.data[stage["name"]].train[step].tasks[task] for step in range(stage["steps"])
+        ]
+        assert stage["examples_seen"][task] == 8 * stage["steps"]
+        attended = sum(
+            int(part.inputs["attention_mask"].sum()) for b in batches for part in b.micro_batches
+        )
+        assert stage["tokens_seen"][task] >= attended  # parts without a masked token are left out
+        assert stage["tokens_seen"][task] == sum(batch.tokens for batch in batches)
+
+
+def test_task_weights_are_those_of_the_last_step(meta, chain):
+    weights = meta.result["final_task_weights"]
+    assert set(weights) == {"end_task", "dapt", "tapt"}
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
+    assert meta.result["stages"][0]["final_task_weights"] == weights
+    assert chain.result["final_task_weights"] == {}
+
+
+def test_the_splits_files_are_fingerprinted(meta, data_dir):
+    for split in ("train", "dev", "test"):
+        digest = hashlib.sha256((data_dir / "toy" / f"{split}.jsonl").read_bytes()).hexdigest()
+        assert meta.result["fingerprints"][split] == digest
+
+
+def test_versions_of_what_computed_it_are_kept(meta):
+    versions = meta.result["versions"]
+    for name in ("torch", "lightning", "transformers", "datasets", "hydra-core"):
+        assert versions[name] == importlib.metadata.version(name)
+    assert versions["python"].startswith("3.")
+
+
+def test_the_machine_is_described(meta):
+    machine = meta.result["machine"]
+    assert set(machine) >= {"device", "platform", "cores", "precision"}
+    assert machine["precision"] == "32-true"
+
+
+def test_a_result_appears_whole_or_not_at_all(tmp_path):
+    write_result({"seed": 1}, tmp_path)
+    with pytest.raises(TypeError):
+        write_result({"seed": object()}, tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text()) == {"seed": 1}
+    write_result({"seed": 2}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]

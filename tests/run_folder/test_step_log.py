@@ -1,0 +1,105 @@
+"""What is left of every step: task weights as CSV, losses for the loggers."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from src.run_folder.step_log import COLUMNS
+from tests.in_process import recorded_run, toy
+
+TASKS = ["end_task", "dapt", "tapt"]
+
+
+@pytest.fixture(scope="module", params=["meta_tartan", "mt_tartan"])
+def mixing(request, data_dir, cache_dir, tmp_path_factory):
+    """A run that mixes tasks, its method's name first."""
+    folder = tmp_path_factory.mktemp(request.param)
+    return request.param, recorded_run(toy(data_dir, cache_dir, request.param), folder)
+
+
+@pytest.fixture(scope="module")
+def chain(data_dir, cache_dir, tmp_path_factory):
+    """A run of two stages with a task each."""
+    return recorded_run(toy(data_dir, cache_dir, "tapt"), tmp_path_factory.mktemp("chain"))
+
+
+def weights_of(run) -> pd.DataFrame:
+    return pd.read_csv(run.folder / "task_weights.csv")
+
+
+def test_task_weights_have_one_row_for_each_step_and_task(mixing):
+    table = weights_of(mixing[1])
+    assert tuple(table.columns) == COLUMNS
+    rows = list(zip(table["stage"], table["step"], table["task"], strict=True))
+    assert rows == [("joint", step, task) for step in range(1, 7) for task in TASKS]
+
+
+def test_the_weights_of_a_step_sum_to_1(mixing):
+    sums = weights_of(mixing[1]).groupby("step")["weight"].sum()
+    assert list(sums) == pytest.approx([1] * 6, abs=1e-5)
+
+
+def test_cosines_are_there_where_there_is_a_meta_gradient(mixing):
+    method, run = mixing
+    table = weights_of(run)
+    if method == "meta_tartan":
+        assert table["cosine"].abs().max() <= 1
+        assert table["weight"].nunique() > 1
+    else:
+        assert table["cosine"].isna().all()
+    assert (table["loss"] > 0).all()
+    assert (table["gradient_norm"] > 0).all()
+
+
+def test_the_last_row_is_what_the_result_reports(mixing):
+    table = weights_of(mixing[1])
+    last = table[table["step"] == 6].set_index("task")["weight"]
+    assert dict(last) == pytest.approx(mixing[1].result["final_task_weights"], abs=1e-5)
+
+
+def test_losses_and_dev_metrics_are_logged_as_csv(mixing):
+    table = pd.read_csv(mixing[1].folder / "logs" / "joint" / "metrics.csv")
+    for task in TASKS:
+        logged = table[["step", f"loss/{task}"]].dropna()
+        assert list(logged["step"]) == [1, 2, 3, 4, 5, 6]
+        written = weights_of(mixing[1])
+        written = written[written["task"] == task]["loss"]
+        assert list(logged[f"loss/{task}"]) == pytest.approx(list(written), rel=1e-4)
+    assert table["dev/macro_f1"].notna().sum() == 1
+    assert ("meta_loss" in table) == (mixing[0] == "meta_tartan")
+
+
+def test_every_stage_logs_into_a_folder_of_its_own(chain):
+    for stage, task in (("tapt", "tapt"), ("finetune", "end_task")):
+        folder = chain.folder / "logs" / stage
+        table = pd.read_csv(folder / "metrics.csv")
+        assert table[f"loss/{task}"].notna().sum() == 6
+        (events,) = folder.glob("events.out.tfevents.*")
+        assert events.stat().st_size > 0
+
+
+def test_tasks_that_train_alone_have_no_weights(chain):
+    assert not (chain.folder / "task_weights.csv").exists()
+    assert not (chain.folder / "task_weights.png").exists()
+
+
+def test_steps_are_written_once_however_often_the_log_is_flushed(
+    data_dir, cache_dir, tmp_path, monkeypatch, mixing
+):
+    monkeypatch.setattr("src.methods.fit.FLUSH_EVERY", 4)
+    options = ["method.stages.joint.evaluate_every=3", "method.stages.joint.patience=null"]
+    run = recorded_run(toy(data_dir, cache_dir, mixing[0], *options), tmp_path)
+    pd.testing.assert_frame_equal(weights_of(run), weights_of(mixing[1]))
+
+
+def test_a_run_that_is_started_again_starts_its_log_again(data_dir, cache_dir, tmp_path):
+    options = toy(data_dir, cache_dir, "mt_tartan")
+    first = weights_of(recorded_run(options, tmp_path))
+    pd.testing.assert_frame_equal(weights_of(recorded_run(options, tmp_path)), first)
+
+
+def test_without_loggers_the_task_weights_are_still_written(data_dir, cache_dir, tmp_path):
+    run = recorded_run(toy(data_dir, cache_dir, "mt_tartan", "logger=none"), tmp_path)
+    assert len(weights_of(run)) == 18
+    assert not (tmp_path / "logs").exists()

@@ -1,0 +1,49 @@
+"""A finished run answers with its stored result, but only for the same config."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from omegaconf import OmegaConf
+
+from src.errors import UserError
+from src.run_folder.stored import stored_result
+
+CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${seed}", "run": {}}
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """The folder of a finished run of `CONFIG`."""
+    OmegaConf.save(OmegaConf.create(CONFIG), tmp_path / "config.yaml", resolve=True)
+    (tmp_path / "result.json").write_text(json.dumps({"answer": 42}))
+    return tmp_path
+
+
+def test_the_same_config_gets_the_stored_result(finished):
+    assert stored_result(OmegaConf.create(CONFIG), finished) == {"answer": 42}
+
+
+def test_an_unfinished_run_has_no_result(tmp_path):
+    assert stored_result(OmegaConf.create(CONFIG), tmp_path) is None
+
+
+def test_where_things_are_does_not_matter(finished):
+    moved = CONFIG | {"cache_dir": "/b", "run": {"folder": "x"}, "num_workers": 2}
+    assert stored_result(OmegaConf.create(moved), finished) == {"answer": 42}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seed": 1}, "lr is 0 there, 1 here and 1 more"),
+        ({"encoder": {"name": "minilm"}}, "encoder.name is 'tiny' there, 'minilm' here"),
+        ({"extra": 1}, "extra is None there, 1 here"),
+    ],
+)
+def test_another_config_is_told_what_differs(finished, change, named):
+    with pytest.raises(UserError) as caught:
+        stored_result(OmegaConf.create(CONFIG | change), finished)
+    assert named in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,0 +1,105 @@
+"""The closing table shows the metrics, how many examples they count, and where things lie."""
+
+from __future__ import annotations
+
+import copy
+import io
+
+import pytest
+from rich.console import Console
+
+from src.run_folder.summary import print_summary
+
+RESULT = {
+    "task": "toy",
+    "method": "meta_tartan",
+    "encoder": "tiny",
+    "seed": 7,
+    "metric": "macro_f1",
+    "dev": {
+        "whole": {
+            "examples": 1234,
+            "metrics": {"micro_f1": 0.71234, "macro_f1": 0.61234, "loss": 1.1},
+        },
+        "unseen": {"examples": 1200, "metrics": {"micro_f1": 0.70001, "macro_f1": 0.60001}},
+    },
+    "test": {
+        "whole": {
+            "examples": 56,
+            "metrics": {"micro_f1": 0.51234, "macro_f1": 0.41234, "loss": 1.2},
+        },
+        "unseen": {"examples": 0, "metrics": None},
+    },
+    "final_task_weights": {"end_task": 0.51249, "tapt": 0.48751},
+    "stages": [
+        {"name": "joint", "steps": 1500, "seconds": 12.3, "tokens_seen": {"end_task": 34567}}
+    ],
+}
+
+
+def shown(result, folder, width=120) -> str:
+    console = Console(record=True, width=width, file=io.StringIO())
+    print_summary(result, folder, console)
+    return console.export_text()
+
+
+def row(text, label) -> list[str]:
+    (line,) = [line for line in text.splitlines() if line.startswith(f"│ {label} ")]
+    return [cell.strip() for cell in line.strip("│").split("│")]
+
+
+def test_every_split_has_its_metrics_and_its_number_of_examples(tmp_path):
+    text = shown(RESULT, tmp_path)
+    assert row(text, "dev") == ["dev", "0.6123", "0.7123", "1,234"]
+    unseen = "text not in train"
+    assert row(text, f"dev, {unseen}") == [f"dev, {unseen}", "0.6000", "0.7000", "1,200"]
+    assert row(text, "test") == ["test", "0.4123", "0.5123", "56"]
+
+
+def test_a_part_without_examples_has_dashes(tmp_path):
+    label = "test, text not in train"
+    assert row(shown(RESULT, tmp_path), label) == [label, "-", "-", "0"]
+
+
+def test_the_metric_that_chose_the_checkpoint_comes_first_and_is_marked(tmp_path):
+    text = shown(RESULT, tmp_path)
+    assert "macro_f1 *" in text
+    assert text.index("macro_f1 *") < text.index("micro_f1")
+    assert "* chooses the checkpoint" in text
+
+
+def test_the_title_says_what_was_run(tmp_path):
+    assert "meta_tartan on toy, tiny, seed 7" in shown(RESULT, tmp_path)
+
+
+def test_stages_and_task_weights_are_shown(tmp_path):
+    text = shown(RESULT, tmp_path)
+    (line,) = [line for line in text.splitlines() if line.startswith("joint")]
+    assert line.split() == ["joint", "1,500", "12", "end_task", "34,567"]
+    assert "end_task 0.512  tapt 0.488" in text
+
+
+def test_without_mixing_no_task_weights_are_shown(tmp_path):
+    assert "task weights" not in shown({**RESULT, "final_task_weights": {}}, tmp_path)
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_paths_of_what_is_there_are_shown_in_one_piece(tmp_path, width):
+    folder = tmp_path / ("a_long_name_" * 10)
+    folder.mkdir()
+    (folder / "result.json").touch()
+    (folder / "classifier").mkdir()
+    text = shown(RESULT, folder, width)
+    assert str(folder / "result.json") in text
+    assert str(folder / "classifier") in text
+    assert "task_weights.png" not in text
+
+
+def test_a_name_in_square_brackets_is_text_not_markup(tmp_path):
+    folder = tmp_path / "[red]x"
+    folder.mkdir()
+    (folder / "result.json").touch()
+    result = copy.deepcopy(RESULT) | {"encoder": "/models/[bold]mine"}
+    text = shown(result, folder)
+    assert str(folder / "result.json") in text
+    assert "/models/[bold]mine" in text
