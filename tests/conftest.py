@@ -74,8 +74,15 @@ def toy_options(data_dir: Path, cache_dir: Path) -> list[str]:
 def run_cli(tmp_path: Path) -> Run:
     """Call `python -m src.run` as a user does; runs land in `tmp_path/runs`."""
 
-    def call(*options: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    def call(
+        *options: str, timeout: float = 300, threads: int = 1
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "200",
+            "OMP_NUM_THREADS": str(threads),
+        }
         return subprocess.run(
             [sys.executable, "-m", "src.run", *options],
             cwd=tmp_path,

@@ -48,9 +48,9 @@ def draw_task_weights(
     )  # fmt: skip
     upper.set_ylabel("task weight α")
     # wide enough that noise does not look like a trend
-    centre = (wide.min(axis=None) + wide.max(axis=None)) / 2
-    half = max(0.55 * (wide.max(axis=None) - wide.min(axis=None)), 0.06)
-    upper.set_ylim(max(0.0, centre - half), min(1.0, centre + half))
+    lowest, highest = float(wide.min(axis=None)), float(wide.max(axis=None))
+    centre, half = (lowest + highest) / 2, max(0.55 * (highest - lowest), 0.06)
+    upper.set_ylim(max(0.0, centre - half), centre + half)
     _label_ends(upper, float(wide.index[-1]), last_values)
 
     if evaluations:
