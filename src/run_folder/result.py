@@ -29,6 +29,13 @@ _DISTRIBUTIONS = (
     "torchmetrics",
     "hydra-core",
     "omegaconf",
+    # with torch and transformers, what the docstrings task is made of
+    "networkx",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "scipy",
+    "sympy",
 )
 
 
@@ -52,7 +59,7 @@ def result_of(
         "schema": SCHEMA,
         "task": end_task.name,
         "method": str(config.method.name),
-        "weighting": str(config.weighting.get("_target_", "")).rsplit(".", 1)[-1].lower(),
+        "weighting": weighting_name(config) if weights else None,
         "encoder": prepared.encoder.name,
         "seed": int(config.seed),
         "metric": end_task.metric,
@@ -99,6 +106,12 @@ def result_of(
             ),
         },
     }
+
+
+def weighting_name(config: DictConfig) -> str:
+    """The weighting's name in lower case: its class, or TorchJD's."""
+    name = config.weighting.get("torchjd") or str(config.weighting.get("_target_", ""))
+    return str(name).rsplit(".", 1)[-1].removesuffix("Weighting").lower()
 
 
 def write_result(result: dict[str, Any], folder: Path) -> None:
