@@ -16,7 +16,7 @@ from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
 from src.encoders.encoder import freeze
 from src.methods.data_module import StageData
-from src.methods.fit import StageOutcome, fit_stage, test_classifier
+from src.methods.fit import StageOutcome, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.classification import ClassifierHead
@@ -58,7 +58,7 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
-    test = test_classifier(chosen.module, chain.evaluation("test"), config)
+    test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
     end_head = chosen.module.heads[END_TASK]
     assert isinstance(end_head, ClassifierHead)
     whole = save_classifier(

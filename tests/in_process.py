@@ -85,7 +85,7 @@ class RecordedRun:
 def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
     """Run an experiment, looking on."""
     run = RecordedRun(folder)
-    fit_stage, test_classifier = src.experiment.fit_stage, src.experiment.test_classifier
+    fit_stage, evaluate_on_test = src.experiment.fit_stage, src.experiment.evaluate_on_test
 
     def fit(module: TaskMixing, data: StageData, *args: Any, name: str, **kwargs: Any) -> Any:
         run.events.append(name)
@@ -99,11 +99,11 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
     def test(module: TaskMixing, *args: Any, **kwargs: Any) -> Any:
         run.events.append("test")
         run.tested, run.tested_module = copied(module), module
-        return test_classifier(module, *args, **kwargs)
+        return evaluate_on_test(module, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(src.experiment, "fit_stage", fit)
-        patch.setattr(src.experiment, "test_classifier", test)
+        patch.setattr(src.experiment, "evaluate_on_test", test)
         run.result = src.experiment.run_experiment(config_of(options), folder)
     return run
 

@@ -148,7 +148,7 @@ def fit_stage(
     )
 
 
-def test_classifier(
+def evaluate_on_test(
     module: TaskMixing, split: EvaluationBatches, config: DictConfig
 ) -> dict[str, float]:
     """Metrics of `module` on the test split, by name."""
