@@ -4,12 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup quickstart test test-slow lint format clean
+.PHONY: help setup quickstart test lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make test        run the tests"
-	@echo "make test-slow   run the tests that take minutes"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
 	@echo "make clean       remove the environment and the caches (runs/ stays)"
@@ -26,9 +25,6 @@ quickstart: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -m 'not slow'
-
-test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .
