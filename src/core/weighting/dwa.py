@@ -14,7 +14,7 @@ class DWA(Weighting):
 
     `alpha = softmax(r / temperature)`, `r_i` the ratio of task `i`'s mean losses over the last two
     windows of steps; equal weights until there are two. The paper's windows are epochs and its
-    weights sum to the number of tasks; here they sum to 1, like all others.
+    weights sum to the number of tasks; here they sum to 1, like uniform and learned ones.
 
     Args:
         task_names: the tasks.
