@@ -191,7 +191,15 @@ class StageChain:
         if module.uses_meta_gradient:
             collate = prepared.classification.collate(prepared.encoder, config.micro_batch_size)
             meta = TaskExamples(prepared.splits.dev, collate, stage.meta_batch_size)
-        train = StepBatches(sources, meta, stage.steps(examples), int(config.seed), name)
+        apart = stage.meta_head.examples_apart if module.uses_meta_gradient else 0
+        train = StepBatches(
+            sources,
+            meta,
+            stage.steps(examples),
+            int(config.seed),
+            name,
+            apart=(END_TASK, apart) if apart else None,
+        )
         dev = self.evaluation("dev") if module.end_task is not None else None
         return StageData(train, dev, config.num_workers), examples
 

@@ -19,21 +19,27 @@ class MetaHeadSettings:
     Attributes:
         kind: `separate` (equation 7) or `shared`: the end task's own head (equation 6, the
             same-head ablation of figure 3).
-        examples: end-task training examples it is fitted on, drawn from the step's own end-task
-            batch, whose features are at hand (paper: 16 or 32).
+        examples: end-task training examples it is fitted on (paper: 16 or 32).
+        examples_from: `batch` draws them from the step's own end-task batch, whose features are at
+            hand (Algorithm 1); `rest` from all other training examples, which takes one more
+            forward pass of theirs and keeps the meta-gradient independent of the batch.
         steps: gradient steps on the cached features (paper: 10).
         lr: learning rate of these steps.
         weight_decay: weight decay of these steps.
         fresh: start from a new random initialisation at every step (Algorithm 1); otherwise from
             where the last step left it.
+        tolerance: stop as soon as a step has not lowered the loss by this share of it; None takes
+            all `steps`.
     """
 
     kind: str = "separate"
     examples: int = 32
+    examples_from: str = "batch"
     steps: int = 10
     lr: float = 1e-3
     weight_decay: float = 0.1
     fresh: bool = True
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("separate", "shared"):
@@ -43,6 +49,18 @@ class MetaHeadSettings:
                 "meta_head.examples must be at least 1 and meta_head.steps at least 0, "
                 f"got {self.examples} and {self.steps}"
             )
+        if self.examples_from not in ("batch", "rest"):
+            raise UserError(
+                f"meta_head.examples_from must be batch or rest, got {self.examples_from!r}"
+            )
+        if self.tolerance is not None and not 0 <= self.tolerance < 1:
+            raise UserError(f"meta_head.tolerance must be in [0, 1) or null, got {self.tolerance}")
+
+    @property
+    def examples_apart(self) -> int:
+        """Examples that a step must bring beside its end-task batch."""
+        apart = self.kind == "separate" and self.examples_from == "rest"
+        return self.examples if apart else 0
 
 
 class MetaHead(nn.Module):
@@ -65,7 +83,7 @@ class MetaHead(nn.Module):
         A random choice of `settings.examples` of the `n` is used (all, if there are fewer).
 
         Returns:
-            The loss at the last of the steps, a detached scalar (NaN if there were none).
+            The loss before the last of the steps, a detached scalar (NaN if there were none).
         """
         settings = self.settings
         if settings.fresh:
@@ -81,15 +99,38 @@ class MetaHead(nn.Module):
             weight_decay=settings.weight_decay,
         )
         loss = torch.full((), float("nan"), device=features.device)
+        converged = torch.zeros((), dtype=torch.bool, device=features.device)
         # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
         # training step's context all steps but the first would use stale weights.
         with torch.autocast(features.device.type, enabled=False):
             for _ in range(settings.steps):
                 optimiser.zero_grad(set_to_none=True)
-                loss = objective.loss(body, self.head, features, targets)
-                torch.autograd.backward(loss, inputs=list(self.head.parameters()))
-                optimiser.step()
-        return loss.detach()
+                now = objective.loss(body, self.head, features, targets)
+                if settings.tolerance is not None:
+                    converged = converged | (now > (1 - settings.tolerance) * loss)
+                    if waits_for_nothing(features.device) and bool(converged):
+                        break
+                torch.autograd.backward(now, inputs=list(self.head.parameters()))
+                self._step(optimiser, converged if settings.tolerance is not None else None)
+                loss = torch.where(converged, loss, now.detach())
+        return loss
+
+    def _step(self, optimiser: torch.optim.Optimizer, converged: Tensor | None) -> None:
+        """A step that, once `converged`, changes nothing: to ask the device would be to wait."""
+        if converged is None:
+            optimiser.step()
+            return
+        parameters = list(self.head.parameters())
+        before = [p.detach().clone() for p in parameters]
+        optimiser.step()
+        with torch.no_grad():
+            for parameter, old in zip(parameters, before, strict=True):
+                parameter.copy_(torch.where(converged, old, parameter))
+
+
+def waits_for_nothing(device: torch.device) -> bool:
+    """Whether a branch on a tensor is free there: on other devices it waits for all queued work."""
+    return device.type == "cpu"
 
 
 def _reset(head: nn.Module) -> None:

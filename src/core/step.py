@@ -58,13 +58,14 @@ def mixed_gradients(
     reseed: Reseed,
     meta_head: MetaHead | None = None,
     meta_batch: Batch | None = None,
+    meta_head_batch: Batch | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> StepRecord:
     """Fill `.grad` of the body with `sum_i alpha_i g_i`, and of each head with its own gradient.
 
     Paper: Algorithm 1. Head gradients are unweighted. Where the weighting needs the meta-gradient,
-    the end task is `tasks[0]`: its pass comes first, its features fit the meta head, and the
-    meta-gradient is then there for every task's cosine. Three body-sized buffers are held (the
+    the end task is `tasks[0]`: its pass comes first, its features fit the meta head (unless other
+    examples are given for that), and the meta-gradient is then there for every task's cosine. Three body-sized buffers are held (the
     mixed, the meta and the current gradient), whatever the number of tasks; a weighting that needs
     the Gramian holds every task's gradient.
 
@@ -72,6 +73,8 @@ def mixed_gradients(
         batches: one batch for each task, by name.
         reseed: called with a name and a micro-batch's index before each pass, to seed dropout.
         meta_batch: the end task's validation batch `B_val`.
+        meta_head_batch: training examples of the end task to fit the meta head on; None takes those
+            of its batch.
         dtype: accumulation type of inner products.
 
     Raises:
@@ -89,12 +92,15 @@ def mixed_gradients(
     for index, task in enumerate(tasks):
         leads = index == 0 and weighting.needs_meta_gradient
         passed = _backward(
-            body, task, task.head, batches[task.name], body_parameters, reseed, keep=leads
-        )
+            body, task, task.head, batches[task.name], body_parameters, reseed,
+            keep=leads and meta_head_batch is None,
+        )  # fmt: skip
         gradient = take_gradient(body_parameters)
         if leads:
             if meta_head is None or meta_batch is None:
                 raise ValueError("this weighting needs a meta head and a validation batch")
+            if meta_head_batch is not None:
+                passed = _features(body, task, meta_head_batch, passed.loss, reseed)
             meta_head_loss, meta_loss = _meta_backward(
                 body, task, meta_head, meta_batch, passed, body_parameters, reseed
             )
@@ -166,6 +172,17 @@ def _backward(
             targets.append(part_targets)
     loss = torch.stack(losses).sum()
     return _Pass(loss, torch.cat(features), torch.cat(targets)) if keep else _Pass(loss)
+
+
+@torch.no_grad()
+def _features(body: nn.Module, task: Task, batch: Batch, loss: Tensor, reseed: Reseed) -> _Pass:
+    """What the meta head is fitted on, where it is not the task's own batch; `loss` is kept."""
+    features, targets = [], []
+    for index, part in enumerate(batch.micro_batches):
+        reseed("meta_head_features", index)
+        features.append(task.objective.features(body, part.inputs))
+        targets.append(task.objective.targets(part.inputs))
+    return _Pass(loss, torch.cat(features), torch.cat(targets))
 
 
 def _meta_backward(

@@ -32,11 +32,14 @@ class StepBatch:
         step: counted from 0 within the stage.
         tasks: each task's batch, by name.
         meta: the end task's validation batch `B_val`, where there is a meta-gradient.
+        meta_head: training examples of the end task that are not in its batch, where the meta head
+            is fitted on such.
     """
 
     step: int
     tasks: dict[str, Batch]
     meta: Batch | None = None
+    meta_head: Batch | None = None
 
 
 class ExampleOrder:
@@ -75,6 +78,11 @@ class StepBatches(Dataset[StepBatch]):
         steps: number of steps.
         seed: the run's seed.
         stage: the stage's name.
+        apart: a task's name, and how many of its examples that are not in its own batch make
+            `meta_head`; None for no such batch.
+
+    Raises:
+        ValueError: the task has too few examples for that.
     """
 
     def __init__(
@@ -84,7 +92,13 @@ class StepBatches(Dataset[StepBatch]):
         steps: int,
         seed: int,
         stage: str,
+        apart: tuple[str, int] | None = None,
     ) -> None:
+        if apart is not None:
+            data = tasks[apart[0]]
+            if data.batch_size + apart[1] > len(data.examples):
+                raise ValueError(f"no {apart[1]} examples are left beside each batch of {apart[0]}")
+        self._apart = apart
         self._sources = {name: (data, "task", name) for name, data in tasks.items()}
         self._meta = None if meta is None else (meta, "meta", "")
         self._steps, self._seed, self._stage = steps, seed, stage
@@ -98,14 +112,27 @@ class StepBatches(Dataset[StepBatch]):
             step=step,
             tasks={name: self._batch(step, *source) for name, source in self._sources.items()},
             meta=None if self._meta is None else self._batch(step, *self._meta),
+            meta_head=None if self._apart is None else self._batch_apart(step, *self._apart),
         )
 
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
+        indices = self._indices(step, data, kind, name)
+        generator = generator_for(self._seed, self._stage, kind, name, "batch", step)
+        return data.collate(rows_at(data.examples, indices), generator)
+
+    def _indices(self, step: int, data: TaskExamples, kind: str, name: str) -> list[int]:
         key = (kind, name)
         if key not in self._orders:
             self._orders[key] = ExampleOrder(len(data.examples), self._seed, self._stage, *key)
-        indices = self._orders[key].indices(step * data.batch_size, data.batch_size)
-        generator = generator_for(self._seed, self._stage, *key, "batch", step)
+        return self._orders[key].indices(step * data.batch_size, data.batch_size)
+
+    def _batch_apart(self, step: int, task: str, count: int) -> Batch:
+        """`count` examples of `task`, drawn at random from those that are not in its batch."""
+        source = self._sources[task]
+        data = source[0]
+        rest = np.setdiff1d(np.arange(len(data.examples)), self._indices(step, *source))
+        generator = generator_for(self._seed, self._stage, "meta_head", task, "batch", step)
+        indices = generator.choice(rest, count, replace=False).tolist()
         return data.collate(rows_at(data.examples, indices), generator)
 
 

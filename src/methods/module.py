@@ -106,6 +106,7 @@ class TaskMixing(pl.LightningModule):
             reseed=reseed,
             meta_head=self.meta_head,
             meta_batch=batch.meta,
+            meta_head_batch=batch.meta_head,
         )
         if self.optimisation.clip_norm is not None:
             # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision

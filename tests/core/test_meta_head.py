@@ -72,7 +72,42 @@ def test_autocast_does_not_freeze_the_weights_after_the_first_step():
     assert float(loss) < 0.3
 
 
-@pytest.mark.parametrize("bad", [{"kind": "both"}, {"examples": 0}, {"steps": -1}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"kind": "both"},
+        {"examples": 0},
+        {"steps": -1},
+        {"examples_from": "dev"},
+        {"tolerance": -0.1},
+        {"tolerance": 1.0},
+    ],
+)
 def test_bad_settings_are_named(bad):
     with pytest.raises(UserError, match=next(iter(bad))):
         MetaHeadSettings(**bad)
+
+
+def test_convergence_ends_the_fit_early():
+    every, _, (loss,) = fit(MetaHeadSettings(steps=400, lr=1e-2, examples=64))
+    stopped, _, (early,) = fit(MetaHeadSettings(steps=400, lr=1e-2, examples=64, tolerance=0.02))
+    assert loss < early < 0.5
+    assert not torch.equal(every.head.out.weight, stopped.head.out.weight)
+
+
+def test_where_the_loop_cannot_break_converged_steps_change_nothing(monkeypatch):
+    """As on a GPU, where reading the flag would be to wait: all steps run, some without effect."""
+    settings = MetaHeadSettings(steps=400, lr=1e-2, examples=64, tolerance=0.02)
+    stopped, _, (early,) = fit(settings)
+    monkeypatch.setattr("src.core.meta_head.waits_for_nothing", lambda device: False)
+    masked, _, (loss,) = fit(settings)
+    assert loss == early
+    for name, value in stopped.head.state_dict().items():
+        assert torch.equal(masked.head.state_dict()[name], value), name
+
+
+def test_a_tolerance_that_is_never_met_changes_nothing():
+    plain, _, loss = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64))
+    other, _, same = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64, tolerance=0.0))
+    assert same == loss
+    assert torch.equal(plain.head.out.weight, other.head.out.weight)

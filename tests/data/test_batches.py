@@ -208,3 +208,40 @@ def test_loader_processes_build_what_one_process_builds(encoder, tmp_path):
     alone = through(0)
     assert [step for step, _, _ in alone] == list(range(9))
     assert through(2) == alone
+
+
+def marked(count):
+    """Examples that can be told apart: each has its own token."""
+    return datasets.Dataset.from_dict(
+        {"input_ids": [[2, 5 + i, 3] for i in range(count)], "label": [i % 3 for i in range(count)]}
+    )
+
+
+def tokens_of(batch):
+    return {int(ids[1]) for part in batch.micro_batches for ids in part.inputs["input_ids"]}
+
+
+@given(st.integers(0, 40))
+def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
+    classify = Classification(classes=3).collate(encoder, 4)
+    tasks = {"end_task": TaskExamples(marked(23), classify, 9)}
+    drawn = StepBatches(tasks, None, 41, 0, "joint", apart=("end_task", 6))[step]
+    assert len(tokens_of(drawn.meta_head)) == 6
+    assert not tokens_of(drawn.meta_head) & tokens_of(drawn.tasks["end_task"])
+
+
+def test_the_batch_apart_leaves_the_others_as_they_are(encoder):
+    classify = Classification(classes=3).collate(encoder, 4)
+    tasks = {"end_task": TaskExamples(examples(), classify, 7)}
+    with_it = StepBatches(tasks, None, 9, 0, "joint", apart=("end_task", 6))
+    without = StepBatches(tasks, None, 9, 0, "joint")
+    for step in range(9):
+        assert flat_step(with_it[step]) == flat_step(without[step])
+    assert flat(with_it[0].meta_head) != flat(with_it[1].meta_head)
+
+
+def test_too_few_examples_for_a_batch_apart_are_refused(encoder):
+    classify = Classification(classes=3).collate(encoder, 4)
+    tasks = {"end_task": TaskExamples(examples(10), classify, 7)}
+    with pytest.raises(ValueError, match="end_task"):
+        StepBatches(tasks, None, 9, 0, "joint", apart=("end_task", 4))
