@@ -14,13 +14,11 @@ from src.configuration import build
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
-from src.encoders.encoder import freeze
+from src.encoders.base import freeze
 from src.methods.data_module import StageData
 from src.methods.fit import StageOutcome, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
-from src.objectives.classification import ClassifierHead
-from src.objectives.masked_lm_head import MaskedLMHead
 from src.prepare import (
     END_TASK,
     Prepared,
@@ -31,7 +29,6 @@ from src.prepare import (
     module_class,
     prepare,
 )
-from src.run_folder.classifier import save_classifier
 from src.run_folder.result import result_of, write_result
 from src.run_folder.weight_figure import draw_task_weights
 from src.seeding import seed_for
@@ -59,17 +56,11 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
     test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
-    end_head = chosen.module.heads[END_TASK]
-    assert isinstance(end_head, ClassifierHead)
-    whole = save_classifier(
-        prepared.encoder, end_head, prepared.end_task.labels, folder / "classifier"
+    remark = prepared.encoder.save_classifier(
+        chosen.module.heads[END_TASK], prepared.end_task.labels, folder / "classifier"
     )
-    if not whole:
-        log.warning(
-            "classifier/ holds body and head apart: Transformers has no sequence classifier "
-            "of this form for %s",
-            prepared.encoder.name,
-        )
+    if remark is not None:
+        log.warning(remark)
     result = result_of(config, prepared, outcomes, chosen, test)
     _draw(result, outcomes, folder)
     write_result(result, folder)
@@ -105,9 +96,8 @@ class StageChain:
         )
         freeze(body, False)
         self._heads |= {task.name: task.head for task in tasks}
-        if not module_type.trains_end_task and isinstance(tasks[0].head, MaskedLMHead):
-            # Continued pre-training yields an encoder: its body and its masked-LM head.
-            self._prepared.encoder.mlm_head = tasks[0].head
+        if not module_type.trains_end_task:
+            self._prepared.encoder.adopt(tasks[0].head)
         if outcome.dev is not None:
             self._remember(outcome)
         return outcome
@@ -123,7 +113,9 @@ class StageChain:
         """A split of the end task in evaluation batches."""
         examples = getattr(self._prepared.splits, split)
         size = int(self._config.evaluation_batch_size)
-        collate = self._prepared.classification.collate(self._prepared.encoder, size)
+        collate = self._prepared.classification.collate(
+            self._prepared.encoder, size, training=False
+        )
         return EvaluationBatches(TaskExamples(examples, collate, size))
 
     def _remember(self, outcome: StageOutcome) -> None:
@@ -144,7 +136,7 @@ class StageChain:
         if module_type.trains_auxiliaries:
             settings = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
             for name in auxiliaries_of(stage, settings):
-                objective = settings[name].objective
+                objective = prepared.auxiliaries[name][1].objective
                 head = self._heads.get(name) or objective.new_head(prepared.encoder)
                 tasks.append(Task(name, objective, head))
         return tasks
@@ -175,7 +167,7 @@ class StageChain:
     def _data(self, module: TaskMixing, name: str, stage: Stage) -> tuple[StageData, int]:
         """The stage's batches, and how many training examples make one of its epochs."""
         prepared, config = self._prepared, self._config
-        rows = {name: texts.examples for name, (_, texts) in prepared.auxiliaries.items()}
+        rows = {name: examples.rows for name, (_, examples) in prepared.auxiliaries.items()}
         rows[END_TASK] = prepared.splits.train
         sources = {
             task.name: TaskExamples(
@@ -189,7 +181,9 @@ class StageChain:
         examples = max(len(rows[name]) for name in counted)
         meta = None
         if module.uses_meta_gradient:
-            collate = prepared.classification.collate(prepared.encoder, config.micro_batch_size)
+            collate = prepared.classification.collate(
+                prepared.encoder, config.micro_batch_size, training=False
+            )
             meta = TaskExamples(prepared.splits.dev, collate, stage.meta_batch_size)
         apart = stage.meta_head.examples_apart if module.uses_meta_gradient else 0
         train = StepBatches(

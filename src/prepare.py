@@ -1,4 +1,4 @@
-"""Everything a run needs before its first step: checked settings, tokenised data, an encoder."""
+"""Everything a run needs before its first step: checked settings, data, an encoder."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import build, typed
-from src.data.auxiliary import Auxiliary, AuxiliaryTexts, auxiliary_texts
-from src.data.end_task import EndTask, load_end_task
-from src.data.text_data import TokenisedSplits, tokenised_splits
-from src.encoders.encoder import Encoder
+from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
+from src.data.end_task import EndTask, EndTaskSource, Splits
+from src.encoders.base import Encoder, EncoderSource
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
-from src.objectives.classification import Classification
+from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +34,18 @@ class Prepared:
     """What the stages of a run share.
 
     Attributes:
-        encoder: body, tokenizer and masked-LM head; trained further by each stage.
+        encoder: body and what belongs to it; trained further by each stage.
         end_task: the labelled task.
-        splits: its splits, tokenised.
+        splits: its splits as the encoder reads them.
         classification: its objective.
-        auxiliaries: settings and tokenised text of each auxiliary task, by name.
+        auxiliaries: settings and examples of each auxiliary task, by name.
     """
 
     encoder: Encoder
     end_task: EndTask
-    splits: TokenisedSplits
-    classification: Classification
-    auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryTexts]]
+    splits: Splits
+    classification: TaskObjective[Any]
+    auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryExamples]]
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
@@ -115,7 +114,7 @@ def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
 
 
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
-    """Read and tokenise all data, load the encoder, check that they fit together.
+    """Read all data, load the encoder, check that they fit together.
 
     Raises:
         UserError: whatever is wrong with any of them.
@@ -125,34 +124,40 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     whole_number(config, "evaluation_batch_size", 1)
     choice_seed = whole_number(config, "auxiliary.seed", 0)
     cache_dir = Path(config.cache_dir).expanduser()
-    source = build(config.task, "task")
     used = _used_auxiliaries(config, stages)
-    end_task = load_end_task(source)
+    source: EndTaskSource = build(config.task, "task")
+    end_task = source.load()
     if end_task.metric not in config.metrics:
         raise UserError(
             f"task.metric={end_task.metric} is not one of the metrics {', '.join(config.metrics)}"
         )
-    encoder: Encoder = build(config.encoder, "encoder").load()
-    _check_lengths(encoder, end_task, used)
+    encoder_source: EncoderSource = build(config.encoder, "encoder")
+    encoder = encoder_source.load()
+    for name, auxiliary in used.items():
+        auxiliary.check(name, encoder)
     _check_weighting(config, stages, used)
     metrics_of(config, end_task)
-    classification = build(config.classifier, "classifier", classes=len(end_task.labels))
+    classification: TaskObjective[Any] = build(
+        config.classifier, "classifier", classes=len(end_task.labels)
+    )
+    classification.collate(encoder, 1)  # says so if the encoder does not fit
+    splits = end_task.splits(encoder, cache_dir)
+    _check_meta_head(stages, len(splits.train))
+    around = Surroundings(
+        end_task=end_task,
+        encoder=encoder,
+        train_examples=len(splits.train),
+        default_size=config.auxiliary.get("size", 1),
+        seed=choice_seed,
+        cache_dir=cache_dir,
+    )
     auxiliaries = {}
     for name, auxiliary in used.items():
-        auxiliary.objective.collate(encoder, config.micro_batch_size)  # says so if it cannot
-        texts = auxiliary_texts(
-            name,
-            auxiliary,
-            default_size=config.auxiliary.get("size", 1),
-            source=source,
-            end_task=end_task,
-            tokenizer=encoder.tokenizer,
-            seed=choice_seed,
-            cache_dir=cache_dir,
+        examples = auxiliary.examples(name, around)
+        log.info(
+            "auxiliary %s: %s examples of %s", name, f"{len(examples.rows):,}", examples.source
         )
-        log.info("auxiliary %s: %s texts of %s", name, f"{len(texts.examples):,}", texts.source)
-        auxiliaries[name] = (auxiliary, texts)
-    splits = tokenised_splits(end_task, encoder.tokenizer, cache_dir)
+        auxiliaries[name] = (auxiliary, examples)
     return Prepared(encoder, end_task, splits, classification, auxiliaries)
 
 
@@ -170,7 +175,7 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
         if module_class(stage).trains_auxiliaries:
             chosen = auxiliaries_of(stage, settings)
             if not chosen:
-                kind = "" if stage.auxiliaries == "all" else f" with text={stage.auxiliaries}"
+                kind = "" if stage.auxiliaries == "all" else f" of kind {stage.auxiliaries}"
                 hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
                 raise UserError(
                     f"stage {stage_name} of method {config.method.name} needs an auxiliary "
@@ -182,22 +187,17 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
 
 def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
     """Names of the auxiliary tasks that `stage` trains, in the config's order."""
-    return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.text)]
+    return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
 
 
-def _check_lengths(encoder: Encoder, end_task: EndTask, used: Mapping[str, Auxiliary]) -> None:
-    limit = encoder.max_positions
-    lengths: dict[str, Any] = {"task.max_length": end_task.max_length}
-    for name, auxiliary in used.items():
-        if auxiliary.max_length is not None:
-            lengths[f"auxiliary.{name}.max_length"] = auxiliary.max_length
-    for option, length in lengths.items():
-        if not _is_whole(length) or length < 8:
-            raise UserError(f"{option} must be a whole number of at least 8, got {length!r}")
-        if limit is not None and length > limit:
+def _check_meta_head(stages: Mapping[str, Stage], train_examples: int) -> None:
+    for name, stage in stages.items():
+        apart = stage.meta_head.examples_apart if module_class(stage).has_meta_head else 0
+        if apart and stage.batch_size + apart > train_examples:
             raise UserError(
-                f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
-                f"reads; use at most {limit}"
+                f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
+                f"examples beside each batch of {stage.batch_size}, but there are only "
+                f"{train_examples}; use a smaller batch_size, or examples_from=batch"
             )
 
 

@@ -28,6 +28,7 @@ STAGES = {
     "tapt": ["tapt", "finetune"],
     "dapt": ["dapt", "finetune"],
     "dapt_tapt": ["dapt", "tapt", "finetune"],
+    "pretrain": ["pretrain", "finetune"],
     "mt_tartan": ["joint"],
     "meta_tartan": ["joint"],
 }

@@ -8,16 +8,20 @@ from src.configuration import build
 from src.core.weighting.meta import Meta
 from src.core.weighting.static import Static
 from src.core.weighting.uniform import Uniform
-from src.data.auxiliary import Auxiliary
 from src.data.end_task import EndTaskSource
+from src.data.other_classes import OtherClasses
+from src.data.text_auxiliary import TextAuxiliary
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.fit import build_trainer
 from src.methods.stage import Stage
 from src.prepare import auxiliaries_of, enabled_stages, module_class
 from tests.in_process import CONF, STAGES, config_of
 
-EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem != "paper")
+EXPERIMENTS = sorted(
+    p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in ("paper", "images")
+)
 TASKS = ["acl_arc", "scierc", "chemprot", "hyperpartisan"]
+IMAGES = ["digits", "cifar100"]
 METHODS = {
     "finetune": "finetune",
     "tapt": "tapt",
@@ -32,6 +36,7 @@ WEIGHTINGS = {"uniform": Uniform, "static": Static, "meta": Meta}
 NEEDED = {
     "encoder=huggingface": ["encoder.name=some/encoder"],
     "task=files": ["task.train=a.jsonl", "task.dev=b.jsonl", "task.test=c.jsonl"],
+    "encoder=wide_resnet": ["task=digits"],
     "weighting=static": ["weighting.values={end_task: 2, dapt: 1, tapt: 1}"],
 }
 """What the user has to add to a choice that has no complete default."""
@@ -47,7 +52,8 @@ def stages_of(*options) -> dict[str, Stage]:
 
 def test_the_experiments_are_every_method_on_every_task_of_the_paper_and_the_quickstart():
     papers = {f"{task}_{ending}" for task in TASKS for ending in METHODS}
-    assert set(EXPERIMENTS) == papers | {"quickstart"}
+    images = {f"{task}_{ending}" for task in IMAGES for ending in ("pretrain", "mt", "meta")}
+    assert set(EXPERIMENTS) == papers | images | {"quickstart"}
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -62,7 +68,8 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
         for name, node in config.auxiliary.items()
         if name not in ("size", "seed")
     }
-    assert all(isinstance(auxiliary, Auxiliary) for auxiliary in auxiliaries.values())
+    kind = OtherClasses if experiment.startswith(tuple(IMAGES)) else TextAuxiliary
+    assert all(isinstance(auxiliary, kind) for auxiliary in auxiliaries.values())
     for stage in stages.values():
         assert not module_class(stage).trains_auxiliaries or auxiliaries_of(stage, auxiliaries)
     weighting = build(config.weighting, "weighting", task_names=["end_task", *auxiliaries])
@@ -89,7 +96,7 @@ def test_the_quickstart_needs_no_network():
     assert config.method.name == "meta_tartan"
 
 
-GROUPS = ["auxiliary", "encoder", "logger", "method", "task", "trainer", "weighting"]
+GROUPS = ["auxiliary", "classifier", "encoder", "logger", "method", "task", "trainer", "weighting"]
 
 
 @pytest.mark.parametrize("choice", [f"{group}={name}" for group in GROUPS for name in names(group)])
@@ -101,7 +108,9 @@ def test_every_choice_of_a_group_composes(choice):
 @pytest.mark.parametrize("name", names("auxiliary_task"))
 def test_every_kind_of_auxiliary_task_composes_under_a_name_of_its_own(name):
     config = config_of([f"+auxiliary_task@auxiliary.extra={name}"])
-    assert isinstance(build(config.auxiliary.extra, "auxiliary.extra"), Auxiliary)
+    assert isinstance(
+        build(config.auxiliary.extra, "auxiliary.extra"), (TextAuxiliary, OtherClasses)
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in names("stage") if name not in ("base", "joint")])

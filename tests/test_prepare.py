@@ -234,7 +234,7 @@ def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
     config = config_of(options)
     found = prepare(config, enabled_stages(config)).auxiliaries
     assert list(found) == ["tapt", "news", "web"]
-    sizes = {name: len(texts.examples) for name, (_, texts) in found.items()}
+    sizes = {name: len(texts.rows) for name, (_, texts) in found.items()}
     assert sizes["tapt"] == 48
     assert sizes["news"] in (95, 96)  # one line of the corpus is blank
     assert sizes["web"] == 191

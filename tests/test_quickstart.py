@@ -11,14 +11,14 @@ from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
 from src.configuration import build
-from src.data.end_task import load_end_task
+from src.data.text_task import load_text_task
 from tests.in_process import config_of
 
 
 def baseline_macro_f1(cache_dir):
     """TF-IDF and logistic regression, trained and evaluated on the quickstart's own split."""
     config = config_of(["+experiment=quickstart", f"cache_dir={cache_dir}"])
-    task = load_end_task(build(config.task, "task"))
+    task = load_text_task(build(config.task, "task"))
     model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
     model.fit(task.train.texts, task.train.labels)
     return f1_score(task.dev.labels, model.predict(task.dev.texts), average="macro")

@@ -19,6 +19,7 @@ from src.core.gradients import (
     take_gradient,
 )
 from src.core.meta_head import MetaHead
+from src.core.running_statistics import held_running_statistics
 from src.core.task import Batch, Task
 from src.core.weighting.base import Observation, Weighting
 
@@ -65,9 +66,9 @@ def mixed_gradients(
 
     Paper: Algorithm 1. Head gradients are unweighted. Where the weighting needs the meta-gradient,
     the end task is `tasks[0]`: its pass comes first, its features fit the meta head (unless other
-    examples are given for that), and the meta-gradient is then there for every task's cosine. Three body-sized buffers are held (the
-    mixed, the meta and the current gradient), whatever the number of tasks; a weighting that needs
-    the Gramian holds every task's gradient.
+    examples are given for that), and the meta-gradient is then there for every task's cosine.
+    Three body-sized buffers are held (the mixed, the meta and the current gradient), whatever the
+    number of tasks; a weighting that needs the Gramian holds every task's gradient.
 
     Args:
         batches: one batch for each task, by name.
@@ -99,11 +100,12 @@ def mixed_gradients(
         if leads:
             if meta_head is None or meta_batch is None:
                 raise ValueError("this weighting needs a meta head and a validation batch")
-            if meta_head_batch is not None:
-                passed = _features(body, task, meta_head_batch, passed.loss, reseed)
-            meta_head_loss, meta_loss = _meta_backward(
-                body, task, meta_head, meta_batch, passed, body_parameters, reseed
-            )
+            with held_running_statistics(body):
+                if meta_head_batch is not None:
+                    passed = _features(body, task, meta_head_batch, passed.loss, reseed)
+                meta_head_loss, meta_loss = _meta_backward(
+                    body, task, meta_head, meta_batch, passed, body_parameters, reseed
+                )
             meta_gradient = take_gradient(body_parameters)
             meta_norm = dot(meta_gradient, meta_gradient, dtype)
 

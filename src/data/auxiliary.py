@@ -1,73 +1,98 @@
-"""An auxiliary task's text: the end task's own (TAPT), or a domain corpus (DAPT)."""
+"""An auxiliary task, whatever its examples are: an objective, a source, a size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import datasets
-from transformers import PreTrainedTokenizerBase
+import numpy as np
 
-from src.data.corpus import Corpus, choose_part, load_corpus_file, load_corpus_from_hub
-from src.data.end_task import EndTask, EndTaskSource
-from src.data.tokenise import tokenise
+from src.data.end_task import EndTask
+from src.encoders.base import Encoder
 from src.errors import UserError
-from src.objectives.base import TextObjective
+from src.objectives.base import TaskObjective
+from src.seeding import generator_for
 
 
 @dataclass(frozen=True)
-class Auxiliary:
-    """One auxiliary task (an entry of `conf/auxiliary/`).
+class Surroundings:
+    """What an auxiliary task may build on.
 
     Attributes:
-        objective: what it asks of the encoder.
-        text: `task` for the end task's training texts, `domain` for a corpus.
-        path: the corpus' file; None takes the end task's own domain text.
-        hub: instead of a file, a data set on the Hugging Face Hub.
-        hub_config: its configuration.
-        split: its split.
-        column: the column that holds the text (JSONL, Parquet, Hub).
-        size: multiples of the end task's training examples, or `all`; None takes
-            `auxiliary.size`. It applies to domain text only.
-        max_length: longest input in tokens; None takes the end task's.
+        end_task: the labelled task.
+        encoder: the encoder that is trained.
+        train_examples: the end task's training examples, in which sizes are counted.
+        default_size: `auxiliary.size`.
+        seed: of the choice of a part of a source.
+        cache_dir: for what is prepared once.
     """
 
-    objective: TextObjective
-    text: str = "domain"
-    path: str | None = None
-    hub: str | None = None
-    hub_config: str | None = None
-    split: str = "train"
-    column: str = "text"
-    size: float | str | None = None
-    max_length: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.text not in ("task", "domain"):
-            raise UserError(f"an auxiliary task's text must be task or domain, got {self.text!r}")
-        if self.path is not None and self.hub is not None:
-            raise UserError("give an auxiliary task a path or a hub data set, not both")
-        if self.text == "task" and (self.path is not None or self.hub is not None):
-            raise UserError("an auxiliary task with text=task takes no path or hub data set")
+    end_task: EndTask
+    encoder: Encoder
+    train_examples: int
+    default_size: float | str
+    seed: int
+    cache_dir: Path
 
 
 @dataclass(frozen=True)
-class AuxiliaryTexts:
-    """An auxiliary task's tokenised text.
+class AuxiliaryExamples:
+    """An auxiliary task's examples, ready to be collated by its objective.
 
     Attributes:
-        examples: rows of `input_ids`.
-        source: where the text came from.
-        size: as asked, in multiples of the training examples; None for all (and for TAPT).
+        objective: what the task asks of the encoder.
+        rows: the examples.
+        source: where they came from.
+        size: as asked, in multiples of the end task's training examples; None for all.
         fingerprint: of the source and the choice.
     """
 
-    examples: datasets.Dataset
+    objective: TaskObjective[Any]
+    rows: datasets.Dataset
     source: str
     size: float | None
     fingerprint: str
+
+
+class Auxiliary(Protocol):
+    """One auxiliary task (an entry of `conf/auxiliary/`)."""
+
+    @property
+    def kind(self) -> str:
+        """`task` where it trains on the end task's own examples, `domain` on others.
+
+        Stages choose by it (`stage.auxiliaries`).
+        """
+        ...
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """Find what is wrong before anything is read.
+
+        Raises:
+            UserError: an option of `auxiliary.NAME` does not fit the encoder.
+        """
+        ...
+
+    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+        """Find, choose and prepare the examples of auxiliary task `name`.
+
+        Raises:
+            UserError: the source cannot be read, or holds too little.
+        """
+        ...
+
+
+def size_of(name: str, own: float | str | None, default: float | str) -> tuple[float | None, str]:
+    """The size that holds for auxiliary task `name` (None: all), and the option it came from.
+
+    Raises:
+        UserError: it is neither a positive number nor `all`.
+    """
+    option = "auxiliary.size" if own is None else f"auxiliary.{name}.size"
+    return parse_size(default if own is None else own, option), option
 
 
 def parse_size(value: float | str | None, option: str) -> float | None:
@@ -87,63 +112,32 @@ def parse_size(value: float | str | None, option: str) -> float | None:
     return number
 
 
-def auxiliary_texts(
-    name: str,
-    auxiliary: Auxiliary,
-    default_size: float | str,
-    source: EndTaskSource,
-    end_task: EndTask,
-    tokenizer: PreTrainedTokenizerBase,
-    seed: int,
-    cache_dir: Path,
-) -> AuxiliaryTexts:
-    """Find, choose and tokenise the text of auxiliary task `name`.
+def choose_rows(
+    available: int, size: float, train_examples: int, seed: int, option: str, source: str
+) -> np.ndarray:
+    """Sorted indices of `size` x `train_examples` of `available` rows.
+
+    Of two sizes with the same seed, the smaller one's rows are among the larger one's.
 
     Args:
-        default_size: `auxiliary.size`.
-        seed: of the choice of a part of the corpus.
-        cache_dir: for the corpus as Arrow and for the tokenised text.
+        option: the config option that holds the size, for the message.
+        source: the name of what is chosen from, for the message.
 
     Raises:
-        UserError: see `src.data.corpus`.
+        UserError: there are fewer rows than that, or the size asks for none.
     """
-    own_length = auxiliary.max_length
-    max_length = end_task.max_length if own_length is None else own_length
-
-    def tokenised(corpus: Corpus) -> datasets.Dataset:
-        return tokenise(
-            corpus.texts, corpus.fingerprint, tokenizer, max_length, cache_dir, keep_blank=False
+    count = round(size * train_examples)
+    if count < 1:
+        raise UserError(
+            f"{option}={size:g} asks for no examples ({size:g} x {train_examples} examples)"
         )
-
-    if auxiliary.text == "task":
-        corpus = training_texts(end_task)
-        return AuxiliaryTexts(tokenised(corpus), corpus.source, None, corpus.fingerprint)
-    own = auxiliary.size is not None
-    option = f"auxiliary.{name}.size" if own else "auxiliary.size"
-    size = parse_size(auxiliary.size if own else default_size, option)
-    corpus = _domain_corpus(auxiliary, lambda: source.domain_file(size), cache_dir)
-    part = choose_part(corpus, size, len(end_task.train), seed, option)
-    examples = tokenised(part)
-    if len(examples) == 0:
-        raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
-    return AuxiliaryTexts(examples, part.source, size, part.fingerprint)
-
-
-def training_texts(end_task: EndTask) -> Corpus:
-    """The end task's training texts as a corpus (TAPT); dev and test texts are never in it."""
-    return Corpus(
-        source=f"{end_task.name} train",
-        texts=datasets.Dataset.from_dict({"text": list(end_task.train.texts)}),
-        fingerprint=f"tapt:{end_task.fingerprints['train']}",
-    )
-
-
-def _domain_corpus(
-    auxiliary: Auxiliary, own_domain_file: Callable[[], Path], cache_dir: Path
-) -> Corpus:
-    if auxiliary.hub is not None:
-        return load_corpus_from_hub(
-            auxiliary.hub, auxiliary.hub_config, auxiliary.split, auxiliary.column, cache_dir
+    if count > available:
+        largest = np.floor(1000 * available / train_examples) / 1000
+        largest = f"{largest:.3f}".rstrip("0").rstrip(".")
+        raise UserError(
+            f"{option}={size:g} asks for {count} examples ({size:g} x {train_examples} training "
+            f"examples), but {source} has {available}; "
+            f"use a size of at most {largest}, 'all', or a larger corpus"
         )
-    path = own_domain_file() if auxiliary.path is None else Path(auxiliary.path)
-    return load_corpus_file(path, auxiliary.column, cache_dir)
+    order: np.ndarray = generator_for(seed, "corpus part").permutation(available)[:count]
+    return np.sort(order)

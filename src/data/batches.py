@@ -17,7 +17,7 @@ from src.seeding import generator_for
 
 @dataclass(frozen=True)
 class TaskExamples:
-    """A task's tokenised examples, how many of them make a batch, and how."""
+    """A task's examples, how many of them make a batch, and how."""
 
     examples: datasets.Dataset
     collate: Collate
@@ -141,7 +141,10 @@ class EvaluationBatches(Dataset[MicroBatch]):
 
     def __init__(self, data: TaskExamples) -> None:
         self._data = data
-        lengths = [len(ids) for ids in data.examples["input_ids"]]
+        texts = "input_ids" in data.examples.column_names  # images are of one size
+        lengths = (
+            [len(ids) for ids in data.examples["input_ids"]] if texts else [0] * len(data.examples)
+        )
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
         self.any_unseen = any(data.examples["unseen"])

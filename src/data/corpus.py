@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
-import numpy as np
 import pyarrow
 from huggingface_hub import constants
 
+from src.data.auxiliary import choose_rows
 from src.data.checksum import sha256_of
 from src.errors import UserError
 from src.reachable import check_reachable
-from src.seeding import generator_for
 
 _BUILDERS = {
     ".txt": "text",
@@ -122,22 +121,11 @@ def choose_part(
     """
     if size is None:
         return corpus
-    count, available = round(size * train_examples), len(corpus.texts)
-    if count < 1:
-        raise UserError(
-            f"{option}={size:g} asks for no text ({size:g} x {train_examples} examples)"
-        )
-    if count > available:
-        largest = np.floor(1000 * available / train_examples) / 1000
-        largest = f"{largest:.3f}".rstrip("0").rstrip(".")
-        raise UserError(
-            f"{option}={size:g} asks for {count} texts ({size:g} x {train_examples} training "
-            f"examples), but {corpus.source} has {available}; "
-            f"use a size of at most {largest}, 'all', or a larger corpus"
-        )
-    order = generator_for(seed, "corpus part").permutation(available)[:count]
+    chosen = choose_rows(
+        len(corpus.texts), size, train_examples, seed, option, source=corpus.source
+    )
     return Corpus(
         source=corpus.source,
-        texts=corpus.texts.select(np.sort(order)),
-        fingerprint=f"{corpus.fingerprint}:{count}:{seed}",
+        texts=corpus.texts.select(chosen),
+        fingerprint=f"{corpus.fingerprint}:{len(chosen)}:{seed}",
     )

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from src.data.end_task import TaskFiles
+from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
 from src.seeding import generator_for
 
@@ -55,16 +55,13 @@ class Library:
 
 
 @dataclass(frozen=True)
-class DocstringsTask:
+class DocstringsTask(TextSource):
     """Docstring paragraphs, a balanced choice of them labelled, the rest domain text.
 
     The choice depends on the libraries' versions and on `split_seed` only; dev and test
     paragraphs are never in the domain text.
 
     Attributes:
-        name: the task's name.
-        metric: see `EndTaskSource`.
-        max_length: see `EndTaskSource`.
         cache_dir: where the extracted files are kept.
         libraries: the classes.
         train_per_class: labelled paragraphs a class to train on.
@@ -73,9 +70,6 @@ class DocstringsTask:
         split_seed: seed of the choice.
     """
 
-    name: str
-    metric: str
-    max_length: int
     cache_dir: str
     libraries: Sequence[Library]
     train_per_class: int = 30

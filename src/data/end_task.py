@@ -1,28 +1,31 @@
-"""The labelled end task: its splits, its label order, and which texts were never trained on."""
+"""The labelled end task, whatever its examples are."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from src.data.checksum import sha256_of
-from src.errors import UserError
+import datasets
+
+from src.encoders.base import Encoder
 
 
 @dataclass(frozen=True)
-class TaskFiles:
-    """Where an end task's labelled splits lie: JSONL with `text` and `label`."""
+class Splits:
+    """The end task's rows as an encoder reads them.
 
-    train: Path
-    dev: Path
-    test: Path
+    Each row has `label`, an index; `unseen`, whether the example's content is absent from train;
+    and the inputs that the task's objective collates.
+    """
+
+    train: datasets.Dataset
+    dev: datasets.Dataset
+    test: datasets.Dataset
 
 
-class EndTaskSource(Protocol):
-    """Where an end task comes from (`conf/task/`)."""
+class EndTask(Protocol):
+    """A labelled task, read and checked."""
 
     @property
     def name(self) -> str: ...
@@ -33,129 +36,39 @@ class EndTaskSource(Protocol):
         ...
 
     @property
-    def max_length(self) -> int:
-        """Longest input in tokens; longer texts are cut."""
+    def labels(self) -> tuple[str, ...]:
+        """Label names in index order."""
         ...
 
-    def files(self) -> TaskFiles:
-        """The labelled files, fetched or built where that is needed."""
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """A checksum of each split's data."""
         ...
 
-    def domain_file(self, size: float | None) -> Path:
-        """Unlabelled text of the task's domain that suits `size` (None: all there is).
+    def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
+        """The splits as `encoder` reads them; dev also gives `B_val` to the meta-gradient.
 
         Raises:
-            UserError: the task has no domain text.
+            UserError: the encoder does not read such examples.
         """
         ...
 
 
-@dataclass(frozen=True)
-class LabelledTexts:
-    """One split: texts, their labels as indices, and whether each text is absent from train."""
+class EndTaskSource(Protocol):
+    """Where an end task comes from (`conf/task/`)."""
 
-    texts: Sequence[str]
-    labels: Sequence[int]
-    unseen: Sequence[bool]
+    @property
+    def name(self) -> str: ...
 
-    def __len__(self) -> int:
-        return len(self.texts)
+    @property
+    def metric(self) -> str:
+        """See `EndTask`."""
+        ...
 
+    def load(self) -> EndTask:
+        """Read the task, fetched or built where that is needed.
 
-@dataclass(frozen=True)
-class EndTask:
-    """A labelled task, read and checked.
-
-    Attributes:
-        name: the task's name.
-        metric: the metric by which a checkpoint is chosen.
-        max_length: longest input in tokens.
-        labels: label names in index order (sorted).
-        train: training split.
-        dev: validation split: chooses the checkpoint, and gives `B_val` to the meta-gradient.
-        test: test split: used once, at the end.
-        fingerprints: SHA-256 of each split's file.
-    """
-
-    name: str
-    metric: str
-    max_length: int
-    labels: tuple[str, ...]
-    train: LabelledTexts
-    dev: LabelledTexts
-    test: LabelledTexts
-    fingerprints: dict[str, str]
-
-
-def load_end_task(source: EndTaskSource) -> EndTask:
-    """Read a task's splits.
-
-    Raises:
-        UserError: a file is missing or malformed (with its line), or dev or test has a label that
-            train lacks.
-    """
-    files = source.files()
-    paths = {"train": files.train, "dev": files.dev, "test": files.test}
-    read = {split: read_labelled(path) for split, path in paths.items()}
-    labels = tuple(sorted({label for _, label in read["train"]}))
-    if len(labels) < 2:
-        raise UserError(f"{files.train}: training needs at least two labels, found {list(labels)}")
-    index = {label: position for position, label in enumerate(labels)}
-    trained_on = {text for text, _ in read["train"]}
-    splits = {}
-    for split, examples in read.items():
-        unknown = sorted({label for _, label in examples} - set(labels))
-        if unknown:
-            raise UserError(f"{paths[split]}: labels {unknown} do not occur in {files.train}")
-        splits[split] = LabelledTexts(
-            texts=[text for text, _ in examples],
-            labels=[index[label] for _, label in examples],
-            unseen=[text not in trained_on for text, _ in examples],
-        )
-    return EndTask(
-        name=source.name,
-        metric=source.metric,
-        max_length=source.max_length,
-        labels=labels,
-        **splits,
-        fingerprints={split: sha256_of(path) for split, path in paths.items()},
-    )
-
-
-def read_labelled(path: Path) -> list[tuple[str, str]]:
-    """`(text, label)` of each line of a JSONL file; other keys are ignored.
-
-    Raises:
-        UserError: the file is missing, empty, not UTF-8, or a line of it is not as expected.
-    """
-    if not path.is_file():
-        raise UserError(f"{path} does not exist")
-    examples = []
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            where = f"{path}, line {number}"
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise UserError(f"{where}: not UTF-8; convert the file first") from error
-            if line.strip():
-                examples.append(_labelled(line, where))
-    if not examples:
-        raise UserError(f"{path} holds no examples")
-    return examples
-
-
-def _labelled(line: str, where: str) -> tuple[str, str]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not JSON ({error.msg}, column {error.colno})") from error
-    if not isinstance(record, dict):
-        raise UserError(f"{where}: expected an object with the fields 'text' and 'label'")
-    for field in ("text", "label"):
-        if field not in record:
-            raise UserError(f"{where}: the field {field!r} is missing")
-        if not isinstance(record[field], str):
-            kind = type(record[field]).__name__
-            raise UserError(f"{where}: the field {field!r} must be a string, not {kind}")
-    return record["text"], record["label"]
+        Raises:
+            UserError: its data are missing or malformed.
+        """
+        ...

@@ -5,27 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from src.data.end_task import TaskFiles
+from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
 
 
 @dataclass(frozen=True)
-class FileTask:
+class FileTask(TextSource):
     """Three JSONL files with the fields `text` and `label`.
 
     Attributes:
-        name: the name the result is reported under.
-        metric: see `EndTaskSource`.
-        max_length: see `EndTaskSource`.
         train: training examples.
         dev: validation examples.
         test: test examples.
         domain: unlabelled text of the domain; None where there is none.
     """
 
-    name: str
-    metric: str
-    max_length: int
     train: str
     dev: str
     test: str

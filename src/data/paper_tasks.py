@@ -11,7 +11,7 @@ from datasets import DownloadConfig, DownloadManager
 from datasets.utils.file_utils import hash_url_to_filename
 
 from src.data.checksum import check_sha256, sha256_of
-from src.data.end_task import TaskFiles
+from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
 from src.reachable import OFFLINE, check_reachable
 
@@ -36,13 +36,12 @@ class DomainFile:
 
 
 @dataclass(frozen=True)
-class PaperTask:
+class PaperTask(TextSource):
     """A task of the paper, in the files that its authors published with their code.
 
+    `name` is also the folder's name under `data_dir`.
+
     Attributes:
-        name: also the folder's name under `data_dir`.
-        metric: see `EndTaskSource`.
-        max_length: see `EndTaskSource`.
         public_url: the folder at the public home.
         sha256: checksum of each labelled file.
         cache_dir: where downloads are kept.
@@ -50,9 +49,6 @@ class PaperTask:
         domain: the published domain text, by increasing size; empty where there is none.
     """
 
-    name: str
-    metric: str
-    max_length: int
     public_url: str
     sha256: Mapping[str, str]
     cache_dir: str

@@ -11,8 +11,27 @@ import datasets
 from filelock import FileLock
 from transformers import PreTrainedTokenizerBase
 
+from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
+
 _VERSION = "1"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
+
+
+def check_length(option: str, length: object, encoder: TextEncoder) -> None:
+    """Whether `encoder` reads inputs of so many tokens.
+
+    Raises:
+        UserError: not a whole number of at least 8, or more than the encoder's positions.
+    """
+    if not isinstance(length, int) or isinstance(length, bool) or length < 8:
+        raise UserError(f"{option} must be a whole number of at least 8, got {length!r}")
+    limit = encoder.max_positions
+    if limit is not None and length > limit:
+        raise UserError(
+            f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
+            f"reads; use at most {limit}"
+        )
 
 
 def tokenise(

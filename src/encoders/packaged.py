@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from src.data.checksum import check_sha256
-from src.encoders.encoder import Encoder, dropout_changes, load_folder
+from src.encoders.text_encoder import TextEncoder, dropout_changes, load_folder
 from src.errors import UserError
 
 
@@ -36,7 +36,7 @@ class PackagedEncoder:
     hidden_dropout: float | None = None
     lr: Mapping[str, float] = field(default_factory=dict)
 
-    def load(self) -> Encoder:
+    def load(self) -> TextEncoder:
         """Load body and tokenizer; there is no masked-LM head in such a package.
 
         Raises:

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from src.encoders.encoder import Encoder
+from src.encoders.text_encoder import TextEncoder
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -37,7 +37,7 @@ class TinyEncoder:
     dropout: float = 0.1
     lr: Mapping[str, float] = field(default_factory=dict)
 
-    def load(self) -> Encoder:
+    def load(self) -> TextEncoder:
         """Build body and tokenizer; the caller's random state is left as it was."""
         tokenizer = letter_pair_tokenizer()
         config = BertConfig(
@@ -53,7 +53,7 @@ class TinyEncoder:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             body = BertModel(config, add_pooling_layer=False)
-        return Encoder(name=self.name, body=body.train(), tokenizer=tokenizer)
+        return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)
 
 
 def letter_pair_tokenizer() -> PreTrainedTokenizerFast:

@@ -12,31 +12,10 @@ from torch.nn import functional as F
 
 from src.core.task import Batch, Inputs, MicroBatch
 from src.data.padding import pad, split_by_length
-from src.encoders.encoder import Encoder
+from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
-
-
-class ClassifierHead(nn.Module):
-    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
-
-    Args:
-        hidden_size: width of the body and of the dense layer.
-        classes: number of labels.
-        dropout: probability, used twice.
-    """
-
-    def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.dense = nn.Linear(hidden_size, hidden_size)
-        self.out = nn.Linear(hidden_size, classes)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Logits `(n, classes)` of `features` `(n, hidden_size)`."""
-        hidden = torch.tanh(self.dense(self.dropout(features)))
-        logits: Tensor = self.out(self.dropout(hidden))
-        return logits
+from src.objectives.classifier_head import ClassifierHead
 
 
 @dataclass(frozen=True)
@@ -71,10 +50,13 @@ class Classification:
         """Mean cross-entropy over the examples."""
         return F.cross_entropy(head(features), targets)
 
-    def new_head(self, encoder: Encoder) -> ClassifierHead:
+    def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
 
-    def collate(self, encoder: Encoder, micro_batch_size: int) -> Collate:
+    def collate(
+        self, encoder: TextEncoder, micro_batch_size: int, *, training: bool = True
+    ) -> Collate:
+        reads_text(encoder, "classifier=text")
         return ClassificationCollator(int(encoder.tokenizer.pad_token_id), micro_batch_size)
 
 

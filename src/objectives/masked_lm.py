@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from src.core.task import Batch, Inputs, MicroBatch
 from src.data.padding import pad, split_by_length
-from src.encoders.encoder import Encoder
+from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
 from src.objectives.masked_lm_head import MaskedLMHead
@@ -58,10 +58,13 @@ class MaskedLM:
         embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
         return F.cross_entropy(head(features, embeddings), targets)
 
-    def new_head(self, encoder: Encoder) -> MaskedLMHead:
+    def new_head(self, encoder: TextEncoder) -> MaskedLMHead:
         return encoder.new_mlm_head()
 
-    def collate(self, encoder: Encoder, micro_batch_size: int) -> Collate:
+    def collate(
+        self, encoder: TextEncoder, micro_batch_size: int, *, training: bool = True
+    ) -> Collate:
+        reads_text(encoder, "masked language modelling")
         tokenizer = encoder.tokenizer
         if tokenizer.mask_token_id is None:
             raise UserError(

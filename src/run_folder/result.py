@@ -9,10 +9,10 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import datasets
 import torch
 from omegaconf import DictConfig
 
-from src.data.end_task import LabelledTexts
 from src.methods.fit import StageOutcome
 from src.methods.precision import resolve_precision
 from src.prepare import Prepared
@@ -53,7 +53,7 @@ def result_of(
         test: metrics on the test split, by name; those ending in `_unseen` count only the
             examples whose text is not in train.
     """
-    end_task = prepared.end_task
+    end_task, splits = prepared.end_task, prepared.splits
     weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
     return {
         "schema": SCHEMA,
@@ -66,17 +66,17 @@ def result_of(
         "labels": list(end_task.labels),
         "auxiliaries": {
             name: {
-                "text": auxiliary.text,
-                "source": texts.source,
-                "size": "all" if texts.size is None else texts.size,
-                "examples": len(texts.examples),
-                "fingerprint": texts.fingerprint,
+                "kind": auxiliary.kind,
+                "source": examples.source,
+                "size": "all" if examples.size is None else examples.size,
+                "examples": len(examples.rows),
+                "fingerprint": examples.fingerprint,
             }
-            for name, (auxiliary, texts) in prepared.auxiliaries.items()
+            for name, (auxiliary, examples) in prepared.auxiliaries.items()
         },
-        "train": {"examples": len(end_task.train)},
-        "dev": _scores(chosen.dev or {}, end_task.dev),
-        "test": _scores(test, end_task.test),
+        "train": {"examples": len(splits.train)},
+        "dev": _scores(chosen.dev or {}, splits.dev),
+        "test": _scores(test, splits.test),
         "final_task_weights": weights,
         "chosen": {"stage": chosen.name, "step": chosen.best_step},
         "stages": [
@@ -121,12 +121,12 @@ def write_result(result: dict[str, Any], folder: Path) -> None:
     scratch.replace(folder / "result.json")
 
 
-def _scores(values: dict[str, float], split: LabelledTexts) -> dict[str, Any]:
+def _scores(values: dict[str, float], split: datasets.Dataset) -> dict[str, Any]:
     unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
     whole = {k: v for k, v in values.items() if not k.endswith("_unseen")}
     return {
         "whole": {"examples": len(split), "metrics": whole},
-        "unseen": {"examples": sum(split.unseen), "metrics": unseen or None},
+        "unseen": {"examples": int(sum(split["unseen"])), "metrics": unseen or None},
     }
 
 

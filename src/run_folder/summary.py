@@ -60,9 +60,11 @@ def _cell(metrics: Mapping[str, float] | None, name: str) -> str:
 
 def _stages(result: Mapping[str, Any]) -> Table:
     table = Table(show_edge=False, box=None, padding=(0, 2, 0, 0))
-    for name in ("stage", "steps", "seconds", "tokens seen"):
+    text = any(any(stage["tokens_seen"].values()) for stage in result["stages"])
+    unit = "tokens" if text else "examples"
+    for name in ("stage", "steps", "seconds", f"{unit} seen"):
         table.add_column(name, justify="left" if name == "stage" else "right", style="dim")
     for stage in result["stages"]:
-        tokens = ", ".join(f"{k} {v:,}" for k, v in stage["tokens_seen"].items())
-        table.add_row(stage["name"], f"{stage['steps']:,}", f"{stage['seconds']:.0f}", tokens)
+        seen = ", ".join(f"{k} {v:,}" for k, v in stage[f"{unit}_seen"].items())
+        table.add_row(stage["name"], f"{stage['steps']:,}", f"{stage['seconds']:.0f}", seen)
     return table

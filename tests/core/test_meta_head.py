@@ -8,7 +8,8 @@ from torch import nn
 
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.errors import UserError
-from src.objectives.classification import Classification, ClassifierHead
+from src.objectives.classification import Classification
+from src.objectives.classifier_head import ClassifierHead
 
 
 def separable(count=64, classes=3, hidden=8):

@@ -212,7 +212,7 @@ def test_a_corpus_that_is_too_small_is_an_error_with_both_numbers_and_the_larges
     with pytest.raises(UserError) as caught:
         choose_part(corpus_of(55), 10, 16, 0, "auxiliary.size")
     message = str(caught.value)
-    for part in ("auxiliary.size=10", "160 texts", "10 x 16", "made up has 55", "at most 3.437"):
+    for part in ("auxiliary.size=10", "160 examples", "10 x 16", "made up has 55", "at most 3.437"):
         assert part in message
 
 
@@ -236,5 +236,5 @@ def test_the_largest_size_that_the_message_names_does_fit(available, train):
 
 
 def test_a_size_that_asks_for_no_text_is_an_error():
-    with pytest.raises(UserError, match="asks for no text"):
+    with pytest.raises(UserError, match="asks for no examples"):
         choose_part(corpus_of(10), 0.01, 10, 0, "size")

@@ -28,8 +28,9 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from src.encoders.encoder import Encoder, PretrainedEncoder, freeze
+from src.encoders.base import freeze
 from src.encoders.packaged import PackagedEncoder
+from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.errors import UserError
 from tests.conftest import ROOT
@@ -177,7 +178,7 @@ BODIES = {
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_the_longest_input_goes_through_the_body_and_one_more_does_not(kind):
-    encoder = Encoder(kind, BODIES[kind]().eval(), letter_pair_tokenizer())
+    encoder = TextEncoder(kind, BODIES[kind]().eval(), letter_pair_tokenizer())
     ids = torch.full((1, encoder.max_positions + 1), 7)
     with torch.no_grad():
         encoder.body(input_ids=ids[:, 1:])
@@ -187,12 +188,12 @@ def test_the_longest_input_goes_through_the_body_and_one_more_does_not(kind):
 
 def test_roberta_base_takes_512_tokens():
     config = RobertaConfig(**{**SMALL, "max_position_embeddings": 514})
-    assert Encoder("r", RobertaModel(config), letter_pair_tokenizer()).max_positions == 512
+    assert TextEncoder("r", RobertaModel(config), letter_pair_tokenizer()).max_positions == 512
 
 
 def test_an_architecture_without_a_limit_has_none():
     body = SimpleNamespace(config=SimpleNamespace(model_type="any"))
-    assert Encoder("any", body, letter_pair_tokenizer()).max_positions is None
+    assert TextEncoder("any", body, letter_pair_tokenizer()).max_positions is None
 
 
 def test_dropout_is_that_of_the_checkpoint_or_as_set(bert_folder):

@@ -380,6 +380,7 @@ class Watched:
 
     def __init__(self, examples, log):
         self._examples, self._log = examples, log
+        self.column_names = examples.column_names
 
     def __len__(self):
         return len(self._examples)

@@ -24,7 +24,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from src.encoders.encoder import PretrainedEncoder
+from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint

@@ -43,10 +43,10 @@ def test_a_result_says_what_was_run(meta, chain):
 
 def test_auxiliaries_are_listed_with_size_and_examples(meta, chain, data_dir):
     dapt, tapt = meta.result["auxiliaries"]["dapt"], meta.result["auxiliaries"]["tapt"]
-    assert (dapt["text"], dapt["source"]) == ("domain", f"{data_dir}/corpus.txt")
+    assert (dapt["kind"], dapt["source"]) == ("domain", f"{data_dir}/corpus.txt")
     assert dapt["size"] == 2
     assert dapt["examples"] in (95, 96)  # one line of the corpus is blank
-    assert (tapt["text"], tapt["examples"]) == ("task", 48)
+    assert (tapt["kind"], tapt["examples"]) == ("task", 48)
     everything = chain.result["auxiliaries"]["dapt"]
     assert (everything["size"], everything["examples"]) == ("all", 191)
     assert everything["fingerprint"] != dapt["fingerprint"]

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from src.data.end_task import load_end_task, read_labelled
 from src.data.file_task import FileTask
+from src.data.text_task import load_text_task, read_labelled
 from src.errors import UserError
 
 
@@ -33,7 +33,7 @@ TRAIN = [("a", "Zoo"), ("b", "apple"), ("c", "Zoo"), ("d", "mid")]
 def loaded(tmp_path):
     dev = [("a", "Zoo"), ("x", "apple")]
     test = [("y", "mid"), ("b", "Zoo"), ("z", "apple")]
-    return load_end_task(task_of(tmp_path, TRAIN, dev, test))
+    return load_text_task(task_of(tmp_path, TRAIN, dev, test))
 
 
 def test_labels_are_those_of_train_sorted(loaded):
@@ -65,13 +65,13 @@ def test_a_label_unknown_to_train_is_named_with_its_file(split, tmp_path):
     splits = {"dev": [("x", "Zoo")], "test": [("y", "Zoo")]}
     splits[split] = [("x", "Zoo"), ("y", "other")]
     with pytest.raises(UserError, match=rf"{split}\.jsonl: labels \['other'\] do not occur in"):
-        load_end_task(task_of(tmp_path, TRAIN, **splits))
+        load_text_task(task_of(tmp_path, TRAIN, **splits))
 
 
 def test_a_single_label_is_an_error(tmp_path):
     task = task_of(tmp_path, [("a", "one"), ("b", "one")], [("c", "one")], [("d", "one")])
     with pytest.raises(UserError, match=r"train\.jsonl: training needs at least two labels"):
-        load_end_task(task)
+        load_text_task(task)
 
 
 GOOD = b'{"text": "a", "label": "b"}\n'

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from torch import nn
+from transformers import (
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
-from src.encoders.encoder import Encoder
-from src.objectives.classification import ClassifierHead
+from src.errors import UserError
+from src.objectives.classifier_head import ClassifierHead
 
 _LAYERS = {
     # model type: (our dense layer's place, our last layer's place)
@@ -24,39 +29,47 @@ _LAYERS = {
 
 
 def save_classifier(
-    encoder: Encoder, head: ClassifierHead, labels: Sequence[str], folder: Path
+    body: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    head: nn.Module,
+    labels: Sequence[str],
+    folder: Path,
 ) -> bool:
     """Write model, tokenizer and label names to `folder`.
+
+    Raises:
+        UserError: the head is not a `ClassifierHead`.
 
     Returns:
         Whether `AutoModelForSequenceClassification.from_pretrained(folder)` is the classifier.
         Where the architecture's own head has another shape, the folder holds the body in
         Transformers' format and our head beside it, as `classifier_head.safetensors`.
     """
+    if not isinstance(head, ClassifierHead):
+        raise UserError(f"{type(head).__name__} is not the head of classifier=text")
     folder.mkdir(parents=True, exist_ok=True)
-    encoder.tokenizer.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     (folder / "labels.json").write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
-    layers = _LAYERS.get(encoder.body.config.model_type)
+    layers = _LAYERS.get(body.config.model_type)
     if layers is None:
-        encoder.body.save_pretrained(folder)
+        body.save_pretrained(folder)
         state = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(state, folder / "classifier_head.safetensors")
         return False
-    _as_transformers(encoder, head, labels, *layers).save_pretrained(folder)
+    _as_transformers(body, head, labels, *layers).save_pretrained(folder)
     return True
 
 
 def _as_transformers(
-    encoder: Encoder, head: ClassifierHead, labels: Sequence[str], dense: str, out: str
+    body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], dense: str, out: str
 ) -> PreTrainedModel:
-    config = type(encoder.body.config).from_dict(encoder.body.config.to_dict())
+    config = type(body.config).from_dict(body.config.to_dict())
     config.id2label = dict(enumerate(labels))
     config.label2id = {label: index for index, label in enumerate(labels)}
     config.classifier_dropout = head.dropout.p
     model: PreTrainedModel = AutoModelForSequenceClassification.from_config(config)
     state = {
-        f"{model.base_model_prefix}.{name}": value
-        for name, value in encoder.body.state_dict().items()
+        f"{model.base_model_prefix}.{name}": value for name, value in body.state_dict().items()
     }
     for ours, theirs in ((head.dense, dense), (head.out, out)):
         state |= {f"{theirs}.weight": ours.weight, f"{theirs}.bias": ours.bias}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from src.data.auxiliary import Auxiliary, auxiliary_texts, parse_size, training_texts
-from src.data.end_task import load_end_task
+from src.data.auxiliary import Surroundings, parse_size
 from src.data.file_task import FileTask
-from src.encoders.tiny import letter_pair_tokenizer
+from src.data.text_auxiliary import TextAuxiliary, training_texts
+from src.data.text_task import load_text_task
+from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
@@ -20,16 +21,15 @@ def toy(data_dir):
 
 
 def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options):
-    return auxiliary_texts(
-        name=name,
-        auxiliary=Auxiliary(objective=MaskedLM(), **options),
+    around = Surroundings(
+        end_task=load_text_task(toy),
+        encoder=TinyEncoder().load(),
+        train_examples=48,
         default_size=default_size,
-        source=toy,
-        end_task=load_end_task(toy),
-        tokenizer=letter_pair_tokenizer(),
         seed=seed,
         cache_dir=cache_dir,
     )
+    return TextAuxiliary(objective=MaskedLM(), **options).examples(name, around)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_any_other_size_is_an_error_that_names_the_option(value):
 
 def test_task_text_is_every_training_text(toy, cache_dir):
     texts = texts_for(toy, cache_dir, default_size=0.01, name="tapt", text="task")
-    assert len(texts.examples) == 48
+    assert len(texts.rows) == 48
     assert texts.size is None
     assert texts.source == "toy train"
 
 
 def test_task_text_holds_no_text_of_dev_or_test(toy):
-    end_task = load_end_task(toy)
+    end_task = load_text_task(toy)
     texts = set(training_texts(end_task).texts["text"])
     assert texts == set(end_task.train.texts)
     for split in (end_task.dev, end_task.test):
@@ -64,7 +64,7 @@ def test_task_text_holds_no_text_of_dev_or_test(toy):
 
 def test_domain_text_is_the_file_of_the_task_without_its_blank_lines(toy, cache_dir):
     texts = texts_for(toy, cache_dir)
-    assert len(texts.examples) == 3 * 64 - 1
+    assert len(texts.rows) == 3 * 64 - 1
     assert texts.source == toy.domain
     assert texts.size is None
 
@@ -72,13 +72,13 @@ def test_domain_text_is_the_file_of_the_task_without_its_blank_lines(toy, cache_
 def test_domain_text_is_chosen_by_size(toy, cache_dir):
     texts = texts_for(toy, cache_dir, default_size=2)
     assert texts.size == 2.0
-    assert len(texts.examples) in (95, 96)  # one line of the corpus is blank
+    assert len(texts.rows) in (95, 96)  # one line of the corpus is blank
 
 
 def test_the_size_of_one_task_overrides_that_for_all(toy, cache_dir):
     texts = texts_for(toy, cache_dir, default_size=100, size=1)
     assert texts.size == 1.0
-    assert len(texts.examples) in (47, 48)
+    assert len(texts.rows) in (47, 48)
     assert texts_for(toy, cache_dir, default_size=1, size="all").size is None
 
 
@@ -92,13 +92,13 @@ def test_a_size_that_the_corpus_does_not_have_is_blamed_on_the_option_that_set_i
 def test_another_seed_chooses_another_part(toy, cache_dir):
     first, second = (texts_for(toy, cache_dir, default_size=1, seed=s) for s in (0, 1))
     assert first.fingerprint != second.fingerprint
-    assert first.examples["input_ids"][:] != second.examples["input_ids"][:]
+    assert first.rows["input_ids"][:] != second.rows["input_ids"][:]
 
 
 def test_a_path_takes_the_place_of_the_file_of_the_task(toy, cache_dir, tmp_path):
     (tmp_path / "mine.txt").write_text("one\n\ntwo\n")
     texts = texts_for(toy, cache_dir, path=str(tmp_path / "mine.txt"))
-    assert len(texts.examples) == 2
+    assert len(texts.rows) == 2
     assert texts.source == str(tmp_path / "mine.txt")
 
 
@@ -111,7 +111,7 @@ def test_a_corpus_of_blank_lines_is_an_error(toy, cache_dir, tmp_path):
 @pytest.mark.parametrize("text", ["task", "domain"])
 def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, cache_dir):
     longest = [
-        max(map(len, texts_for(toy, cache_dir, text=text, max_length=length).examples["input_ids"]))
+        max(map(len, texts_for(toy, cache_dir, text=text, max_length=length).rows["input_ids"]))
         for length in (None, 6)
     ]
     assert 6 < longest[0] <= 20
@@ -129,4 +129,4 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
 )
 def test_options_that_contradict_each_other_are_an_error(options, message):
     with pytest.raises(UserError, match=message):
-        Auxiliary(objective=MaskedLM(), **options)
+        TextAuxiliary(objective=MaskedLM(), **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from src.encoders.hub import local_or_cached
+from src.encoders.transformers_classifier import save_classifier
 from src.errors import UserError
 from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint
 
@@ -36,7 +37,7 @@ _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
 @dataclass
-class Encoder:
+class TextEncoder:
     """What continued pre-training takes and yields: body, masked-LM head, tokenizer.
 
     `mlm_head` is None where no trained one is at hand; a masked-LM task then starts a fresh one.
@@ -57,6 +58,24 @@ class Encoder:
             return copy.deepcopy(self.mlm_head)
         embedding: Tensor = self.body.get_input_embeddings().weight
         return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1])
+
+    def adopt(self, head: nn.Module) -> None:
+        """Keep a trained masked-LM head: continued pre-training yields body and head."""
+        if isinstance(head, MaskedLMHead):
+            self.mlm_head = head
+
+    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> str | None:
+        """Write the classifier for Transformers, or body and head apart where it has no such form.
+
+        Raises:
+            UserError: the head is not that of text classification.
+        """
+        if save_classifier(self.body, self.tokenizer, head, labels, folder):
+            return None
+        return (
+            "classifier/ holds body and head apart: Transformers has no sequence classifier "
+            f"of this form for {self.name}"
+        )
 
     @property
     def max_positions(self) -> int | None:
@@ -89,7 +108,7 @@ class PretrainedEncoder:
     hidden_dropout: float | None = None
     lr: Mapping[str, float] = field(default_factory=dict)
 
-    def load(self) -> Encoder:
+    def load(self) -> TextEncoder:
         """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
 
         Raises:
@@ -113,7 +132,7 @@ def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, 
     return changes
 
 
-def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) -> Encoder:
+def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextEncoder:
     """An encoder from a local folder in Hugging Face's layout (safetensors only).
 
     Raises:
@@ -129,7 +148,7 @@ def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) ->
         raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
 
 
-def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> Encoder:
+def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextEncoder:
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     for key, value in config_changes.items():
         if not hasattr(config, key):
@@ -154,7 +173,7 @@ def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> Encod
     else:
         body, head = _body_only(folder, options), None
     body.train()
-    return Encoder(name=name, body=body, tokenizer=tokenizer, mlm_head=head)
+    return TextEncoder(name=name, body=body, tokenizer=tokenizer, mlm_head=head)
 
 
 def _has_mlm_weights(architectures: list[str] | None) -> bool:
@@ -168,7 +187,18 @@ def _body_only(folder: Path, options: Mapping[str, object]) -> PreTrainedModel:
         return AutoModel.from_pretrained(folder, **options)
 
 
-def freeze(module: nn.Module, frozen: bool) -> None:
-    """Exclude (or include again) all parameters from training."""
-    for parameter in module.parameters():
-        parameter.requires_grad_(not frozen)
+def reads_text(encoder: object, what: str) -> TextEncoder:
+    """`encoder`, checked to be one of text.
+
+    Args:
+        what: the part of the config that needs it, for the message.
+
+    Raises:
+        UserError: it reads something else.
+    """
+    if not isinstance(encoder, TextEncoder):
+        name = getattr(encoder, "name", type(encoder).__name__)
+        raise UserError(
+            f"{what} needs an encoder of text, and {name} is none; e.g. encoder=roberta_base"
+        )
+    return encoder

@@ -1,0 +1,87 @@
+"""CIFAR-100 (Krizhevsky, 2009): appendix A.4 of the paper."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import numpy as np
+from huggingface_hub import constants
+
+from src.data.image_task import ImageSource, LabelledImages
+from src.errors import UserError
+from src.reachable import check_reachable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Cifar100Task(ImageSource):
+    """Some of the 100 classes as the end task, tested on the data set's own test split.
+
+    Attributes:
+        hub: the data set on the Hugging Face Hub.
+        cache_dir: where it is kept.
+        data_dir: a folder that holds a copy of it in `cifar100/`: Parquet files whose names begin
+            with `train` and `test`, at any depth; None takes the Hub.
+        image_column: the column that holds the image.
+        label_column: the column that holds the class (fine label).
+    """
+
+    hub: str
+    cache_dir: str
+    data_dir: str | None = None
+    image_column: str = "img"
+    label_column: str = "fine_label"
+
+    def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
+        """The data set's train and test splits."""
+        train, test = self._rows("train"), self._rows("test")
+        kind = train.features.get(self.label_column)
+        if not isinstance(kind, datasets.ClassLabel):
+            raise UserError(
+                f"{self.name}: the column {self.label_column!r} does not name its classes; "
+                "use the Parquet files of the Hub's data set"
+            )
+        return self._arrays(train), self._arrays(test), list(kind.names)
+
+    def _rows(self, split: str) -> datasets.Dataset:
+        cache = Path(self.cache_dir).expanduser() / "datasets"
+        if self.data_dir is not None:
+            folder = Path(self.data_dir).expanduser() / "cifar100"
+            files = sorted(str(path) for path in folder.glob(f"**/{split}*.parquet"))
+            if not files:
+                raise UserError(
+                    f"{folder} holds no {split}*.parquet; copy the files of the Hub's data set "
+                    f"{self.hub} there (leave data_dir out to download it)"
+                )
+            rows = datasets.load_dataset(
+                "parquet", data_files=files, split="train", cache_dir=str(cache)
+            )
+        else:
+            if not constants.HF_HUB_OFFLINE:  # offline, it may still be in the Hub's cache
+                check_reachable(
+                    constants.ENDPOINT,
+                    f"data set {self.hub}",
+                    "offline, use data_dir=FOLDER, with its Parquet files in FOLDER/cifar100",
+                )
+            try:
+                rows = datasets.load_dataset(self.hub, split=split, cache_dir=str(cache))
+            except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+                reason = str(error).splitlines()[0]
+                raise UserError(f"could not load data set {self.hub}: {reason}") from error
+        missing = {self.image_column, self.label_column} - set(rows.column_names)
+        if missing:
+            raise UserError(f"{self.name} has no columns {sorted(missing)}")
+        return rows
+
+    def _arrays(self, rows: datasets.Dataset) -> LabelledImages:
+        log.info("decoding %s images", f"{len(rows):,}")
+        images = np.stack(
+            [np.asarray(image.convert("RGB"), dtype=np.uint8) for image in rows[self.image_column]]
+        )
+        labels = np.asarray(rows[self.label_column], dtype=np.int64)
+        return LabelledImages(images.transpose(0, 3, 1, 2), labels)

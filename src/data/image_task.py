@@ -1,0 +1,201 @@
+"""A labelled task on images: some classes of a data set, with few labels."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import numpy as np
+
+from src.data.end_task import Splits
+from src.encoders.base import Encoder
+from src.encoders.wide_resnet import reads_images
+from src.errors import UserError
+from src.seeding import generator_for
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """Images, uint8 `(n, channels, height, width)`, and their labels as indices, `(n,)`."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def at(self, indices: np.ndarray) -> LabelledImages:
+        """The images at `indices`."""
+        return LabelledImages(self.images[indices], self.labels[indices])
+
+    def of(self, classes: Sequence[int]) -> LabelledImages:
+        """The images of `classes`, relabelled by their place among them."""
+        place = {label: index for index, label in enumerate(classes)}
+        chosen = self.at(np.flatnonzero(np.isin(self.labels, list(classes))))
+        labels = np.asarray([place[int(label)] for label in chosen.labels], dtype=np.int64)
+        return LabelledImages(chosen.images, labels)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of shape, pixels and labels."""
+        digest = hashlib.sha256(str(self.images.shape).encode())
+        digest.update(np.ascontiguousarray(self.images).tobytes())
+        digest.update(self.labels.astype(np.int64).tobytes())
+        return digest.hexdigest()
+
+    def rows(self, **columns: Sequence[bool]) -> datasets.Dataset:
+        """Rows of `image` and `label`, and further columns."""
+        features = datasets.Features(
+            {
+                "image": datasets.Array3D(self.images.shape[1:], "uint8"),
+                "label": datasets.Value("int64"),
+                **{name: datasets.Value("bool") for name in columns},
+            }
+        )
+        content = {"image": self.images, "label": self.labels, **columns}
+        return datasets.Dataset.from_dict(content, features=features).with_format("numpy")
+
+
+@dataclass(frozen=True)
+class ImageSource(ABC):
+    """An image data set of which some classes are the end task; a subclass reads it.
+
+    Attributes:
+        name: the name the result is reported under.
+        metric: the metric by which a checkpoint is chosen: a name under `metrics` in the config.
+        end_classes: names of the end task's classes.
+        train_per_class: labelled images of each to train on.
+        dev_per_class: the same for validation.
+        split_seed: of the choice of both.
+        mean: of each channel, of pixels scaled to [0, 1]; the encoder's config refers to it.
+        std: the same, standard deviation.
+    """
+
+    name: str
+    metric: str
+    end_classes: Sequence[str]
+    train_per_class: int
+    dev_per_class: int
+    split_seed: int
+    mean: Sequence[float]
+    std: Sequence[float]
+
+    @abstractmethod
+    def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
+        """Training images, test images (None where the data set has no such split), class names.
+
+        Raises:
+            UserError: the data cannot be read.
+        """
+
+    def load(self) -> ImageTask:
+        """Choose the end task's images.
+
+        Where the data set has no test split, what is neither trained nor validated on is the test.
+
+        Raises:
+            UserError: an unknown class, or too few images of one.
+        """
+        pool, test, names = self.read()
+        unknown = sorted(set(self.end_classes) - set(names))
+        if unknown:
+            raise UserError(f"task.end_classes: {self.name} has no classes {unknown}")
+        if not 2 <= len(set(self.end_classes)) == len(self.end_classes):
+            raise UserError("task.end_classes needs at least two classes, each named once")
+        end = [names.index(name) for name in self.end_classes]
+        others = [index for index in range(len(names)) if index not in end]
+        own = pool.of(end)
+        train, dev, rest = self._split(own)
+        if test is None and not len(rest):
+            raise UserError("task.train_per_class and task.dev_per_class leave nothing to test on")
+        return ImageTask(
+            source=self,
+            labels=tuple(self.end_classes),
+            train=own.at(train),
+            dev=own.at(dev),
+            test=own.at(rest) if test is None else test.of(end),
+            others=pool.of(others),
+            other_labels=tuple(names[index] for index in others),
+        )
+
+    def _split(self, own: LabelledImages) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        parts: tuple[list[int], list[int], list[int]] = ([], [], [])
+        for label, name in enumerate(self.end_classes):
+            places = np.flatnonzero(own.labels == label)
+            if self.train_per_class < 1 or self.dev_per_class < 1:
+                raise UserError("task.train_per_class and task.dev_per_class must be at least 1")
+            wanted = self.train_per_class + self.dev_per_class
+            if wanted > len(places):
+                raise UserError(
+                    f"task.train_per_class and task.dev_per_class ask for {wanted} images of "
+                    f"{name}, but {self.name} has {len(places)}"
+                )
+            order = generator_for(self.split_seed, "images", name).permutation(places).tolist()
+            ends = (self.train_per_class, wanted)
+            for part, taken in zip(
+                parts, (order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]), strict=True
+            ):
+                part.extend(taken)
+        train, dev, rest = (np.asarray(part, dtype=np.int64) for part in parts)
+        return train, dev, rest
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """A labelled task on images, read and checked (see `EndTask`).
+
+    Attributes:
+        source: where it came from.
+        labels: label names in index order.
+        train: training images.
+        dev: validation images.
+        test: test images.
+        others: training images of the data set's other classes, labelled from 0.
+        other_labels: their names in index order.
+    """
+
+    source: ImageSource
+    labels: tuple[str, ...]
+    train: LabelledImages
+    dev: LabelledImages
+    test: LabelledImages
+    others: LabelledImages
+    other_labels: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def metric(self) -> str:
+        return self.source.metric
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        return {
+            split: images.fingerprint()
+            for split, images in (("train", self.train), ("dev", self.dev), ("test", self.test))
+        }
+
+    def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
+        """Rows of `image`, `label` and `unseen`.
+
+        Raises:
+            UserError: the encoder does not read images, or not of so many channels.
+        """
+        image_encoder = reads_images(encoder, f"task {self.name}")
+        channels = self.train.images.shape[1]
+        if image_encoder.channels != channels:
+            raise UserError(
+                f"task {self.name} has images of {channels} channels, but encoder.mean has "
+                f"{image_encoder.channels} values"
+            )
+        trained_on = {image.tobytes() for image in self.train.images}
+
+        def rows(split: LabelledImages) -> datasets.Dataset:
+            return split.rows(unseen=[i.tobytes() not in trained_on for i in split.images])
+
+        return Splits(train=rows(self.train), dev=rows(self.dev), test=rows(self.test))

@@ -1,0 +1,55 @@
+"""The auxiliary task of appendix A.4: the data set's other classes, supervised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from src.data.auxiliary import AuxiliaryExamples, Surroundings, choose_rows, size_of
+from src.data.image_task import ImageTask
+from src.encoders.base import Encoder
+from src.encoders.wide_resnet import reads_images
+from src.errors import UserError
+from src.objectives.image_classification import ImageClassification
+
+
+@dataclass(frozen=True)
+class OtherClasses:
+    """Classify the images of all classes that the end task leaves (see `Auxiliary`).
+
+    Attributes:
+        size: images, in multiples of the end task's training images, or `all`; None takes
+            `auxiliary.size`.
+        shift: see `ImageClassification`.
+        flip: see `ImageClassification`.
+    """
+
+    size: float | str | None = None
+    shift: int = 0
+    flip: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "domain"
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        reads_images(encoder, f"auxiliary {name}")
+
+    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+        """The other classes' training images, or a choice of them.
+
+        Raises:
+            UserError: the end task is not one of images, or there are fewer images than asked for.
+        """
+        task = around.end_task
+        if not isinstance(task, ImageTask):
+            raise UserError(f"auxiliary {name} is images, but task {task.name} is not")
+        size, option = size_of(name, self.size, around.default_size)
+        source, images = f"{task.name} other classes", task.others
+        if size is not None:
+            rows = choose_rows(
+                len(images), size, around.train_examples, around.seed, option, source
+            )
+            images = images.at(rows)
+        objective = ImageClassification(len(task.other_labels), self.shift, self.flip)
+        return AuxiliaryExamples(objective, images.rows(), source, size, images.fingerprint())

@@ -1,0 +1,108 @@
+"""An auxiliary task's text: the end task's own (TAPT), or a domain corpus (DAPT)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+
+from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
+from src.data.corpus import Corpus, choose_part, load_corpus_file, load_corpus_from_hub
+from src.data.text_task import TextTask
+from src.data.tokenise import check_length, tokenise
+from src.encoders.base import Encoder
+from src.encoders.text_encoder import TextEncoder, reads_text
+from src.errors import UserError
+from src.objectives.base import TaskObjective
+
+
+@dataclass(frozen=True)
+class TextAuxiliary:
+    """One auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
+
+    Attributes:
+        objective: what it asks of the encoder.
+        text: `task` for the end task's training texts, `domain` for a corpus.
+        path: the corpus' file; None takes the end task's own domain text.
+        hub: instead of a file, a data set on the Hugging Face Hub.
+        hub_config: its configuration.
+        split: its split.
+        column: the column that holds the text (JSONL, Parquet, Hub).
+        size: multiples of the end task's training examples, or `all`; None takes
+            `auxiliary.size`. It applies to domain text only.
+        max_length: longest input in tokens; None takes the end task's.
+    """
+
+    objective: TaskObjective[TextEncoder]
+    text: str = "domain"
+    path: str | None = None
+    hub: str | None = None
+    hub_config: str | None = None
+    split: str = "train"
+    column: str = "text"
+    size: float | str | None = None
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.text not in ("task", "domain"):
+            raise UserError(f"an auxiliary task's text must be task or domain, got {self.text!r}")
+        if self.path is not None and self.hub is not None:
+            raise UserError("give an auxiliary task a path or a hub data set, not both")
+        if self.text == "task" and (self.path is not None or self.hub is not None):
+            raise UserError("an auxiliary task with text=task takes no path or hub data set")
+
+    @property
+    def kind(self) -> str:
+        return self.text
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        text_encoder = reads_text(encoder, f"auxiliary {name}")
+        if self.max_length is not None:
+            check_length(f"auxiliary.{name}.max_length", self.max_length, text_encoder)
+        self.objective.collate(text_encoder, 1)
+
+    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+        """Find, choose and tokenise the text.
+
+        Raises:
+            UserError: see `src.data.corpus`; or the end task is not one of text.
+        """
+        if not isinstance(around.end_task, TextTask):
+            raise UserError(f"auxiliary {name} is text, but task {around.end_task.name} is not")
+        encoder = reads_text(around.encoder, f"auxiliary {name}")
+        if self.text == "task":
+            part, size = training_texts(around.end_task), None
+        else:
+            size, option = size_of(name, self.size, around.default_size)
+            corpus = self._domain_corpus(around.end_task, size, around.cache_dir)
+            part = choose_part(corpus, size, around.train_examples, around.seed, option)
+        rows = tokenise(
+            part.texts,
+            part.fingerprint,
+            encoder.tokenizer,
+            around.end_task.max_length if self.max_length is None else self.max_length,
+            around.cache_dir,
+            keep_blank=False,
+        )
+        if len(rows) == 0:
+            raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
+        return AuxiliaryExamples(self.objective, rows, part.source, size, part.fingerprint)
+
+    def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
+        if self.hub is not None:
+            return load_corpus_from_hub(
+                self.hub, self.hub_config, self.split, self.column, cache_dir
+            )
+        path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
+        return load_corpus_file(path, self.column, cache_dir)
+
+
+def training_texts(end_task: TextTask) -> Corpus:
+    """The end task's training texts as a corpus (TAPT); dev and test texts are never in it."""
+    return Corpus(
+        source=f"{end_task.name} train",
+        texts=datasets.Dataset.from_dict({"text": list(end_task.train.texts)}),
+        fingerprint=f"tapt:{end_task.fingerprints['train']}",
+    )

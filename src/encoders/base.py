@@ -1,0 +1,56 @@
+"""What training needs of an encoder, whatever it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from torch import nn
+
+
+class Encoder(Protocol):
+    """A shared body `theta` and what belongs to it: a tokenizer, an image size, ..."""
+
+    @property
+    def name(self) -> str:
+        """The name a result is reported under."""
+        ...
+
+    @property
+    def body(self) -> nn.Module:
+        """Trained in place by each stage."""
+        ...
+
+    def adopt(self, head: nn.Module) -> None:
+        """Take over what later tasks' heads start from, after continued pre-training with `head`.
+
+        An encoder keeps a masked-LM head; heads it has no use for are ignored.
+        """
+        ...
+
+    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> str | None:
+        """Write body, the end task's head and label names to `folder`.
+
+        Returns:
+            What a user should know of the form it was written in; None if it is the expected one.
+        """
+        ...
+
+
+class EncoderSource(Protocol):
+    """Where an encoder comes from (`conf/encoder/`)."""
+
+    def load(self) -> Encoder:
+        """Load or build it, in float32.
+
+        Raises:
+            UserError: it cannot be found or reached.
+        """
+        ...
+
+
+def freeze(module: nn.Module, frozen: bool) -> None:
+    """Exclude (or include again) all parameters from training."""
+    for parameter in module.parameters():
+        parameter.requires_grad_(not frozen)

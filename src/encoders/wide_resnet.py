@@ -1,0 +1,169 @@
+"""Wide residual networks (Zagoruyko and Komodakis, 2016), from scratch: the body for images."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.errors import UserError
+
+
+class WideResNet(nn.Module):
+    """WRN-`depth`-`width`: three groups of pre-activation blocks, then the mean over all positions.
+
+    Args:
+        channels: colour channels of an image.
+        depth: layers with weights, 6k + 4.
+        width: factor on the widths 16, 32, 64 of the groups.
+    """
+
+    def __init__(self, channels: int, depth: int, width: int) -> None:
+        super().__init__()
+        blocks = (depth - 4) // 6
+        self.first = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
+        sizes = [16, 16 * width, 32 * width, 64 * width]
+        layers: list[nn.Module] = []
+        for group, (before, after) in enumerate(itertools.pairwise(sizes)):
+            for block in range(blocks):
+                stride = 2 if group > 0 and block == 0 else 1
+                layers.append(_Block(before if block == 0 else after, after, stride))
+        self.blocks = nn.Sequential(*layers)
+        self.norm = nn.BatchNorm2d(sizes[-1])
+        self.hidden_size = sizes[-1]
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features `(n, hidden_size)` of `images` `(n, channels, height, width)`."""
+        hidden = F.relu(self.norm(self.blocks(self.first(images))))
+        return hidden.mean(dim=(2, 3))
+
+
+class _Block(nn.Module):
+    """Norm, ReLU, convolution, twice, beside a shortcut (their figure 1a, pre-activated)."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(before)
+        self.conv1 = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(after)
+        self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
+        same = before == after and stride == 1
+        self.shortcut = None if same else nn.Conv2d(before, after, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = F.relu(self.norm1(x))
+        hidden: Tensor = self.conv1(active)
+        hidden = self.conv2(F.relu(self.norm2(hidden)))
+        beside: Tensor = x if self.shortcut is None else self.shortcut(active)
+        total: Tensor = beside + hidden
+        return total
+
+
+@dataclass
+class ImageEncoder:
+    """A body for images, and what pixels are scaled by (see `Encoder`).
+
+    Attributes:
+        name: the name a result is reported under.
+        body: images `(n, channels, height, width)` to features `(n, hidden_size)`.
+        hidden_size: width of the features.
+        mean: of each channel, of pixels scaled to [0, 1].
+        std: the same, standard deviation.
+    """
+
+    name: str
+    body: nn.Module
+    hidden_size: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def channels(self) -> int:
+        """Colour channels of an image."""
+        return len(self.mean)
+
+    def adopt(self, head: nn.Module) -> None:
+        """Nothing is kept: every supervised task has classes, and so a head, of its own."""
+
+    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> None:
+        """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = {"body": self.body, "head": head}
+        state = {
+            f"{part}.{name}": value.contiguous()
+            for part, module in parts.items()
+            for name, value in module.state_dict().items()
+        }
+        save_file(state, folder / "model.safetensors")
+        for name, content in (
+            ("labels.json", list(labels)),
+            ("pixels.json", {"mean": self.mean, "std": self.std}),
+        ):
+            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class WideResNetSource:
+    """A wide residual network of random weights; the same weights every time for a `seed`.
+
+    Attributes:
+        mean: of each colour channel, of pixels scaled to [0, 1].
+        std: the same, standard deviation.
+        depth: 6k + 4.
+        width: factor on the channels.
+        seed: of the weights.
+        lr: learning rates that suit it, by kind of stage; the stages refer to them.
+    """
+
+    mean: Sequence[float]
+    std: Sequence[float]
+    depth: int = 16
+    width: int = 2
+    seed: int = 0
+    lr: Mapping[str, float] = field(default_factory=dict)
+
+    def load(self) -> ImageEncoder:
+        """Build the network; the caller's random state is left as it was.
+
+        Raises:
+            UserError: there is no network of this size.
+        """
+        if self.depth < 10 or (self.depth - 4) % 6 or self.width < 1:
+            raise UserError(
+                "encoder.depth must be 10, 16, 22, ... and encoder.width at least 1, "
+                f"got {self.depth} and {self.width}"
+            )
+        if len(self.mean) != len(self.std) or not self.mean:
+            raise UserError("encoder.mean and encoder.std need one value for each colour channel")
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            body = WideResNet(len(self.mean), self.depth, self.width)
+        name = f"wide_resnet_{self.depth}_{self.width}"
+        return ImageEncoder(name, body.train(), body.hidden_size, tuple(self.mean), tuple(self.std))
+
+
+def reads_images(encoder: object, what: str) -> ImageEncoder:
+    """`encoder`, checked to be one of images.
+
+    Args:
+        what: the part of the config that needs it, for the message.
+
+    Raises:
+        UserError: it reads something else.
+    """
+    if not isinstance(encoder, ImageEncoder):
+        name = getattr(encoder, "name", type(encoder).__name__)
+        raise UserError(
+            f"{what} needs an encoder of images, and {name} is none; use encoder=wide_resnet"
+        )
+    return encoder

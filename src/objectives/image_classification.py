@@ -1,0 +1,109 @@
+"""Supervised classification of images: the end task, or an auxiliary task with other classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.core.task import Batch, Inputs, MicroBatch
+from src.encoders.wide_resnet import ImageEncoder, reads_images
+from src.errors import UserError
+from src.objectives.base import Collate, Row
+
+
+@dataclass(frozen=True)
+class ImageClassification:
+    """Cross-entropy over the labels; a unit is an image.
+
+    Attributes:
+        classes: number of labels.
+        shift: training images are moved by up to so many pixels, zeros entering at the border.
+        flip: training images are mirrored, left to right, half of the time.
+    """
+
+    classes: int
+    shift: int = 0
+    flip: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shift < 0:
+            raise UserError(f"classifier.shift must not be negative, got {self.shift}")
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        """The body's features, `(images, hidden)`."""
+        features: Tensor = body(inputs["images"])
+        return features
+
+    def targets(self, inputs: Inputs) -> Tensor:
+        """Labels as indices, `(images,)`."""
+        labels: Tensor = inputs["labels"]
+        return labels
+
+    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross-entropy over the images."""
+        return F.cross_entropy(head(features), targets)
+
+    def new_head(self, encoder: ImageEncoder) -> nn.Module:
+        return nn.Linear(encoder.hidden_size, self.classes)
+
+    def collate(
+        self, encoder: ImageEncoder, micro_batch_size: int, *, training: bool = True
+    ) -> Collate:
+        """See `TaskObjective.collate`; only training images are shifted and flipped."""
+        image_encoder = reads_images(encoder, "classifier=images")
+        return ImageCollator(
+            mean=np.asarray(image_encoder.mean, dtype=np.float32).reshape(-1, 1, 1),
+            std=np.asarray(image_encoder.std, dtype=np.float32).reshape(-1, 1, 1),
+            shift=self.shift if training else 0,
+            flip=self.flip and training,
+            micro_batch_size=micro_batch_size,
+        )
+
+
+@dataclass(frozen=True)
+class ImageCollator:
+    """Scales, augments and splits a batch of images, uint8 `(channels, height, width)` each."""
+
+    mean: np.ndarray
+    std: np.ndarray
+    shift: int
+    flip: bool
+    micro_batch_size: int
+
+    def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+        pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
+        pixels = self._augmented(pixels, rng)
+        images = torch.from_numpy((pixels.astype(np.float32) / 255 - self.mean) / self.std)
+        images = images.to(torch.get_default_dtype())
+        columns = {
+            "labels": torch.tensor([int(row["label"]) for row in rows]),
+            "unseen": torch.tensor([bool(row.get("unseen", False)) for row in rows]),
+        }
+        parts = []
+        for start in range(0, len(rows), self.micro_batch_size):
+            part = slice(start, start + self.micro_batch_size)
+            inputs = {"images": images[part], **{k: v[part] for k, v in columns.items()}}
+            parts.append(MicroBatch(inputs, units=len(inputs["labels"])))
+        return Batch(parts, examples=len(rows))
+
+    def _augmented(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The pixels `(n, channels, height, width)`, each image mirrored and moved by chance."""
+        if self.flip:
+            mirrored = rng.random(len(pixels)) < 0.5
+            pixels = np.where(mirrored[:, None, None, None], pixels[..., ::-1], pixels)
+        if self.shift:
+            height, width = pixels.shape[2:]
+            border = (self.shift, self.shift)
+            padded = np.pad(pixels, ((0, 0), (0, 0), border, border))
+            corners = rng.integers(0, 2 * self.shift + 1, (len(pixels), 2))
+            moved = [
+                image[:, y : y + height, x : x + width]
+                for image, (y, x) in zip(padded, corners, strict=True)
+            ]
+            pixels = np.stack(moved)
+        return pixels
