@@ -161,6 +161,7 @@ class StageChain:
             stage=name,
             end_task=END_TASK if end_task else None,
             metrics=metrics_of(self._config, self._prepared.end_task) if end_task else None,
+            inner_products=getattr(torch, stage.inner_products),
             **extra,
         )
 
@@ -193,6 +194,7 @@ class StageChain:
             int(config.seed),
             name,
             apart=(END_TASK, apart) if apart else None,
+            second=module.weighting.needs_second_batch,
         )
         dev = self.evaluation("dev") if module.end_task is not None else None
         return StageData(train, dev, config.num_workers), examples

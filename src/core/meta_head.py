@@ -105,7 +105,7 @@ class MetaHead(nn.Module):
         with torch.autocast(features.device.type, enabled=False):
             for _ in range(settings.steps):
                 optimiser.zero_grad(set_to_none=True)
-                now = objective.loss(body, self.head, features, targets)
+                now = objective.losses(body, self.head, features, targets).mean()
                 if settings.tolerance is not None:
                     converged = converged | (now > (1 - settings.tolerance) * loss)
                     if waits_for_nothing(features.device) and bool(converged):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from src.core.alignment import example_alignments
 from src.core.gradients import (
     Gradient,
     add_scaled_,
@@ -30,7 +31,9 @@ Reseed = Callable[[str, int], None]
 class StepRecord:
     """What one step did; every field is a detached tensor on the device, shape `(tasks,)` or `()`.
 
-    `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient.
+    `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
+    `effective_examples` is None where examples are not weighed, and otherwise the share of each
+    task's examples that would, equally weighted, vary as much: `(sum w)^2 / (n sum w^2)`.
     """
 
     losses: Tensor
@@ -39,6 +42,7 @@ class StepRecord:
     cosines: Tensor | None = None
     meta_loss: Tensor | None = None
     meta_head_loss: Tensor | None = None
+    effective_examples: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ def mixed_gradients(
     meta_head: MetaHead | None = None,
     meta_batch: Batch | None = None,
     meta_head_batch: Batch | None = None,
+    second_batches: Mapping[str, Batch] | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> StepRecord:
     """Fill `.grad` of the body with `sum_i alpha_i g_i`, and of each head with its own gradient.
@@ -76,25 +81,36 @@ def mixed_gradients(
         meta_batch: the end task's validation batch `B_val`.
         meta_head_batch: training examples of the end task to fit the meta head on; None takes those
             of its batch.
+        second_batches: batches drawn independently of `batches`, for weightings that need such.
         dtype: accumulation type of inner products.
 
     Raises:
-        ValueError: the weighting needs a meta-gradient, but there is no meta head or batch.
+        ValueError: the weighting needs a meta-gradient, but there is no meta head or batch; or a
+            second batch, and there is none.
     """
     body_parameters = [p for p in body.parameters() if p.requires_grad]
+    for parameter in [*body_parameters, *(p for task in tasks for p in task.head.parameters())]:
+        parameter.grad = None  # what is left in there would count as the first task's
     mixed: Gradient = [None] * len(body_parameters)
     meta_gradient: Gradient | None = None
     meta_norm = meta_loss = meta_head_loss = None
     losses: list[Tensor] = []
     norms: list[Tensor] = []
     cosines: list[Tensor] = []
+    effective: list[Tensor] = []
     held: list[tuple[Gradient, Observation]] = []
 
     for index, task in enumerate(tasks):
         leads = index == 0 and weighting.needs_meta_gradient
+        batch = batches[task.name]
+        example_weights = None
+        if weighting.weighs_examples and meta_gradient is not None:
+            aligned = example_alignments(body, task, batch, meta_gradient, reseed)
+            example_weights = weighting.weigh_examples(*aligned)
+            effective.append(_effective_share(example_weights))
         passed = _backward(
-            body, task, task.head, batches[task.name], body_parameters, reseed,
-            keep=leads and meta_head_batch is None,
+            body, task, task.head, batch, body_parameters, reseed,
+            keep=leads and meta_head_batch is None, example_weights=example_weights,
         )  # fmt: skip
         gradient = take_gradient(body_parameters)
         if leads:
@@ -108,6 +124,8 @@ def mixed_gradients(
                 )
             meta_gradient = take_gradient(body_parameters)
             meta_norm = dot(meta_gradient, meta_gradient, dtype)
+            if weighting.weighs_examples:
+                effective.append(torch.ones_like(passed.loss))
 
         squared_norm = dot(gradient, gradient, dtype)
         alignment = None
@@ -124,7 +142,16 @@ def mixed_gradients(
         del gradient, passed
 
     if held:
-        weighting.weigh(gramian([kept for kept, _ in held], dtype))
+        gradients = [kept for kept, _ in held]
+        if weighting.needs_second_batch:
+            if second_batches is None:
+                raise ValueError("this weighting needs a second batch of each task")
+            products = _products_with_second(
+                body, tasks, second_batches, gradients, body_parameters, reseed, dtype
+            )
+        else:
+            products = gramian(gradients, dtype)
+        weighting.weigh(products)
         for index, (kept, observation) in enumerate(held):
             add_scaled_(mixed, kept, weighting.factor(index, observation))
     weights, normaliser = weighting.finish()
@@ -137,6 +164,7 @@ def mixed_gradients(
         cosines=torch.stack(cosines) if cosines else None,
         meta_loss=meta_loss,
         meta_head_loss=meta_head_loss,
+        effective_examples=torch.stack(effective) if effective else None,
     )
 
 
@@ -151,29 +179,67 @@ def _backward(
     name: str | None = None,
     head_gradient: bool = True,
     keep: bool = False,
+    example_weights: Tensor | None = None,
 ) -> _Pass:
     """Accumulate the gradient of the task's mean loss over the whole batch in `.grad`.
 
-    Each micro-batch's mean counts by its share of the batch's units, so that the result does not
-    depend on how the batch is split.
+    Each micro-batch counts by its units, so that the result does not depend on how the batch is
+    split. With `example_weights` `(examples,)`, the body's gradient is that of the weighted loss,
+    the head's that of the plain one, whose value is returned.
     """
-    inputs = [*body_parameters]
-    if head_gradient:
-        inputs += [p for p in head.parameters() if p.requires_grad]
+    head_parameters = [p for p in head.parameters() if p.requires_grad and head_gradient]
     total = batch.units
     losses, features, targets = [], [], []
+    first_example = 0
     for index, part in enumerate(batch.micro_batches):
         reseed(name or task.name, index)
         part_features = task.objective.features(body, part.inputs)
         part_targets = task.objective.targets(part.inputs)
-        loss = task.objective.loss(body, head, part_features, part_targets) * (part.units / total)
-        torch.autograd.backward(loss, inputs=inputs)
+        unit_losses = task.objective.losses(body, head, part_features, part_targets)
+        loss = unit_losses.sum() / total
+        if example_weights is None:
+            torch.autograd.backward(loss, inputs=[*body_parameters, *head_parameters])
+        else:
+            weights = example_weights[first_example : first_example + part.examples]
+            owners = task.objective.owners(part.inputs)
+            weighted = (unit_losses * weights[owners]).sum() / total
+            torch.autograd.backward(weighted, inputs=list(body_parameters), retain_graph=True)
+            if head_parameters:
+                torch.autograd.backward(loss, inputs=head_parameters)
+            first_example += part.examples
         losses.append(loss.detach())
         if keep:
             features.append(part_features.detach())
             targets.append(part_targets)
     loss = torch.stack(losses).sum()
     return _Pass(loss, torch.cat(features), torch.cat(targets)) if keep else _Pass(loss)
+
+
+def _effective_share(weights: Tensor) -> Tensor:
+    """Kish's effective sample size, as a share of the examples."""
+    return weights.sum().square() / (len(weights) * weights.square().sum())
+
+
+def _products_with_second(
+    body: nn.Module,
+    tasks: Sequence[Task],
+    batches: Mapping[str, Batch],
+    gradients: Sequence[Gradient],
+    body_parameters: Sequence[nn.Parameter],
+    reseed: Reseed,
+    dtype: torch.dtype,
+) -> Tensor:
+    """`<g_i, g'_j>`, shape `(tasks, tasks)`: `g_i` as given, `g'_j` of task `j`'s second batch."""
+    columns = []
+    with held_running_statistics(body):
+        for task in tasks:
+            _backward(
+                body, task, task.head, batches[task.name], body_parameters, reseed,
+                name=f"second {task.name}", head_gradient=False,
+            )  # fmt: skip
+            second = take_gradient(body_parameters)
+            columns.append(torch.stack([dot(first, second, dtype) for first in gradients]))
+    return torch.stack(columns, dim=1)
 
 
 @torch.no_grad()

@@ -12,7 +12,10 @@ Inputs = Mapping[str, Any]
 
 
 class Objective(Protocol):
-    """A loss that is a mean over `n` units: labelled examples, or masked tokens, of a batch."""
+    """A loss that is a mean over `n` units: labelled examples, or masked tokens, of a batch.
+
+    `Inputs` are those of a micro-batch.
+    """
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """What the head reads, from the shared body: shape `(n, hidden)`."""
@@ -22,8 +25,12 @@ class Objective(Protocol):
         """What the head should say of each unit: shape `(n,)`."""
         ...
 
-    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Mean loss over the `n` units, a scalar; a head may be tied to `body`."""
+    def owners(self, inputs: Inputs) -> Tensor:
+        """The example, by its place in the micro-batch, that each unit belongs to: shape `(n,)`."""
+        ...
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Each unit's loss, shape `(n,)`; a head may be tied to `body`."""
         ...
 
 
@@ -40,11 +47,13 @@ class Task:
 class MicroBatch:
     """The part of a batch that goes through the body at once.
 
-    `inputs` are tensors by name; `units` is the number of units (see `Objective`) they hold.
+    `inputs` are tensors by name; `units` is the number of units (see `Objective`) they hold,
+    `examples` that of the examples.
     """
 
     inputs: Inputs
     units: int
+    examples: int
 
 
 @dataclass

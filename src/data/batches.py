@@ -34,12 +34,14 @@ class StepBatch:
         meta: the end task's validation batch `B_val`, where there is a meta-gradient.
         meta_head: training examples of the end task that are not in its batch, where the meta head
             is fitted on such.
+        second: batches drawn independently of `tasks`, where the weighting needs such.
     """
 
     step: int
     tasks: dict[str, Batch]
     meta: Batch | None = None
     meta_head: Batch | None = None
+    second: dict[str, Batch] | None = None
 
 
 class ExampleOrder:
@@ -80,6 +82,7 @@ class StepBatches(Dataset[StepBatch]):
         stage: the stage's name.
         apart: a task's name, and how many of its examples that are not in its own batch make
             `meta_head`; None for no such batch.
+        second: whether each step brings second batches.
 
     Raises:
         ValueError: the task has too few examples for that.
@@ -93,12 +96,13 @@ class StepBatches(Dataset[StepBatch]):
         seed: int,
         stage: str,
         apart: tuple[str, int] | None = None,
+        second: bool = False,
     ) -> None:
         if apart is not None:
             data = tasks[apart[0]]
             if data.batch_size + apart[1] > len(data.examples):
                 raise ValueError(f"no {apart[1]} examples are left beside each batch of {apart[0]}")
-        self._apart = apart
+        self._apart, self._second = apart, second
         self._sources = {name: (data, "task", name) for name, data in tasks.items()}
         self._meta = None if meta is None else (meta, "meta", "")
         self._steps, self._seed, self._stage = steps, seed, stage
@@ -113,6 +117,7 @@ class StepBatches(Dataset[StepBatch]):
             tasks={name: self._batch(step, *source) for name, source in self._sources.items()},
             meta=None if self._meta is None else self._batch(step, *self._meta),
             meta_head=None if self._apart is None else self._batch_apart(step, *self._apart),
+            second=self._seconds(step) if self._second else None,
         )
 
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
@@ -125,6 +130,12 @@ class StepBatches(Dataset[StepBatch]):
         if key not in self._orders:
             self._orders[key] = ExampleOrder(len(data.examples), self._seed, self._stage, *key)
         return self._orders[key].indices(step * data.batch_size, data.batch_size)
+
+    def _seconds(self, step: int) -> dict[str, Batch]:
+        return {
+            name: self._batch(step, data, "second", name)
+            for name, (data, _, _) in self._sources.items()
+        }
 
     def _batch_apart(self, step: int, task: str, count: int) -> Batch:
         """`count` examples of `task`, drawn at random from those that are not in its batch."""

@@ -35,6 +35,7 @@ class TaskMixing(pl.LightningModule):
         end_task: name of the end task among `tasks`; None for pre-training alone.
         metrics: the end task's metrics; needed with `end_task`.
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
+        inner_products: type in which products of gradients are accumulated.
 
     Raises:
         ValueError: the weighting needs a meta-gradient, and the method has none.
@@ -56,6 +57,7 @@ class TaskMixing(pl.LightningModule):
         end_task: str | None = None,
         metrics: EndTaskMetrics | None = None,
         meta_head: MetaHeadSettings | None = None,
+        inner_products: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -68,6 +70,7 @@ class TaskMixing(pl.LightningModule):
             raise ValueError("the end task must come first")
         self.optimisation = optimisation
         self.seed, self.stage = seed, stage
+        self.inner_products = inner_products
         self.metrics = metrics
         self.evaluation_loss = MeanMetric()
         self.meta_head: MetaHead | None = None
@@ -107,6 +110,8 @@ class TaskMixing(pl.LightningModule):
             meta_head=self.meta_head,
             meta_batch=batch.meta,
             meta_head_batch=batch.meta_head,
+            second_batches=batch.second,
+            dtype=self.inner_products,
         )
         if self.optimisation.clip_norm is not None:
             # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision

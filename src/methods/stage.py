@@ -27,6 +27,7 @@ class Stage:
         evaluate_every: optimiser steps between evaluations on dev; null for once an epoch.
         patience: evaluations without improvement after which the stage ends; null for never.
         freeze_body: train the heads only.
+        inner_products: `float32` or `float64`, in which products of gradients are accumulated.
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.
         optimisation: optimiser and schedule.
         meta_head: the meta head.
@@ -43,12 +44,17 @@ class Stage:
     patience: int | None = None
     freeze_body: bool = False
     fresh_end_head: bool = False
+    inner_products: str = "float32"
     optimisation: Optimisation = field(default_factory=Optimisation)
     meta_head: MetaHeadSettings = field(default_factory=MetaHeadSettings)
 
     def __post_init__(self) -> None:
         if self.auxiliaries not in ("all", "domain", "task"):
             raise UserError(f"auxiliaries must be all, domain or task, got {self.auxiliaries!r}")
+        if self.inner_products not in ("float32", "float64"):
+            raise UserError(
+                f"inner_products must be float32 or float64, got {self.inner_products!r}"
+            )
         for name in ("batch_size", "meta_batch_size", "max_steps", "evaluate_every", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:

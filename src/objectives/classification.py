@@ -46,9 +46,13 @@ class Classification:
         labels: Tensor = inputs["labels"]
         return labels
 
-    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy over the examples."""
-        return F.cross_entropy(head(features), targets)
+    def owners(self, inputs: Inputs) -> Tensor:
+        """A unit is an example: `(examples,)`."""
+        return torch.arange(len(inputs["labels"]), device=inputs["labels"].device)
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of each example."""
+        return F.cross_entropy(head(features), targets, reduction="none")
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
@@ -76,5 +80,5 @@ class ClassificationCollator:
             inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])
-            parts.append(MicroBatch(inputs, units=len(members)))
+            parts.append(MicroBatch(inputs, units=len(members), examples=len(members)))
         return Batch(parts, examples=len(rows), tokens=sum(lengths))

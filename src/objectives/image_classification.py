@@ -44,9 +44,13 @@ class ImageClassification:
         labels: Tensor = inputs["labels"]
         return labels
 
-    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy over the images."""
-        return F.cross_entropy(head(features), targets)
+    def owners(self, inputs: Inputs) -> Tensor:
+        """A unit is an image: `(images,)`."""
+        return torch.arange(len(inputs["labels"]), device=inputs["labels"].device)
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of each image."""
+        return F.cross_entropy(head(features), targets, reduction="none")
 
     def new_head(self, encoder: ImageEncoder) -> nn.Module:
         return nn.Linear(encoder.hidden_size, self.classes)
@@ -88,7 +92,8 @@ class ImageCollator:
         for start in range(0, len(rows), self.micro_batch_size):
             part = slice(start, start + self.micro_batch_size)
             inputs = {"images": images[part], **{k: v[part] for k, v in columns.items()}}
-            parts.append(MicroBatch(inputs, units=len(inputs["labels"])))
+            count = len(inputs["labels"])
+            parts.append(MicroBatch(inputs, units=count, examples=count))
         return Batch(parts, examples=len(rows))
 
     def _augmented(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -53,10 +53,15 @@ class MaskedLM:
         targets: Tensor = inputs["targets"]
         return targets
 
-    def loss(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy over the masked tokens."""
+    def owners(self, inputs: Inputs) -> Tensor:
+        """The text that each masked token is in: `(masked tokens,)`."""
+        positions: Tensor = inputs["positions"]
+        return positions.div(inputs["input_ids"].shape[1], rounding_mode="floor")
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of each masked token."""
         embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
-        return F.cross_entropy(head(features, embeddings), targets)
+        return F.cross_entropy(head(features, embeddings), targets, reduction="none")
 
     def new_head(self, encoder: TextEncoder) -> MaskedLMHead:
         return encoder.new_mlm_head()
@@ -117,7 +122,7 @@ class MaskedLMCollator:
             )
             inputs["positions"] = torch.from_numpy(positions)
             inputs["targets"] = torch.from_numpy(targets)
-            parts.append(MicroBatch(inputs, units=len(targets)))
+            parts.append(MicroBatch(inputs, units=len(targets), examples=len(members)))
         return Batch(parts, examples=len(rows), tokens=len(flat))
 
     def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

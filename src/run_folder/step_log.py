@@ -41,6 +41,7 @@ class StepLog(pl.Callback):
             "weight": record.weights,
             "gradient_norm": record.gradient_norms,
             "cosine": record.cosines,
+            "effective_examples": record.effective_examples,
         }
         scalars = {"meta_loss": record.meta_loss, "meta_head_loss": record.meta_head_loss}
         values = {

@@ -41,16 +41,18 @@ def draw_task_weights(
         colour = _COLOURS[index % len(_COLOURS)]
         upper.plot(wide.index, wide[task], color=colour, linewidth=2)
         last_values.append((float(wide[task].iloc[-1]), str(task), colour))
-    upper.axhline(1 / len(wide.columns), color="0.6", linewidth=1, linestyle=":", zorder=0)
-    upper.annotate(
-        "equal", (0.005, 1 / len(wide.columns)), xycoords=("axes fraction", "data"),
-        xytext=(0, 2), textcoords="offset points", color="0.45", fontsize=8,
-    )  # fmt: skip
     upper.set_ylabel("task weight α")
     # wide enough that noise does not look like a trend
     lowest, highest = float(wide.min(axis=None)), float(wide.max(axis=None))
     centre, half = (lowest + highest) / 2, max(0.55 * (highest - lowest), 0.06)
     upper.set_ylim(max(0.0, centre - half), centre + half)
+    equal = 1 / len(wide.columns)
+    if abs(equal - centre) < half:  # weights that do not sum to 1 may be far from it
+        upper.axhline(equal, color="0.6", linewidth=1, linestyle=":", zorder=0)
+        upper.annotate(
+            "equal", (0.005, equal), xycoords=("axes fraction", "data"),
+            xytext=(0, 2), textcoords="offset points", color="0.45", fontsize=8,
+        )  # fmt: skip
     _label_ends(upper, float(wide.index[-1]), last_values)
 
     if evaluations:

@@ -60,7 +60,8 @@ class Reference:
 
     `tasks` are `(name, head, loss)`, the end task first; `loss(body, head, batch)` is a mean.
     `meta` is None for equal weights, else a dict with `eta`, `order`, `fit(body, batch, step)`
-    (which returns a fitted meta head) and `loss`.
+    (which returns a fitted meta head) and `loss`. The head is fitted on the batch named `apart`
+    where there is one.
     """
 
     def __init__(self, body, tasks, meta, body_lr, head_lr, decay, beta1, beta2, eps, clip):
@@ -88,7 +89,8 @@ class Reference:
         cosines = None
         old = list(self.w)
         if self.meta is not None:
-            meta_head = self.meta["fit"](self.body, batches[self.tasks[0][0]], step)
+            own = batches[self.tasks[0][0]]
+            meta_head = self.meta["fit"](self.body, batches.get("apart", own), step)
             meta_gradient = flat_gradient(
                 self.meta["loss"](self.body, meta_head, meta_batch), self.theta
             )

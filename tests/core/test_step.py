@@ -22,7 +22,7 @@ from src.objectives.masked_lm import MaskedLM
 from src.seeding import seed_for
 from tests.core.reference import Reference, fit_by_hand
 
-STEPS = 12
+STEPS = 50
 CLASSES = 3
 
 
@@ -61,7 +61,7 @@ class Setup:
         self.size = micro_batch_size
 
     def batch(self, name, step, size=None):
-        objective = self.end if name in ("end", "meta") else self.mlm
+        objective = self.end if name in ("end", "meta", "apart") else self.mlm
         seed = seed_for(0, name, step)
         collate = objective.collate(self.encoder, size or self.size)
         return collate(rows(7, seed, self.encoder), np.random.default_rng(seed))
@@ -127,20 +127,26 @@ def reference_of(setup, order, settings, eta):
 
 
 @pytest.mark.parametrize(
-    ("auxiliaries", "order", "micro_batch_size", "kind"),
+    ("auxiliaries", "order", "micro_batch_size", "kind", "examples_from"),
     [
-        (1, "update_then_step", 16, "separate"),
-        (2, "update_then_step", 16, "separate"),
-        (2, "step_then_update", 16, "separate"),
-        (5, "update_then_step", 16, "separate"),
-        (2, "update_then_step", 16, "shared"),
-        (2, None, 16, "separate"),
-        (0, None, 3, "separate"),
-        (1, None, 3, "separate"),
+        (1, "update_then_step", 16, "separate", "batch"),
+        (2, "update_then_step", 16, "separate", "batch"),
+        (2, "step_then_update", 16, "separate", "batch"),
+        (5, "update_then_step", 16, "separate", "batch"),
+        (5, "step_then_update", 3, "separate", "rest"),
+        (2, "update_then_step", 3, "separate", "rest"),
+        (1, "update_then_step", 16, "separate", "rest"),
+        (2, "update_then_step", 16, "shared", "batch"),
+        (1, "step_then_update", 3, "shared", "batch"),
+        (2, None, 16, "separate", "batch"),
+        (0, None, 3, "separate", "batch"),
+        (1, None, 3, "separate", "batch"),
     ],
 )
-def test_weights_and_parameters_follow_algorithm_1(auxiliaries, order, micro_batch_size, kind):
-    settings = MetaHeadSettings(kind=kind, examples=5, steps=10)
+def test_weights_parameters_and_optimiser_follow_algorithm_1(
+    auxiliaries, order, micro_batch_size, kind, examples_from
+):
+    settings = MetaHeadSettings(kind=kind, examples=5, examples_from=examples_from, steps=10)
     eta = 0.5
     ours = Setup(auxiliaries, micro_batch_size)
     reference = reference_of(ours, order, settings, eta)
@@ -158,9 +164,11 @@ def test_weights_and_parameters_follow_algorithm_1(auxiliaries, order, micro_bat
     for step in range(STEPS):
         batches = {name: ours.batch(name, step) for name in names}
         meta_batch = ours.batch("meta", step)
+        apart = ours.batch("apart", step) if settings.examples_apart else None
         record = mixed_gradients(
             ours.body, ours.tasks, batches, weighting,
-            reseed=reseed(step), meta_head=meta_head, meta_batch=meta_batch, dtype=torch.float64,
+            reseed=reseed(step), meta_head=meta_head, meta_batch=meta_batch,
+            meta_head_batch=apart, dtype=torch.float64,
         )  # fmt: skip
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         scale = schedule.get_last_lr()[0] / 1e-3
@@ -168,6 +176,8 @@ def test_weights_and_parameters_follow_algorithm_1(auxiliaries, order, micro_bat
         optimiser.zero_grad()
         schedule.step()
         whole = {name: ours.batch(name, step, size=99) for name in names}
+        if settings.examples_apart:
+            whole["apart"] = ours.batch("apart", step, size=99)
         expected = reference.step(whole, ours.batch("meta", step, size=99), step, scale)
         assert record.weights.tolist() == pytest.approx(expected["alpha"], abs=1e-10)
         assert record.losses.tolist() == pytest.approx(expected["losses"], abs=1e-10)
@@ -178,6 +188,12 @@ def test_weights_and_parameters_follow_algorithm_1(auxiliaries, order, micro_bat
     for mine, theirs in zip((ours.body, *heads), modules, strict=True):
         for (name, p), q in zip(mine.named_parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(p, q, rtol=0, atol=1e-10, msg=name)
+    for mine, adam in zip((ours.body, *heads), reference.adams, strict=True):
+        states = [optimiser.state[p] for p in mine.parameters()]
+        for name, expected in (("exp_avg", adam.m), ("exp_avg_sq", adam.v)):
+            flat = torch.cat([state[name].reshape(-1) for state in states])
+            torch.testing.assert_close(flat, expected, rtol=0, atol=1e-10, msg=name)
+        assert {int(state["step"]) for state in states} == {adam.t} == {STEPS}
     if order is not None:
         torch.testing.assert_close(weighting.logits, torch.tensor(reference.w), atol=1e-10, rtol=0)
 

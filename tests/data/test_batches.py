@@ -245,3 +245,26 @@ def test_too_few_examples_for_a_batch_apart_are_refused(encoder):
     tasks = {"end_task": TaskExamples(examples(10), classify, 7)}
     with pytest.raises(ValueError, match="end_task"):
         StepBatches(tasks, None, 9, 0, "joint", apart=("end_task", 4))
+
+
+def test_second_batches_are_drawn_independently_of_the_first(encoder):
+    classify = Classification(classes=3).collate(encoder, 4)
+    tasks = {
+        "end_task": TaskExamples(marked(40), classify, 6),
+        "dapt": TaskExamples(marked(40), classify, 5),
+    }
+    with_them = StepBatches(tasks, None, 30, 0, "joint", second=True)
+    without = StepBatches(tasks, None, 30, 0, "joint")
+    shared = 0
+    for step in range(30):
+        drawn = with_them[step]
+        assert flat_step(drawn) == flat_step(without[step])
+        assert {name: batch.examples for name, batch in drawn.second.items()} == {
+            "end_task": 6,
+            "dapt": 5,
+        }
+        own, other = (tokens_of(batches["end_task"]) for batches in (drawn.tasks, drawn.second))
+        shared += len(own & other)
+    # 30 x 6 x 6 / 40 = 27 by chance: neither the same batches nor kept apart
+    assert 10 < shared < 60
+    assert without[0].second is None

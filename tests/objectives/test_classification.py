@@ -110,7 +110,9 @@ def test_the_loss_is_the_mean_cross_entropy(encoder):
     features, labels = torch.randn(5, 16), torch.tensor([0, 2, 1, 1, 0])
     log_probabilities = F.log_softmax(head(features), dim=1)
     expected = -log_probabilities[torch.arange(5), labels].mean()
-    torch.testing.assert_close(objective.loss(encoder.body, head, features, labels), expected)
+    torch.testing.assert_close(
+        objective.losses(encoder.body, head, features, labels).mean(), expected
+    )
     assert torch.equal(objective.targets({"labels": labels}), labels)
 
 

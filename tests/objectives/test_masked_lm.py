@@ -153,7 +153,7 @@ def test_the_loss_is_that_of_all_positions_with_the_others_ignored(encoder):
     body = encoder.body.eval()
     with torch.no_grad():
         features = objective.features(body, part.inputs)
-        ours = objective.loss(body, head, features, objective.targets(part.inputs))
+        ours = objective.losses(body, head, features, objective.targets(part.inputs)).mean()
         hidden = body(
             input_ids=part.inputs["input_ids"], attention_mask=part.inputs["attention_mask"]
         ).last_hidden_state
@@ -171,7 +171,7 @@ def test_the_loss_trains_the_embeddings_through_the_decoder_too(encoder):
     body, head = encoder.body, objective.new_head(encoder)
     body.zero_grad()
     features = objective.features(body, part.inputs).detach()
-    objective.loss(body, head, features, objective.targets(part.inputs)).backward()
+    objective.losses(body, head, features, objective.targets(part.inputs)).mean().backward()
     assert body.get_input_embeddings().weight.grad.abs().sum() > 0
     body.zero_grad()
 

@@ -33,12 +33,19 @@ class Weighting(nn.Module, ABC):
 
     A weighting that `needs_gramian` has `weigh(gramian)` called with all inner products
     `<g_i, g_j>`, shape `(tasks, tasks)`, before the first `factor`; all gradients are held for it.
+    One that `needs_second_batch` gets `<g_i, g'_j>` instead, `g'_j` the gradient on a batch of
+    task `j` that is drawn independently of the step's.
+
+    A weighting that `weighs_examples` has `weigh_examples` called for each auxiliary task's batch
+    before its gradient is computed, which is then that of the weighted batch.
 
     Learned state belongs in buffers, so that it is in every checkpoint.
     """
 
     needs_meta_gradient: ClassVar[bool] = False
     needs_gramian: ClassVar[bool] = False
+    weighs_examples: ClassVar[bool] = False
+    needs_second_batch: bool = False
 
     def __init__(self, task_names: list[str]) -> None:
         super().__init__()
@@ -47,6 +54,15 @@ class Weighting(nn.Module, ABC):
     def weigh(self, gramian: Tensor) -> None:
         """Take the Gramian, where the weighting needs it."""
         raise NotImplementedError(f"{type(self).__name__} needs no Gramian")
+
+    def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
+        """Weights of a batch's examples, shape `(examples,)`; their mean over units is 1.
+
+        Args:
+            alignments: `<g_meta, g_j>` of each example's mean loss, shape `(examples,)`.
+            units: how many units each example has, shape `(examples,)`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} weighs no examples")
 
     @abstractmethod
     def factor(self, index: int, observation: Observation) -> Tensor:

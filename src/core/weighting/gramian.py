@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,9 @@ class Gramian(Weighting):
         task_names: the tasks.
         torchjd: name of a class in `torchjd.aggregation` that maps a Gramian to weights.
         options: its arguments.
+        second_batch: give it `<g_i, g'_j>` instead, with `g'_j` from independently drawn batches,
+            for weightings that are unbiased only so (SDMGrad); a step then takes one pass more for
+            each task.
 
     Raises:
         UserError: TorchJD, or a solver it needs, is not installed; or its class or arguments do
@@ -35,24 +39,39 @@ class Gramian(Weighting):
     needs_gramian = True
 
     def __init__(
-        self, task_names: list[str], torchjd: str, options: Mapping[str, Any] | None = None
+        self,
+        task_names: list[str],
+        torchjd: str,
+        options: Mapping[str, Any] | None = None,
+        second_batch: bool = False,
     ) -> None:
         super().__init__(task_names)
+        self.needs_second_batch = second_batch
         try:
             aggregation = importlib.import_module("torchjd.aggregation")
-            self.inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
-            self.inner(torch.eye(len(task_names)))  # solvers are imported on first use
+            inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
+            inner(torch.eye(len(task_names)))  # solvers are imported on first use
         except ImportError as error:
             raise UserError(f"weighting {torchjd} needs {error.name}: {EXTRA}") from error
         except (AttributeError, TypeError) as error:
             raise UserError(f"weighting.torchjd={torchjd}: {error}") from error
-        reset = getattr(self.inner, "reset", None)
-        if callable(reset):
-            reset()
+        self._remembers = callable(getattr(inner, "reset", None))
+        if self._remembers:
+            inner.reset()  # type: ignore[operator]
+        # Not a submodule: its buffers come into being in the first step, and a checkpoint's could
+        # not be loaded before it. They are this module's extra state instead.
+        self._inner = (inner,)
+        self._restored: dict[str, Any] = {}
         self._alpha = torch.empty(0)
+
+    @property
+    def inner(self) -> torch.nn.Module:
+        """TorchJD's own object."""
+        return self._inner[0]
 
     def weigh(self, gramian: Tensor) -> None:
         """Decide the weights of this step from the Gramian, shape `(tasks, tasks)`."""
+        self._restore(gramian.device)
         self._alpha = self.inner(gramian)
 
     def factor(self, index: int, observation: Observation) -> Tensor:
@@ -60,3 +79,35 @@ class Gramian(Weighting):
 
     def finish(self) -> tuple[Tensor, Tensor]:
         return self._alpha, torch.ones_like(self._alpha[0])
+
+    def get_extra_state(self) -> Tensor:
+        """What a weighting with a memory (GradVac, SDMGrad, ...) remembers between steps.
+
+        As the bytes of `torch.save`, so that every entry of a `state_dict` is a tensor.
+        """
+        if not self._remembers:
+            return torch.empty(0, dtype=torch.uint8)
+        own = vars(self.inner)
+        attributes = {name: own[name] for name in own.keys() - vars(torch.nn.Module()).keys()}
+        buffers = {
+            name: None if value is None else value.detach().clone()
+            for name, value in self.inner._buffers.items()
+        }
+        file = io.BytesIO()
+        torch.save({"attributes": attributes, "buffers": buffers}, file)
+        return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take it back; it reaches the device with the next Gramian."""
+        if len(state):
+            file = io.BytesIO(state.cpu().numpy().tobytes())
+            self._restored = torch.load(file, map_location="cpu", weights_only=True)
+
+    def _restore(self, device: torch.device) -> None:
+        state, self._restored = self._restored, {}
+        for name, value in state.get("buffers", {}).items():
+            self.inner._buffers[name] = None if value is None else value.to(device)
+        for name, value in state.get("attributes", {}).items():
+            if isinstance(value, tuple):  # the shape, type and device that the buffers are for
+                value = tuple(device if isinstance(v, torch.device) else v for v in value)
+            setattr(self.inner, name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,8 @@ class Regression:
     def targets(self, inputs):
         return inputs["y"]
 
-    def loss(self, body, head, features, targets):
-        return (head(features).squeeze(1) - targets).square().mean()
+    def losses(self, body, head, features, targets):
+        return (head(features).squeeze(1) - targets).square()
 
 
 def problem(tasks):
@@ -42,7 +43,7 @@ def problem(tasks):
     body = nn.Sequential(nn.Linear(4, 6), nn.Tanh())
     made = [Task(f"t{i}", Regression(), nn.Linear(6, 1)) for i in range(tasks)]
     batches = {
-        task.name: Batch([MicroBatch({"x": torch.randn(8, 4), "y": torch.randn(8)}, 8)], 8)
+        task.name: Batch([MicroBatch({"x": torch.randn(8, 4), "y": torch.randn(8)}, 8, 8)], 8)
         for task in made
     }
     return body, made, batches
@@ -53,7 +54,7 @@ def task_gradients(body, tasks, batches):
     for task in tasks:
         inputs = batches[task.name].micro_batches[0].inputs
         features = task.objective.features(body, inputs)
-        loss = task.objective.loss(body, task.head, features, inputs["y"])
+        loss = task.objective.losses(body, task.head, features, inputs["y"]).mean()
         rows.append(
             torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, body.parameters())])
         )
@@ -74,7 +75,16 @@ def test_the_gramian_holds_all_inner_products():
 
 def test_there_are_the_weightings_that_the_readme_names():
     names = {path.stem for path in CONFIGS}
-    assert {"upgrad", "mgda", "pcgrad", "cagrad", "aligned_mtl", "imtl_g", "gradvac"} <= names
+    assert {
+        "upgrad",
+        "mgda",
+        "pcgrad",
+        "cagrad",
+        "aligned_mtl",
+        "imtl_g",
+        "gradvac",
+        "sdmgrad",
+    } <= names
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -87,7 +97,9 @@ def test_the_mixed_gradient_is_torchjds_combination(path: Path):
         pytest.skip(str(error))
     body, tasks, batches = problem(3)
     torch.manual_seed(1)
-    record = mixed_gradients(body, tasks, batches, weighting, reseed=lambda name, part: None)
+    record = mixed_gradients(
+        body, tasks, batches, weighting, reseed=lambda name, part: None, second_batches=batches
+    )
     mixed = torch.cat([p.grad.reshape(-1) for p in body.parameters()])
     rows = task_gradients(body, tasks, batches)
     torch.testing.assert_close(mixed, record.weights @ rows, atol=1e-6, rtol=1e-5)
@@ -125,3 +137,88 @@ def test_an_unknown_class_is_named():
 def test_only_gramian_weightings_take_a_gramian():
     with pytest.raises(NotImplementedError, match="Uniform"):
         Uniform(["a"]).weigh(torch.eye(1))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_what_a_weighting_remembers_is_in_its_state(path: Path):
+    """Steps with a restored weighting are those of one that was never interrupted."""
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    config = OmegaConf.load(path)
+
+    def new():
+        try:
+            return Gramian(["a", "b", "c"], config.torchjd, dict(config.options))
+        except UserError as error:
+            pytest.skip(str(error))
+
+    def steps(weighting, numbers):
+        found = []
+        for number in numbers:
+            torch.manual_seed(number)
+            rows = torch.randn(3, 8)
+            weighting.weigh(rows @ rows.T)
+            found.append(weighting.finish()[0].clone())
+        return found
+
+    whole = steps(new(), range(8))
+    first = new()
+    steps(first, range(4))
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second = new()
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for expected, found in zip(whole[4:], steps(second, range(4, 8)), strict=True):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["GradVacWeighting", "SDMGradWeighting"])
+def test_the_memory_matters(name):
+    """Otherwise the test above could not fail."""
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    fresh, used = (Gramian(["a", "b", "c"], name) for _ in range(2))
+    for number in range(5):
+        torch.manual_seed(number)
+        rows = torch.randn(3, 8)
+        used.weigh(rows @ rows.T)
+    torch.manual_seed(9)
+    rows = torch.randn(3, 8)
+    for weighting in (fresh, used):
+        torch.manual_seed(1)
+        weighting.weigh(rows @ rows.T)
+    assert not torch.equal(fresh.finish()[0], used.finish()[0])
+
+
+def test_products_with_second_batches_are_those_of_independent_gradients():
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    body, tasks, batches = problem(3)
+    torch.manual_seed(7)
+    second = {
+        task.name: Batch([MicroBatch({"x": torch.randn(8, 4), "y": torch.randn(8)}, 8, 8)], 8)
+        for task in tasks
+    }
+    weighting = Gramian(["t0", "t1", "t2"], "SDMGradWeighting", second_batch=True)
+    seen = []
+    weigh = weighting.weigh
+    weighting.weigh = lambda matrix: (seen.append(matrix), weigh(matrix))[1]
+    record = mixed_gradients(
+        body, tasks, batches, weighting, reseed=lambda name, part: None, second_batches=second
+    )
+    mixed = torch.cat([p.grad.reshape(-1) for p in body.parameters()])
+    heads = [p.grad.clone() for task in tasks for p in task.head.parameters()]
+    rows, others = task_gradients(body, tasks, batches), task_gradients(body, tasks, second)
+    torch.testing.assert_close(seen[0], rows @ others.T, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(mixed, record.weights @ rows, atol=1e-6, rtol=1e-5)
+    for task in tasks:
+        task.head.zero_grad()
+    mixed_gradients(body, tasks, batches, Uniform(["t0"] * 3), reseed=lambda name, part: None)
+    plain = [p.grad for task in tasks for p in task.head.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(heads, plain, strict=True))
+
+
+def test_a_weighting_that_needs_second_batches_is_refused_without():
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    body, tasks, batches = problem(2)
+    weighting = Gramian(["t0", "t1"], "SDMGradWeighting", second_batch=True)
+    with pytest.raises(ValueError, match="second batch"):
+        mixed_gradients(body, tasks, batches, weighting, reseed=lambda name, part: None)

@@ -1,0 +1,87 @@
+"""How well each example is aligned with the meta-gradient, by forward-mode derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from src.core.gradients import Gradient
+from src.core.running_statistics import held_running_statistics
+from src.core.task import Batch, Inputs, Task
+
+
+def example_alignments(
+    body: nn.Module,
+    task: Task,
+    batch: Batch,
+    direction: Gradient,
+    reseed: Callable[[str, int], None],
+) -> tuple[Tensor, Tensor]:
+    """`<direction, grad l_j>` for the mean loss `l_j` of each example, over the body's parameters.
+
+    One forward-mode product a micro-batch gives the derivatives of all its examples' losses along
+    `direction`, where reverse mode would take a pass for each example. Nothing is kept for a
+    backward pass. The fused attention kernels have no forward mode, so attention is computed by
+    plain matrix products here; with dropout off the losses are the same up to rounding, with it on
+    they may have another mask than the pass that follows.
+
+    Args:
+        direction: one entry for each of the body's trainable parameters, None counting as zero.
+        reseed: called with the task's name and a micro-batch's index before each pass.
+
+    Returns:
+        Alignments and numbers of units, both of shape `(examples,)`, micro-batch by micro-batch. An
+        example without units has alignment 0.
+    """
+    parameters = {f"body.{n}": p.detach() for n, p in body.named_parameters() if p.requires_grad}
+    tangents = {
+        name: torch.zeros_like(parameter) if along is None else along.to(parameter.dtype)
+        for (name, parameter), along in zip(parameters.items(), direction, strict=True)
+    }
+    alignments, units = [], []
+    with torch.no_grad(), held_running_statistics(body), sdpa_kernel(SDPBackend.MATH):
+        for index, part in enumerate(batch.micro_batches):
+            computed = _Losses(body, task, part.examples)
+
+            def of(
+                values: dict[str, Tensor],
+                computed: _Losses = computed,
+                inputs: Inputs = part.inputs,
+            ) -> Tensor:
+                found: Tensor = torch.func.functional_call(computed, values, (inputs,))
+                return found
+
+            reseed(task.name, index)
+            derivatives: Tensor = torch.func.jvp(of, (parameters,), (tangents,))[1]
+            alignments.append(derivatives)
+            units.append(_count(task, part.inputs, part.examples, derivatives))
+    return torch.cat(alignments), torch.cat(units)
+
+
+class _Losses(nn.Module):
+    """A micro-batch's losses as a function of the body's parameters, for `functional_call`."""
+
+    def __init__(self, body: nn.Module, task: Task, examples: int) -> None:
+        super().__init__()
+        self.body = body
+        self._task, self._examples = (task,), examples  # a tuple: the head is no part of this
+
+    def forward(self, inputs: Inputs) -> Tensor:
+        """Each example's mean loss, shape `(examples,)`."""
+        (task,) = self._task
+        features = task.objective.features(self.body, inputs)
+        losses = task.objective.losses(
+            self.body, task.head, features, task.objective.targets(inputs)
+        )
+        owners = task.objective.owners(inputs)
+        sums = losses.new_zeros(self._examples).index_add(0, owners, losses)
+        return sums / _count(task, inputs, self._examples, losses).clamp(min=1)
+
+
+def _count(task: Task, inputs: Inputs, examples: int, like: Tensor) -> Tensor:
+    owners = task.objective.owners(inputs)
+    ones = torch.ones(len(owners), dtype=like.dtype, device=like.device)
+    return torch.zeros(examples, dtype=like.dtype, device=like.device).index_add(0, owners, ones)

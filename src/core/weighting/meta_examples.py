@@ -1,0 +1,48 @@
+"""META-TARTAN with weights for single auxiliary examples (the paper's future work)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from src.core.weighting.meta import Meta
+from src.errors import UserError
+
+
+class MetaExamples(Meta):
+    """Learned task weights, and in each auxiliary batch a weight for every example.
+
+    An example's weight is `softmax(z / temperature)` over the batch, scaled to mean 1 over its
+    units, where `z_j = <g_meta, g_j>` divided by the root mean square of the batch's: examples
+    whose gradient points along the meta-gradient count more, and multiplying a task's loss by a
+    constant changes nothing. The task's gradient, and so its cosine and its task weight, are those
+    of the weighted batch; its head gets the gradient of the plain one. At an infinite temperature
+    this is `Meta`.
+
+    Args:
+        task_names: the tasks, the end task first.
+        eta: see `Meta`.
+        order: see `Meta`.
+        temperature: the higher, the more equal the examples' weights.
+    """
+
+    weighs_examples = True
+
+    def __init__(
+        self,
+        task_names: list[str],
+        eta: float = 0.1,
+        order: str = "update_then_step",
+        temperature: float = 1.0,
+    ) -> None:
+        if not temperature > 0:
+            raise UserError(f"weighting.temperature must be positive, got {temperature}")
+        super().__init__(task_names, eta, order)
+        self.temperature = temperature
+
+    def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
+        """See `Weighting.weigh_examples`; equal weights where no example has any alignment."""
+        scale = alignments.square().mean().sqrt()
+        # added where it is zero only: the scale of a gradient is not known beforehand
+        standard = alignments / (scale + (scale == 0).to(scale.dtype))
+        weights = (standard / self.temperature).softmax(dim=0)
+        return weights * (units.sum() / (weights * units).sum())

@@ -1,0 +1,166 @@
+"""Every example's alignment by one forward-mode product, against gradients taken one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from src.core.alignment import example_alignments
+from src.core.task import Task
+from src.encoders.tiny import TinyEncoder
+from src.encoders.wide_resnet import WideResNetSource
+from src.objectives.classification import Classification
+from src.objectives.image_classification import ImageClassification
+from src.objectives.masked_lm import MaskedLM
+from src.seeding import seed_for
+
+
+def reseed(name, part):
+    torch.manual_seed(seed_for(5, name, part))
+
+
+def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float64):
+    encoder = TinyEncoder(hidden_size=8, dropout=dropout).load()
+    assert encoder.body.config._attn_implementation == "sdpa"
+    torch.manual_seed(1)
+    head = objective.new_head(encoder)
+    rng = np.random.default_rng(0)
+    rows = [
+        {"input_ids": [2, *rng.integers(5, 700, rng.integers(3, 14)).tolist(), 3], "label": i % 3}
+        for i in range(9)
+    ]
+    batch = objective.collate(encoder, micro_batch_size)(rows, np.random.default_rng(4))
+    return encoder.body.to(dtype), Task("t", objective, head.to(dtype)), batch
+
+
+def image_problem():
+    encoder = WideResNetSource(mean=[0.5], std=[0.3], depth=10, width=1).load()
+    objective = ImageClassification(3)
+    torch.manual_seed(1)
+    rng = np.random.default_rng(0)
+    rows = [
+        {"image": rng.integers(0, 256, (1, 8, 8), dtype=np.uint8), "label": i % 3} for i in range(9)
+    ]
+    batch = objective.collate(encoder, 99)(rows, rng)
+    for part in batch.micro_batches:
+        part.inputs["images"] = part.inputs["images"].double()
+    body, head = encoder.body.double(), objective.new_head(encoder).double()
+    return body, Task("t", objective, head), batch
+
+
+def direction_of(body):
+    torch.manual_seed(2)
+    return [torch.randn_like(p) for p in body.parameters()]
+
+
+def one_by_one(body, task, batch, direction):
+    """The definition: each example's mean loss, its gradient, its inner product."""
+    found = []
+    for index, part in enumerate(batch.micro_batches):
+        for example in range(part.examples):
+            reseed(task.name, index)
+            features = task.objective.features(body, part.inputs)
+            targets = task.objective.targets(part.inputs)
+            losses = task.objective.losses(body, task.head, features, targets)
+            own = losses[task.objective.owners(part.inputs) == example]
+            if not len(own):
+                found.append(0.0)
+                continue
+            gradients = torch.autograd.grad(own.mean(), list(body.parameters()), allow_unused=True)
+            found.append(
+                sum(
+                    float((g * d).sum())
+                    for g, d in zip(gradients, direction, strict=True)
+                    if g is not None
+                )
+            )
+    return found
+
+
+PROBLEMS = {
+    "classification": lambda: text_problem(Classification(3, dropout=0.0)),
+    "masked words": lambda: text_problem(MaskedLM()),
+    "few masked words": lambda: text_problem(MaskedLM(probability=0.05)),
+    "micro-batches": lambda: text_problem(MaskedLM(), micro_batch_size=4),
+    "images": image_problem,
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_alignments_are_inner_products_with_each_examples_own_gradient(name):
+    body, task, batch = PROBLEMS[name]()
+    direction = direction_of(body)
+    alignments, units = example_alignments(body, task, batch, direction, reseed)
+    expected = one_by_one(body, task, batch, direction)
+    assert alignments.tolist() == pytest.approx(expected, abs=1e-10)
+    assert any(abs(value) > 1e-3 for value in expected)
+    assert int(units.sum()) == batch.units
+
+
+def test_alignments_weighted_by_units_sum_to_that_of_the_batch():
+    body, task, batch = text_problem(MaskedLM(), micro_batch_size=4)
+    direction = direction_of(body)
+    alignments, units = example_alignments(body, task, batch, direction, reseed)
+    total = 0.0
+    for part in batch.micro_batches:
+        features = task.objective.features(body, part.inputs)
+        losses = task.objective.losses(
+            body, task.head, features, task.objective.targets(part.inputs)
+        )
+        total = total + losses.sum() / batch.units
+    gradients = torch.autograd.grad(total, list(body.parameters()))
+    expected = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True))
+    assert float((alignments * units).sum() / batch.units) == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_parameter_without_a_direction_counts_as_zero():
+    body, task, batch = text_problem(Classification(3, dropout=0.0))
+    direction = direction_of(body)
+    with_zero = [torch.zeros_like(direction[0]), *direction[1:]]
+    with_none = [None, *direction[1:]]
+    first, _ = example_alignments(body, task, batch, with_zero, reseed)
+    second, _ = example_alignments(body, task, batch, with_none, reseed)
+    assert torch.equal(first, second)
+
+
+def test_nothing_is_left_behind():
+    """No gradients, no changed parameters, no batch-norm statistics."""
+    body, task, batch = image_problem()
+    before = {name: value.clone() for name, value in body.state_dict().items()}
+    example_alignments(body, task, batch, direction_of(body), reseed)
+    assert all(p.grad is None for p in [*body.parameters(), *task.head.parameters()])
+    assert all(value.equal(before[name]) for name, value in body.state_dict().items())
+
+
+def test_the_dropout_is_that_of_the_seed():
+    body, task, batch = text_problem(Classification(3), dropout=0.3)
+    direction = direction_of(body)
+    first, _ = example_alignments(body, task, batch, direction, reseed)
+    torch.rand(7)
+    second, _ = example_alignments(body, task, batch, direction, reseed)
+    assert torch.equal(first, second)
+    body.eval()
+    without, _ = example_alignments(body, task, batch, direction, reseed)
+    assert not torch.allclose(first, without)
+
+
+def test_it_works_in_mixed_precision():
+    body, task, batch = text_problem(MaskedLM(), dtype=torch.float32)
+    direction = direction_of(body)
+    exact, _ = example_alignments(body, task, batch, direction, reseed)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed, _ = example_alignments(body, task, batch, direction, reseed)
+    torch.testing.assert_close(mixed.float(), exact, atol=0.05 * float(exact.abs().max()), rtol=0.1)
+
+
+def test_a_frozen_part_of_the_body_takes_no_part():
+    body, task, batch = text_problem(Classification(3, dropout=0.0))
+    direction = direction_of(body)
+    frozen = next(body.parameters())
+    whole, _ = example_alignments(body, task, batch, [None, *direction[1:]], reseed)
+    frozen.requires_grad_(False)
+    part, _ = example_alignments(body, task, batch, direction[1:], reseed)
+    torch.testing.assert_close(part, whole)
+    assert isinstance(frozen, nn.Parameter)
