@@ -25,8 +25,10 @@ def example_alignments(
     One forward-mode product a micro-batch gives the derivatives of all its examples' losses along
     `direction`, where reverse mode would take a pass for each example. Nothing is kept for a
     backward pass. The fused attention kernels have no forward mode, so attention is computed by
-    plain matrix products here; with dropout off the losses are the same up to rounding, with it on
-    they may have another mask than the pass that follows.
+    plain matrix products here, and all of it in the parameters' own precision: behind a norm whose
+    parameters are wider than its input, autocast would give values and derivatives of two types.
+    With dropout off the losses are those of the pass that follows, up to rounding; with it on they
+    may have another mask.
 
     Args:
         direction: one entry for each of the body's trainable parameters, None counting as zero.
@@ -42,7 +44,13 @@ def example_alignments(
         for (name, parameter), along in zip(parameters.items(), direction, strict=True)
     }
     alignments, units = [], []
-    with torch.no_grad(), held_running_statistics(body), sdpa_kernel(SDPBackend.MATH):
+    device = next(iter(parameters.values())).device.type
+    with (
+        torch.no_grad(),
+        torch.autocast(device, enabled=False),
+        held_running_statistics(body),
+        sdpa_kernel(SDPBackend.MATH),
+    ):
         for index, part in enumerate(batch.micro_batches):
             computed = _Losses(body, task, part.examples)
 
