@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup quickstart test lint format clean
+.PHONY: help setup quickstart test torture lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make test        run the tests"
+	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
 	@echo "make clean       remove the environment and the caches (runs/ stays)"
@@ -25,6 +26,9 @@ quickstart: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -m 'not slow'
+
+torture: $(READY)
+	$(BIN)/python -m pytest -s -m slow tests/test_torture.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

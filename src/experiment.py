@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
 from src.encoders.base import freeze
 from src.methods.data_module import StageData
-from src.methods.fit import StageOutcome, evaluate_on_test, fit_stage
+from src.methods.fit import STEP_LOG, StageOutcome, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.prepare import (
@@ -29,7 +30,9 @@ from src.prepare import (
     module_class,
     prepare,
 )
+from src.run_folder.durable import write_durably
 from src.run_folder.result import result_of, write_result
+from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
 from src.run_folder.weight_figure import draw_task_weights
 from src.seeding import seed_for
 
@@ -48,9 +51,11 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     config.run.folder = str(folder)
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
-    folder.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(config, folder / "config.yaml", resolve=True)
-    (folder / "task_weights.csv").unlink(missing_ok=True)
+    inputs = fingerprints_of(prepared)
+    check_same_config(config, folder)
+    check_same_inputs(inputs, folder)
+    write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
+    write_durably(folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True))
 
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
@@ -65,6 +70,16 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     _draw(result, outcomes, folder)
     write_result(result, folder)
     return result
+
+
+def fingerprints_of(prepared: Prepared) -> dict[str, str]:
+    """What the data of a run are recognised by, by name."""
+    own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
+    others = {
+        f"auxiliary {name}": examples.fingerprint
+        for name, (_, examples) in prepared.auxiliaries.items()
+    }
+    return own | others
 
 
 class StageChain:
@@ -206,7 +221,7 @@ def _draw(result: dict[str, Any], outcomes: list[StageOutcome], folder: Path) ->
         if outcome.task_weights and outcome.dev is not None:
             title = f"{result['method']} on {result['task']} ({result['encoder']})"
             draw_task_weights(
-                folder / "task_weights.csv",
+                folder / STEP_LOG,
                 outcome.name,
                 outcome.evaluations,
                 result["metric"],

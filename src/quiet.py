@@ -21,3 +21,5 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", message=".*treespec.*")
     warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    # a run that goes on finds its own folders
+    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")

@@ -6,6 +6,7 @@ imported inside the run.
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def main(config: DictConfig) -> None:
     folder = Path(hydra_config.runtime.output_dir)
     try:
         _run(config, folder)
+    except KeyboardInterrupt:
+        print(f"interrupted; the same command goes on ({folder})", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except SystemExit as stop:
+        print(f"stopped by a signal; the same command goes on ({folder})", file=sys.stderr)
+        raise stop
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         if hydra_config.mode == RunMode.MULTIRUN:
@@ -35,9 +42,11 @@ def main(config: DictConfig) -> None:
 
 
 def _run(config: DictConfig, folder: Path) -> None:
-    from src.run_folder.stored import stored_result
+    from src.run_folder.stored import fresh_folder, stored_result
     from src.run_folder.summary import print_summary
 
+    if not config.resume:
+        folder = fresh_folder(folder)
     result = stored_result(config, folder)
     if result is not None:
         print(f"{folder} holds this run, finished; remove the folder to run it again")

@@ -80,7 +80,7 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
     for name in (
         "config.yaml",
         "result.json",
-        "task_weights.csv",
+        "steps.csv",
         "task_weights.png",
         "checkpoints/joint/best.ckpt",
         "classifier/model.safetensors",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import lightning.pytorch as pl
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 
 from src.core.task import MicroBatch
 from src.data.batches import EvaluationBatches, StepBatch, StepBatches
@@ -29,9 +32,12 @@ class StageData(pl.LightningDataModule):
         self._workers = num_workers if num_workers is not None else (2 if accelerated else 0)
         self._pin_memory = accelerated
 
-    def train_dataloader(self) -> DataLoader[StepBatch]:
+    def train_dataloader(self) -> StepLoader:
         """The steps in order; whatever is random was decided by their numbers."""
-        return self._loader(self.train)
+        return StepLoader(
+            self, self.train, num_workers=self._workers, pin_memory=self._pin_memory,
+            persistent_workers=self._workers > 0,
+        )  # fmt: skip
 
     def val_dataloader(self) -> DataLoader[MicroBatch]:
         """The dev split, each example once; not called in stages without the end task."""
@@ -39,14 +45,43 @@ class StageData(pl.LightningDataModule):
             raise ValueError("this stage does not train the end task, which is what dev measures")
         return evaluation_loader(self.dev)
 
-    def _loader(self, batches: StepBatches) -> DataLoader[StepBatch]:
-        return DataLoader(
-            batches,
-            batch_size=None,
-            num_workers=self._workers,
-            pin_memory=self._pin_memory,
-            persistent_workers=self._workers > 0,
-        )
+    def steps_done(self) -> int:
+        """Optimiser steps that the trainer has taken."""
+        return int(self.trainer.global_step) if self.trainer is not None else 0
+
+
+class StepLoader(DataLoader[StepBatch]):
+    """The steps in order, from where a checkpoint was taken.
+
+    Its state is the number of steps *taken*: batches that workers have prepared in advance are
+    prepared again.
+    """
+
+    def __init__(self, data: StageData, batches: StepBatches, **options: Any) -> None:
+        self._data = data
+        self._order = _FromStep(len(batches))
+        super().__init__(batches, batch_size=None, sampler=self._order, **options)
+
+    def state_dict(self) -> dict[str, int]:
+        """Lightning puts this into its checkpoints."""
+        return {"step": self._data.steps_done()}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Begin after the steps that were taken."""
+        self._order.first = state["step"]
+
+
+class _FromStep(Sampler[int]):
+    """`first`, `first + 1`, ...; its length is that of the whole stage, as Lightning counts."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.first = steps, 0
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.steps))
 
 
 def evaluation_loader(batches: EvaluationBatches) -> DataLoader[MicroBatch]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-import torch
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint
 from omegaconf import DictConfig
 
 from src.configuration import build
@@ -18,11 +20,18 @@ from src.errors import UserError
 from src.methods.data_module import StageData, evaluation_loader
 from src.methods.module import TaskMixing
 from src.methods.precision import resolve_precision
+from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
+from src.run_folder.durable import DurableCheckpointIO, is_whole, load_whole, write_with_checksum
 from src.run_folder.progress import StageProgressBar
 from src.run_folder.step_log import StepLog
 
-State = dict[str, torch.Tensor]
+log = logging.getLogger(__name__)
+
+STEP_LOG = "steps.csv"
+"""The step log's name in the run folder."""
+OUTCOME = "outcome.json"
+"""In the checkpoint folder of a stage that is finished."""
 FLUSH_EVERY = 50
 """Steps between two writings of the step log."""
 
@@ -56,6 +65,58 @@ class StageOutcome:
     module: TaskMixing
 
 
+WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
+"""The file that holds a stage's kept weights, by whether the end task took part."""
+
+
+def store_outcome(outcome: StageOutcome, folder: Path) -> None:
+    """Note in the stage's checkpoint folder that it is finished, and with what.
+
+    Points to go on from are not needed any more.
+    """
+    entries = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "module"}
+    write_with_checksum(
+        folder / OUTCOME, lambda path: path.write_text(json.dumps(entries, indent=1) + "\n")
+    )
+    shutil.rmtree(folder / "resume", ignore_errors=True)
+
+
+def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
+    """The outcome of a stage that was finished earlier, its weights in `module`; None if it wasn't.
+
+    Raises:
+        UserError: its weights are damaged.
+    """
+    path = folder / OUTCOME
+    if not is_whole(path):
+        return None
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
+    weights = folder / WEIGHTS[entries["dev"] is not None]
+    module.load_state_dict(load_whole(weights)["state_dict"])
+    return StageOutcome(**entries, module=module)
+
+
+class Stopwatch(pl.Callback):
+    """Seconds that a stage has trained and evaluated, over all its continuations."""
+
+    def __init__(self) -> None:
+        self._before, self._started = 0.0, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Up to now."""
+        return self._before + time.perf_counter() - self._started
+
+    def state_dict(self) -> dict[str, Any]:
+        """Lightning puts this into its checkpoints."""
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Count on from there."""
+        self._before = state_dict["seconds"]
+
+
 class EvaluationHistory(pl.Callback):
     """Keeps the metrics of every evaluation on dev, and makes the last step end with one.
 
@@ -80,6 +141,14 @@ class EvaluationHistory(pl.Callback):
         }
         self.evaluations.append((trainer.global_step, values))
 
+    def state_dict(self) -> dict[str, Any]:
+        """Lightning puts this into its checkpoints."""
+        return {"evaluations": [[step, values] for step, values in self.evaluations]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take it back."""
+        self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
+
     def best(self) -> tuple[int, dict[str, float]]:
         """The evaluation with the highest monitored metric, the earliest of equals."""
         return max(self.evaluations, key=lambda entry: (entry[1][self._monitor], -entry[0]))
@@ -101,43 +170,58 @@ def fit_stage(
 ) -> StageOutcome:
     """Train `module` for the stage's steps and leave the weights to keep in it.
 
-    A stage with the end task keeps those of its best evaluation on dev, others their last.
+    A stage with the end task keeps those of its best evaluation on dev, others their last. A stage
+    that was finished earlier is not trained again, one that was stopped goes on.
 
     Args:
         examples: training examples that make an epoch.
     """
     steps = len(data.train)
     checkpoints = folder / "checkpoints" / name
+    finished = stored_outcome(module, checkpoints)
+    if finished is not None:
+        return finished
     history = None
-    callbacks: list[pl.Callback] = [StepLog(folder / "task_weights.csv", FLUSH_EVERY)]
+    callbacks: list[pl.Callback] = [StepLog(folder / STEP_LOG, name, FLUSH_EVERY)]
     if module.metrics is not None:
         monitor = f"dev/{module.metrics.monitor}"
         history = EvaluationHistory(module.metrics.monitor)
         callbacks += [history, _best_checkpoint(checkpoints, monitor)]
         if stage.patience is not None:
             callbacks.append(EarlyStopping(monitor, patience=stage.patience, mode="max"))
+    interval = min(stage.evaluation_interval(examples), steps)
+    resumed_from = newest_point(checkpoints / "resume")
+    config.run.log = name
+    if resumed_from is not None:
+        step = int(resumed_from.stem)
+        config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
+        log.warning("stage %s goes on after step %s of %s", name, step, steps)
+    stopwatch = Stopwatch()
+    points = ResumePoints(
+        checkpoints / "resume",
+        float(config.checkpoint_minutes),
+        None if history is None else interval,
+    )
     trainer = build_trainer(
         config,
-        callbacks,
+        [*callbacks, stopwatch, points],
         max_steps=steps,
-        val_check_interval=min(stage.evaluation_interval(examples), steps),
+        val_check_interval=interval,
         limit_val_batches=1.0 if history is not None else 0,
     )
-    started = time.perf_counter()
-    trainer.fit(module, datamodule=data)
-    seconds = time.perf_counter() - started
+    trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None
     if history is None:
         trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
     else:
         best_step, dev = history.best()
-        module.load_state_dict(_read_weights(checkpoints / "best.ckpt"))
+        module.load_state_dict(load_whole(checkpoints / "best.ckpt")["state_dict"])
     mixed = len(module.tasks) > 1
-    return StageOutcome(
+    outcome = StageOutcome(
         name=name,
         steps=trainer.global_step,
         best_step=best_step,
-        seconds=seconds,
+        seconds=stopwatch.seconds,
         tokens_seen=dict(module.tokens_seen),
         examples_seen=dict(module.examples_seen),
         # of the last step, not of the kept one: what the weighting ended with
@@ -146,6 +230,8 @@ def fit_stage(
         dev=dev,
         module=module,
     )
+    store_outcome(outcome, checkpoints)
+    return outcome
 
 
 def evaluate_on_test(
@@ -161,7 +247,11 @@ def evaluate_on_test(
     }
 
 
-def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments: Any) -> pl.Trainer:
+def build_trainer(
+    config: DictConfig,
+    callbacks: list[pl.Callback],
+    **arguments: Any,
+) -> pl.Trainer:
     """Lightning's Trainer from `conf/trainer/`, with the precision resolved.
 
     Raises:
@@ -180,11 +270,13 @@ def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments:
         settings,
         "trainer",
         callbacks=callbacks,
+        plugins=[DurableCheckpointIO()],
+        default_root_dir=str(config.run.folder),
         precision=resolve_precision(str(settings.precision), str(settings.accelerator)),
         max_epochs=-1,
         num_sanity_val_steps=0,
         enable_model_summary=False,
-        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),
+        enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
         check_val_every_n_epoch=None,
         **arguments,
     )
@@ -202,8 +294,3 @@ def _best_checkpoint(folder: Path, monitor: str) -> ModelCheckpoint:
         enable_version_counter=False,
         save_on_train_epoch_end=False,
     )
-
-
-def _read_weights(path: Path) -> State:
-    state: State = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
-    return state

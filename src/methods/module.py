@@ -79,6 +79,7 @@ class TaskMixing(pl.LightningModule):
                 raise ValueError("this weighting needs a meta head and the end task")
             self.meta_head = MetaHead(self.end_task.head, meta_head)
         self.last_record: StepRecord | None = None
+        self._last_weights: list[float] = []
         self.tokens_seen = {task.name: 0 for task in tasks}
         self.examples_seen = {task.name: 0 for task in tasks}
 
@@ -182,7 +183,21 @@ class TaskMixing(pl.LightningModule):
 
     def last_task_weights(self) -> dict[str, float]:
         """The `alpha` of the last step, by task; empty before the first."""
-        if self.last_record is None:
-            return {}
-        values = self.last_record.weights.tolist()
-        return {task.name: value for task, value in zip(self.tasks, values, strict=True)}
+        if self.last_record is not None:
+            self._last_weights = self.last_record.weights.tolist()
+        return dict(zip([task.name for task in self.tasks], self._last_weights, strict=False))
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Add what is counted beside the parameters."""
+        checkpoint["progress"] = {
+            "tokens_seen": dict(self.tokens_seen),
+            "examples_seen": dict(self.examples_seen),
+            "weights": list(self.last_task_weights().values()),
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take it back."""
+        progress = checkpoint["progress"]
+        self.tokens_seen = dict(progress["tokens_seen"])
+        self.examples_seen = dict(progress["examples_seen"])
+        self._last_weights = list(progress["weights"])

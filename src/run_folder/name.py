@@ -6,7 +6,16 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-ELSEWHERE = ("data_dir", "cache_dir", "num_workers", "logger", "hydra", "run")
+ELSEWHERE = (
+    "data_dir",
+    "cache_dir",
+    "num_workers",
+    "logger",
+    "hydra",
+    "run",
+    "resume",
+    "checkpoint_minutes",
+)
 """Options that say where things are or how they are shown, not what is trained."""
 _LONGEST = 180
 """Characters of a folder's name; file systems allow 255 bytes."""

@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from src.methods.fit import StageOutcome
 from src.methods.precision import resolve_precision
 from src.prepare import Prepared
+from src.run_folder.durable import write_durably
 
 SCHEMA = 1
 """Version of the file's layout."""
@@ -116,9 +117,8 @@ def weighting_name(config: DictConfig) -> str:
 
 def write_result(result: dict[str, Any], folder: Path) -> None:
     """Write `result.json`, whole or not at all: its presence says that the run is finished."""
-    scratch = folder / "result.json.part"
-    scratch.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    scratch.replace(folder / "result.json")
+    content = json.dumps(result, indent=1) + "\n"
+    write_durably(folder / "result.json", lambda path: path.write_text(content, encoding="utf-8"))
 
 
 def _scores(values: dict[str, float], split: datasets.Dataset) -> dict[str, Any]:

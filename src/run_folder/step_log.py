@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,34 @@ import torch
 from torch import Tensor
 
 from src.methods.module import TaskMixing
+from src.run_folder.durable import write_durably
 
-COLUMNS = ("stage", "step", "task", "weight", "cosine", "loss", "gradient_norm")
-"""Of the task-weight file: a row for each step and task."""
+OF_A_TASK = ("weight", "cosine", "loss", "gradient_norm", "effective_examples")
+OF_A_STEP = ("meta_loss", "meta_head_loss")
+COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
+"""Of the step log: a row for each step and task."""
 
 
 class StepLog(pl.Callback):
     """Collects each step's record without waiting for the device, and flushes now and then.
 
+    A checkpoint flushes it too, and a stage that goes on from one drops what was written of later
+    steps, so that the log of a run that was stopped is that of one that was not.
+
     Args:
-        weights_file: CSV of the task weights over time, appended to where several tasks are mixed.
+        file: the step log, appended to by every stage.
+        stage: the stage's name.
         flush_every: steps between flushes.
     """
 
-    def __init__(self, weights_file: Path, flush_every: int) -> None:
-        self._file, self._flush_every = weights_file, flush_every
+    def __init__(self, file: Path, stage: str, flush_every: int) -> None:
+        self._file, self._stage, self._flush_every = file, stage, flush_every
         self._pending: list[tuple[int, dict[str, Tensor]]] = []
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Drop rows of steps that are still to come."""
+        if trainer.is_global_zero:
+            _keep_up_to(self._file, self._stage, trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
@@ -60,6 +73,13 @@ class StepLog(pl.Callback):
         if isinstance(pl_module, TaskMixing) and not trainer.sanity_checking:
             self._flush(trainer, pl_module)
 
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Write what is pending: a stage that goes on from here does not take these steps again."""
+        assert isinstance(pl_module, TaskMixing)
+        self._flush(trainer, pl_module)
+
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the rest."""
         assert isinstance(pl_module, TaskMixing)
@@ -80,18 +100,36 @@ class StepLog(pl.Callback):
         for step, values in rows:
             for logger in trainer.loggers:
                 logger.log_metrics(values, step)
-        if len(module.tasks) > 1 and trainer.is_global_zero:
+        if trainer.is_global_zero:
             self._append(rows, module)
 
     def _append(self, rows: list[tuple[int, dict[str, float]]], module: TaskMixing) -> None:
-        new = not self._file.exists()
+        new = not self._file.exists() or self._file.stat().st_size == 0
         with self._file.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
+            writer = csv.writer(file, lineterminator="\n")
             if new:
                 writer.writerow(COLUMNS)
             for step, values in rows:
+                of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
                 for task in module.tasks:
-                    kinds = ("weight", "cosine", "loss", "gradient_norm")
-                    numbers = [values.get(f"{kind}/{task.name}") for kind in kinds]
-                    cells = ["" if number is None else f"{number:.6g}" for number in numbers]
-                    writer.writerow([module.stage, step, task.name, *cells])
+                    of_task = [_cell(values.get(f"{kind}/{task.name}")) for kind in OF_A_TASK]
+                    writer.writerow([self._stage, step, task.name, *of_task, *of_step])
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _cell(number: float | None) -> str:
+    return "" if number is None else f"{number:.6g}"
+
+
+def _keep_up_to(path: Path, stage: str, step: int) -> None:
+    """Drop the stage's rows after `step`, and a line that was being written when a run died."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        cells = line.split(",")
+        whole = line.endswith("\n") and len(cells) == len(COLUMNS)
+        if whole and (cells[0] != stage or int(cells[1]) <= step):
+            kept.append(line)
+    write_durably(path, lambda scratch: scratch.write_text("".join(kept), encoding="utf-8"))

@@ -1,9 +1,9 @@
-"""A finished run answers with its stored result, if it is the same run."""
+"""What a run folder holds already: a finished run's result, or one that can go on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,9 @@ from omegaconf import DictConfig, OmegaConf
 from src.errors import UserError
 from src.run_folder.name import ELSEWHERE
 
+INPUTS = "inputs.json"
+"""Fingerprints of what a run was started with."""
+
 
 def stored_result(config: DictConfig, folder: Path) -> dict[str, Any] | None:
     """What `result.json` in `folder` holds; None if no run was finished there.
@@ -19,10 +22,24 @@ def stored_result(config: DictConfig, folder: Path) -> dict[str, Any] | None:
     Raises:
         UserError: the folder holds a run of another config; names the options that differ.
     """
+    check_same_config(config, folder)
     path = folder / "result.json"
     if not path.is_file():
         return None
-    stored = dict(_leaves(OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))))
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
+
+
+def check_same_config(config: DictConfig, folder: Path) -> None:
+    """Whether the run in `folder`, finished or not, is that of `config`; an empty folder is.
+
+    Raises:
+        UserError: it is another one; names the options that differ.
+    """
+    path = folder / "config.yaml"
+    if not path.is_file():
+        return
+    stored = dict(_leaves(OmegaConf.to_container(OmegaConf.load(path))))
     ours = dict(_leaves(OmegaConf.to_container(config, resolve=True)))
     differing = [k for k in sorted(stored.keys() | ours) if stored.get(k) != ours.get(k)]
     if differing:
@@ -32,8 +49,38 @@ def stored_result(config: DictConfig, folder: Path) -> dict[str, Any] | None:
             f"{folder} holds another run: {first} is {stored.get(first)!r} there, "
             f"{ours.get(first)!r} here{more}; name another folder: hydra.run.dir=FOLDER"
         )
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return result
+
+
+def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
+    """Whether the run in `folder` was started with the same data; a new one is.
+
+    Args:
+        inputs: fingerprints by name.
+
+    Raises:
+        UserError: something has changed since; names it.
+    """
+    path = folder / INPUTS
+    if not path.is_file():
+        return
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    changed = [
+        name for name in sorted(stored.keys() | inputs) if stored.get(name) != inputs.get(name)
+    ]
+    if changed:
+        raise UserError(
+            f"{folder} was started with other data ({', '.join(changed)} changed since); put them "
+            "back, or start over with resume=false"
+        )
+
+
+def fresh_folder(folder: Path) -> Path:
+    """`folder` if no run was begun there, else the first of `folder-2`, `folder-3`, ... without."""
+    candidate, number = folder, 1
+    while (candidate / "config.yaml").exists():
+        number += 1
+        candidate = folder.with_name(f"{folder.name}-{number}")
+    return candidate
 
 
 def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:

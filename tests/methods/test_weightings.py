@@ -25,6 +25,6 @@ def test_a_weighting_trains_the_toy_task(name, data_dir, cache_dir, tmp_path):
         pytest.skip(str(error))
     assert set(result["final_task_weights"]) == {"end_task", "dapt", "tapt"}
     assert all(weight >= 0 for weight in result["final_task_weights"].values())
-    rows = (tmp_path / "task_weights.csv").read_text().splitlines()
+    rows = (tmp_path / "steps.csv").read_text().splitlines()
     assert len(rows) == 1 + 6 * 3
     assert "nan" not in " ".join(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from src.run_folder.step_log import COLUMNS
+from src.run_folder.step_log import COLUMNS, _keep_up_to
 from tests.in_process import recorded_run, toy
 
 TASKS = ["end_task", "dapt", "tapt"]
@@ -25,7 +25,7 @@ def chain(data_dir, cache_dir, tmp_path_factory):
 
 
 def weights_of(run) -> pd.DataFrame:
-    return pd.read_csv(run.folder / "task_weights.csv")
+    return pd.read_csv(run.folder / "steps.csv")
 
 
 def test_task_weights_have_one_row_for_each_step_and_task(mixing):
@@ -79,8 +79,15 @@ def test_every_stage_logs_into_a_folder_of_its_own(chain):
         assert events.stat().st_size > 0
 
 
-def test_tasks_that_train_alone_have_no_weights(chain):
-    assert not (chain.folder / "task_weights.csv").exists()
+def test_tasks_that_train_alone_are_logged_too_but_have_no_figure(chain):
+    table = pd.read_csv(chain.folder / "steps.csv")
+    rows = list(zip(table["stage"], table["step"], table["task"], strict=True))
+    assert rows == [
+        (stage, step, task)
+        for stage, task in (("tapt", "tapt"), ("finetune", "end_task"))
+        for step in range(1, 7)
+    ]
+    assert (table["weight"] == 1).all()
     assert not (chain.folder / "task_weights.png").exists()
 
 
@@ -93,10 +100,16 @@ def test_steps_are_written_once_however_often_the_log_is_flushed(
     pd.testing.assert_frame_equal(weights_of(run), weights_of(mixing[1]))
 
 
-def test_a_run_that_is_started_again_starts_its_log_again(data_dir, cache_dir, tmp_path):
-    options = toy(data_dir, cache_dir, "mt_tartan")
-    first = weights_of(recorded_run(options, tmp_path))
-    pd.testing.assert_frame_equal(weights_of(recorded_run(options, tmp_path)), first)
+def test_rows_of_steps_to_come_and_torn_lines_are_dropped(tmp_path):
+    path = tmp_path / "steps.csv"
+    header = ",".join(COLUMNS)
+    rest = "," * (len(COLUMNS) - 3)
+    rows = [f"{stage},{step},t{rest}" for stage in ("warm", "joint") for step in (1, 2, 3)]
+    path.write_text("\n".join([header, *rows]) + "\njoint,4,t,0.3")
+    _keep_up_to(path, "joint", 2)
+    assert path.read_text().splitlines() == [header, *rows[:5]]
+    _keep_up_to(path, "joint", 0)
+    assert path.read_text().splitlines() == [header, *rows[:3]]
 
 
 def test_without_loggers_the_task_weights_are_still_written(data_dir, cache_dir, tmp_path):

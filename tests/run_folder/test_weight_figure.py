@@ -21,7 +21,7 @@ def draw(tmp_path):
             for step, value in enumerate(values, start=1):
                 lines.append(f"{stage},{step},{task},{value},,1,1")
         lines.append("other,1,unrelated,1,,1,1")
-        table, target = tmp_path / "task_weights.csv", tmp_path / "task_weights.png"
+        table, target = tmp_path / "steps.csv", tmp_path / "task_weights.png"
         table.write_text("\n".join(lines) + "\n")
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -1,0 +1,128 @@
+"""Points from which a stage goes on as if it had never stopped."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Checkpoint
+
+from src.run_folder.durable import is_whole, remove
+
+log = logging.getLogger(__name__)
+
+
+class Interrupted(SystemExit):
+    """A signal ended the run after a step and a checkpoint; the exit code is 128 + its number."""
+
+    def __init__(self, signum: int, step: int) -> None:
+        super().__init__(128 + signum)
+        self.signum, self.step = signum, step
+
+
+class ResumePoints(Checkpoint):
+    """Writes a checkpoint of everything now and then, and when a signal asks the run to end.
+
+    A point is only taken where a stage can go on exactly: after a step that no evaluation follows,
+    or after the evaluation that followed it. It has to be the last of the callbacks, so that the
+    others' states are those after the step: Lightning moves `Checkpoint`s behind all others, and
+    keeps their order. The newest two points are kept.
+
+    Args:
+        folder: where the stage's points lie.
+        minutes: between two points; 0 takes one after every step.
+        evaluate_every: optimiser steps between evaluations; None in stages without.
+    """
+
+    def __init__(self, folder: Path, minutes: float, evaluate_every: int | None) -> None:
+        self._folder, self._seconds, self._every = folder, 60 * minutes, evaluate_every
+        self._last = time.monotonic()
+        self._asked: int | None = None
+        self._handlers: dict[int, Any] = {}
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Listen to the signals by which a run is told to end."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            handler = signal.getsignal(signum)
+            # SIGUSR1 is the scheduler's only where Lightning has found one (SLURM)
+            if signum != signal.SIGUSR1 or callable(handler):
+                self._handlers[signum] = signal.signal(signum, self._on_signal)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
+        """Take a point, unless an evaluation or the stage's end follows."""
+        evaluates = self._every is not None and trainer.global_step % self._every == 0
+        if not evaluates:
+            self._take(trainer)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Take a point after an evaluation."""
+        if not trainer.sanity_checking:
+            self._take(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Stop listening."""
+        self._restore_handlers()
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Stop listening."""
+        self._restore_handlers()
+
+    def _take(self, trainer: pl.Trainer) -> None:
+        if trainer.should_stop or trainer.global_step >= trainer.max_steps:
+            return  # the stage's own result is about to be written
+        due = time.monotonic() - self._last >= self._seconds
+        if not due and self._asked is None:
+            return
+        before = points(self._folder)
+        trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt")
+        for old in before[:-1]:
+            remove(old)
+        self._last = time.monotonic()
+        if self._asked is not None:
+            self._leave(trainer)
+
+    def _leave(self, trainer: pl.Trainer) -> None:
+        signum = self._asked
+        assert signum is not None
+        handler: Callable[..., Any] | Any = self._handlers.get(signum)
+        if signum == signal.SIGUSR1 and callable(handler):
+            handler(
+                signum, None
+            )  # Lightning's: asks the scheduler to put the job back in its queue
+        raise Interrupted(signum, trainer.global_step)
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        if self._asked is not None:
+            raise KeyboardInterrupt  # asked twice: do not wait for the step
+        self._asked = signum
+
+    def _restore_handlers(self) -> None:
+        for signum, handler in self._handlers.items():
+            signal.signal(signum, handler)
+        self._handlers = {}
+
+
+def points(folder: Path) -> list[Path]:
+    """The stage's points, oldest first, whole or not."""
+    return sorted(folder.glob("*.ckpt"))
+
+
+def newest_point(folder: Path) -> Path | None:
+    """The newest point that is whole, None without one; torn ones are removed, and said so."""
+    for point in reversed(points(folder)):
+        if is_whole(point):
+            return point
+        log.warning("%s is torn; going back to the checkpoint before it", point)
+        remove(point)
+    return None

@@ -1,0 +1,95 @@
+"""Files that are whole or not there: a temporary name, a flush, a rename, and a checksum beside."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+
+from src.data.checksum import sha256_of
+from src.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+def write_durably(path: Path, write: Callable[[Path], object]) -> None:
+    """Have `write` fill a file beside `path`, flush it to the disk, and give it its name.
+
+    Whatever stops this leaves `path` as it was before.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{path.name}.part")
+    write(scratch)
+    with scratch.open("rb+") as file:
+        os.fsync(file.fileno())
+    scratch.replace(path)
+    _flush_folder(path.parent)
+
+
+def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
+    """`write_durably`, with the SHA-256 in `PATH.sha256`; the file counts once both are there."""
+    write_durably(path, write)
+    digest = sha256_of(path)
+    write_durably(_sidecar(path), lambda scratch: scratch.write_text(f"{digest}  {path.name}\n"))
+
+
+def is_whole(path: Path) -> bool:
+    """Whether the file is the one whose checksum lies beside it."""
+    sidecar = _sidecar(path)
+    if not path.is_file() or not sidecar.is_file():
+        return False
+    return sidecar.read_text(encoding="utf-8").split(maxsplit=1)[:1] == [sha256_of(path)]
+
+
+def remove(path: Path) -> None:
+    """Remove a file and its checksum, the checksum first: what is half removed does not count."""
+    _sidecar(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def load_whole(path: Path) -> dict[str, Any]:
+    """What `torch.save` wrote, after checking that it is whole; plain values and tensors only.
+
+    Raises:
+        UserError: the file is torn, or not the one that was written.
+    """
+    if not is_whole(path):
+        raise UserError(
+            f"{path} is not the file that was written (its checksum differs); "
+            "start over with resume=false"
+        )
+    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return content
+
+
+class DurableCheckpointIO(TorchCheckpointIO):
+    """Lightning's checkpoints, written whole or not at all, with a checksum beside each."""
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
+        """Write `path` and `PATH.sha256`."""
+        write_with_checksum(Path(path), lambda scratch: torch.save(checkpoint, scratch))
+
+    def remove_checkpoint(self, path: str | Path) -> None:
+        """Remove both."""
+        remove(Path(path))
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a rename outlive a power cut, where the system can open folders."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,261 @@
+"""A run that is stopped and started again is the run that was never stopped, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+import torch
+
+import src.experiment
+from src.errors import UserError
+from src.methods.module import TaskMixing
+from src.methods.resume_points import Interrupted, newest_point, points
+from src.run_folder.durable import DurableCheckpointIO
+from tests.in_process import config_of, toy
+
+EVERY_STEP = "checkpoint_minutes=0"
+CHAINS = {
+    "meta_tartan": [
+        "method.stages.joint.evaluate_every=3",
+        "method.stages.joint.patience=null",
+        "method.stages.joint.meta_head.fresh=false",
+        "method.stages.head_warmup.enabled=true",
+        "method.stages.head_warmup.batch_size=8",
+        "method.stages.last_finetune.enabled=true",
+        "method.stages.last_finetune.batch_size=8",
+    ],
+    "dapt_tapt": ["method.stages.finetune.evaluate_every=2", "method.stages.finetune.patience=2"],
+}
+"""Options of chains of three stages; the parts that have a memory are in."""
+
+
+class Killed(BaseException):
+    """As if the process had ended here: nothing of ours handles it."""
+
+
+def options_of(method, data_dir, cache_dir):
+    return toy(data_dir, cache_dir, method, "max_steps=8", EVERY_STEP, *CHAINS[method])
+
+
+def run(options, folder):
+    return src.experiment.run_experiment(config_of(options), folder)
+
+
+def without_timings(result):
+    copied = json.loads(json.dumps(result))
+    for stage in copied["stages"]:
+        del stage["seconds"]
+    return copied
+
+
+def tensors_of(folder):
+    """Every kept weight of every stage, and the classifier."""
+    found = {}
+    for path in sorted(folder.glob("checkpoints/*/*.ckpt")):
+        state = torch.load(path, weights_only=True)["state_dict"]
+        found |= {f"{path.relative_to(folder)} {name}": value for name, value in state.items()}
+    return found
+
+
+def assert_same_run(folder, expected_folder):
+    ours, theirs = tensors_of(folder), tensors_of(expected_folder)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (folder / "steps.csv").read_bytes() == (expected_folder / "steps.csv").read_bytes()
+    results = [json.loads((f / "result.json").read_text()) for f in (folder, expected_folder)]
+    assert without_timings(results[0]) == without_timings(results[1])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data_dir, cache_dir, tmp_path_factory):
+    """The folder of a run that nothing stopped, by method."""
+    known = {}
+
+    def call(method):
+        if method not in known:
+            known[method] = tmp_path_factory.mktemp(method)
+            run(options_of(method, data_dir, cache_dir), known[method])
+        return known[method]
+
+    return call
+
+
+@pytest.fixture
+def kill_at(monkeypatch):
+    """Die at the given calls (counted over the whole run) of a method."""
+
+    def call(owner, name, moments):
+        original, left, seen = getattr(owner, name), set(moments), [0]
+
+        def watched(self, *args, **kwargs):
+            seen[0] += 1
+            if seen[0] in left:
+                left.discard(seen[0])
+                raise Killed
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    return call
+
+
+def run_until_done(options, folder):
+    """Run again and again, as a user would; returns how often it died."""
+    for deaths in range(50):
+        try:
+            run(options, folder)
+        except Killed:
+            continue
+        return deaths
+    raise AssertionError("never finished")
+
+
+@pytest.mark.parametrize("method", CHAINS)
+@pytest.mark.parametrize(
+    ("owner", "name", "moments"),
+    [
+        (TaskMixing, "training_step", [2, 5, 8, 13, 20, 29]),
+        (TaskMixing, "validation_step", [1, 2, 4, 7]),
+        (TaskMixing, "test_step", [1, 2]),
+        (DurableCheckpointIO, "save_checkpoint", [1, 3, 4, 6, 9, 10, 15, 22]),
+    ],
+    ids=["training", "evaluating", "testing", "before writing"],
+)
+def test_wherever_it_dies_the_same_command_gives_the_same_run(
+    method, owner, name, moments, undisturbed, kill_at, data_dir, cache_dir, tmp_path
+):
+    expected = undisturbed(method)
+    kill_at(owner, name, moments)
+    assert run_until_done(options_of(method, data_dir, cache_dir), tmp_path) >= 2
+    assert_same_run(tmp_path, expected)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_after_the_step_with_a_checkpoint(
+    signum, undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
+):
+    """Without any other checkpoint: the default is one in five minutes."""
+    expected = undisturbed("meta_tartan")
+    options = [*options_of("meta_tartan", data_dir, cache_dir), "checkpoint_minutes=5"]
+    step, seen = TaskMixing.training_step, [0]
+
+    def signalled(self, *args):
+        seen[0] += 1
+        if seen[0] in (4, 11, 12):  # 4 and 11: no evaluation follows; 12 - 1 is the third of joint
+            signal.raise_signal(signum)
+        return step(self, *args)
+
+    monkeypatch.setattr(TaskMixing, "training_step", signalled)
+    before = signal.getsignal(signum)
+    codes = []
+    for _ in range(4):
+        try:
+            run(options, tmp_path)
+        except Interrupted as stop:
+            codes.append(stop.code)
+            assert signal.getsignal(signum) == before
+    assert codes == [128 + signum] * 3
+    assert_same_run(tmp_path, expected)
+
+
+def test_a_finished_stage_is_not_trained_again(kill_at, data_dir, cache_dir, tmp_path, monkeypatch):
+    options = options_of("dapt_tapt", data_dir, cache_dir)
+    kill_at(TaskMixing, "test_step", [1])
+    with pytest.raises(Killed):
+        run(options, tmp_path)
+    monkeypatch.setattr(TaskMixing, "training_step", None)
+    run(options, tmp_path)
+
+
+def test_a_torn_checkpoint_is_recognised_and_the_one_before_it_used(
+    undisturbed, kill_at, data_dir, cache_dir, tmp_path, caplog
+):
+    expected = undisturbed("meta_tartan")
+    options = options_of("meta_tartan", data_dir, cache_dir)
+    kill_at(TaskMixing, "training_step", [14])
+    with pytest.raises(Killed):
+        run(options, tmp_path)
+    folder = tmp_path / "checkpoints" / "joint" / "resume"
+    older, newest = points(folder)
+    newest.write_bytes(newest.read_bytes()[:-100])
+    run(options, tmp_path)
+    assert f"{newest} is torn" in caplog.text
+    assert f"after step {int(older.stem)} of 8" in caplog.text
+    assert_same_run(tmp_path, expected)
+
+
+def test_a_changed_byte_is_recognised_too(tmp_path):
+    io = DurableCheckpointIO()
+    for step in (1, 2):
+        io.save_checkpoint({"step": step}, tmp_path / f"{step:08d}.ckpt")
+    content = bytearray((tmp_path / "00000002.ckpt").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "00000002.ckpt").write_bytes(bytes(content))
+    assert newest_point(tmp_path) == tmp_path / "00000001.ckpt"
+    assert points(tmp_path) == [tmp_path / "00000001.ckpt"]
+
+
+def test_a_damaged_result_of_a_stage_is_an_error(kill_at, data_dir, cache_dir, tmp_path):
+    options = options_of("dapt_tapt", data_dir, cache_dir)
+    kill_at(TaskMixing, "test_step", [1])
+    with pytest.raises(Killed):
+        run(options, tmp_path)
+    path = tmp_path / "checkpoints" / "tapt" / "last.ckpt"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"tapt/last\.ckpt is not the file .* resume=false"):
+        run(options, tmp_path)
+
+
+def test_another_config_does_not_go_on_with_an_unfinished_run(
+    kill_at, data_dir, cache_dir, tmp_path
+):
+    options = options_of("meta_tartan", data_dir, cache_dir)
+    kill_at(TaskMixing, "training_step", [14])
+    with pytest.raises(Killed):
+        run(options, tmp_path)
+    with pytest.raises(UserError, match=r"holds another run: weighting\.eta is 0\.05 there, 1\.0"):
+        run([*options, "weighting.eta=1.0"], tmp_path)
+
+
+def test_data_that_changed_are_named(kill_at, data_dir, cache_dir, tmp_path):
+    options = options_of("dapt_tapt", data_dir, cache_dir)
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text((data_dir / "corpus.txt").read_text())
+    options.append(f"auxiliary.dapt.path={corpus}")
+    kill_at(TaskMixing, "training_step", [3])
+    with pytest.raises(Killed):
+        run(options, tmp_path / "run")
+    corpus.write_text(corpus.read_text() + "one more line\n")
+    with pytest.raises(UserError, match=r"other data \(auxiliary dapt changed since\)"):
+        run(options, tmp_path / "run")
+
+
+def test_two_points_are_kept_and_none_of_a_finished_stage(
+    undisturbed, kill_at, data_dir, cache_dir, tmp_path
+):
+    finished = undisturbed("meta_tartan")
+    kill_at(TaskMixing, "training_step", [15])
+    with pytest.raises(Killed):
+        run(options_of("meta_tartan", data_dir, cache_dir), tmp_path)
+    assert [p.stem for p in points(tmp_path / "checkpoints" / "joint" / "resume")] == [
+        "00000005",
+        "00000006",
+    ]
+    assert not (tmp_path / "checkpoints" / "head_warmup" / "resume").exists()
+    assert not list(finished.rglob("*.part"))
+    assert not list(finished.rglob("resume"))
+
+
+def test_no_point_is_taken_before_it_is_due(data_dir, cache_dir, tmp_path, monkeypatch):
+    save, saved = DurableCheckpointIO.save_checkpoint, []
+
+    def watched(self, checkpoint, path, storage_options=None):
+        saved.append(str(path))
+        save(self, checkpoint, path, storage_options)
+
+    monkeypatch.setattr(DurableCheckpointIO, "save_checkpoint", watched)
+    run([*options_of("dapt_tapt", data_dir, cache_dir), "checkpoint_minutes=600"], tmp_path)
+    assert saved
+    assert not [path for path in saved if "resume" in path]
