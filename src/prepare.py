@@ -122,6 +122,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     whole_number(config, "seed", 0)
     whole_number(config, "micro_batch_size", 1)
     whole_number(config, "evaluation_batch_size", 1)
+    whole_number(config, "non_finite_patience", 1)
     choice_seed = whole_number(config, "auxiliary.seed", 0)
     cache_dir = Path(config.cache_dir).expanduser()
     used = _used_auxiliaries(config, stages)

@@ -120,6 +120,10 @@ class StepBatches(Dataset[StepBatch]):
             second=self._seconds(step) if self._second else None,
         )
 
+    def example_indices(self, task: str, step: int) -> list[int]:
+        """Which of the task's examples are in its batch of `step`, counted from 0."""
+        return self._indices(step, *self._sources[task])
+
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
         indices = self._indices(step, data, kind, name)
         generator = generator_for(self._seed, self._stage, kind, name, "batch", step)

@@ -19,6 +19,7 @@ from src.data.batches import EvaluationBatches
 from src.errors import UserError
 from src.methods.data_module import StageData, evaluation_loader
 from src.methods.module import TaskMixing
+from src.methods.non_finite import StopAtNonFinite
 from src.methods.precision import resolve_precision
 from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
@@ -45,6 +46,7 @@ class StageOutcome:
         steps: optimiser steps taken.
         best_step: the step whose weights were kept.
         seconds: wall time of the stage's training and evaluations.
+        skipped: updates that were skipped because a number was not finite.
         tokens_seen: tokens of each task that went through the body, padding not counted.
         examples_seen: the same in examples.
         task_weights: the final weights, by task; empty where one task trained alone.
@@ -57,6 +59,7 @@ class StageOutcome:
     steps: int
     best_step: int
     seconds: float
+    skipped: int
     tokens_seen: dict[str, int]
     examples_seen: dict[str, int]
     task_weights: dict[str, float]
@@ -182,7 +185,10 @@ def fit_stage(
     if finished is not None:
         return finished
     history = None
-    callbacks: list[pl.Callback] = [StepLog(folder / STEP_LOG, name, FLUSH_EVERY)]
+    callbacks: list[pl.Callback] = [
+        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
+        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
+    ]
     if module.metrics is not None:
         monitor = f"dev/{module.metrics.monitor}"
         history = EvaluationHistory(module.metrics.monitor)
@@ -222,6 +228,7 @@ def fit_stage(
         steps=trainer.global_step,
         best_step=best_step,
         seconds=stopwatch.seconds,
+        skipped=int(module.skipped),
         tokens_seen=dict(module.tokens_seen),
         examples_seen=dict(module.examples_seen),
         # of the last step, not of the kept one: what the weighting ended with

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import lightning.pytorch as pl
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
 from src.core.meta_head import MetaHead, MetaHeadSettings
@@ -16,6 +17,7 @@ from src.core.weighting.base import Weighting
 from src.data.batches import StepBatch
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
+from src.methods.step_state import StepState
 from src.seeding import seed_for
 
 
@@ -44,6 +46,7 @@ class TaskMixing(pl.LightningModule):
     trains_end_task: ClassVar[bool]
     trains_auxiliaries: ClassVar[bool]
     has_meta_head: ClassVar[bool] = False
+    skipped: Tensor
 
     def __init__(
         self,
@@ -80,6 +83,8 @@ class TaskMixing(pl.LightningModule):
             self.meta_head = MetaHead(self.end_task.head, meta_head)
         self.last_record: StepRecord | None = None
         self._last_weights: list[float] = []
+        self.last_finite: Tensor | None = None
+        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.tokens_seen = {task.name: 0 for task in tasks}
         self.examples_seen = {task.name: 0 for task in tasks}
 
@@ -97,11 +102,16 @@ class TaskMixing(pl.LightningModule):
         return {"optimizer": optimiser, "lr_scheduler": schedule}
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
-        """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws."""
+        """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws.
+
+        Where a loss or the gradient is not finite, it changes nothing but the schedule.
+        """
 
         def reseed(name: str, part: int) -> None:
             torch.manual_seed(seed_for(self.seed, self.stage, "dropout", name, batch.step, part))
 
+        meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
+        state = StepState([self.body, self.weighting], meta_head)
         record = mixed_gradients(
             self.body,
             self.tasks,
@@ -114,16 +124,27 @@ class TaskMixing(pl.LightningModule):
             second_batches=batch.second,
             dtype=self.inner_products,
         )
-        if self.optimisation.clip_norm is not None:
-            # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision
-            nn.utils.clip_grad_norm_(self.trained_parameters(), self.optimisation.clip_norm)
+        # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision
+        limit = self.optimisation.clip_norm
+        norm = nn.utils.clip_grad_norm_(
+            self.trained_parameters(), math.inf if limit is None else limit
+        )
+        finite = norm.isfinite() & record.losses.isfinite().all()
+        state.restore_unless(finite)
         optimiser = self.optimizers()
         assert not isinstance(optimiser, list)
-        optimiser.step()
+        if optimiser.optimizer.defaults["fused"]:
+            # as a GradScaler tells it: the kernel skips the update without our waiting for the flag
+            optimiser.optimizer.found_inf = (~finite).float()
+        elif not bool(finite):
+            optimiser.zero_grad(set_to_none=True)
+        optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
         scheduler = self.lr_schedulers()
         scheduler.step()  # type: ignore[union-attr, call-arg]
         self._count(batch)
+        self.last_finite = finite
+        self.skipped += ~finite
         self._show(record)
 
     def trained_parameters(self) -> list[nn.Parameter]:
@@ -193,6 +214,7 @@ class TaskMixing(pl.LightningModule):
             "tokens_seen": dict(self.tokens_seen),
             "examples_seen": dict(self.examples_seen),
             "weights": list(self.last_task_weights().values()),
+            "skipped": int(self.skipped),
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -201,3 +223,4 @@ class TaskMixing(pl.LightningModule):
         self.tokens_seen = dict(progress["tokens_seen"])
         self.examples_seen = dict(progress["examples_seen"])
         self._last_weights = list(progress["weights"])
+        self.skipped.fill_(progress["skipped"])

@@ -86,6 +86,7 @@ def result_of(
                 "steps": outcome.steps,
                 "best_step": outcome.best_step,
                 "seconds": round(outcome.seconds, 3),
+                "skipped": outcome.skipped,
                 "tokens_seen": outcome.tokens_seen,
                 "examples_seen": outcome.examples_seen,
                 "final_task_weights": outcome.task_weights,

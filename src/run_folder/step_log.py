@@ -15,7 +15,7 @@ from src.methods.module import TaskMixing
 from src.run_folder.durable import write_durably
 
 OF_A_TASK = ("weight", "cosine", "loss", "gradient_norm", "effective_examples")
-OF_A_STEP = ("meta_loss", "meta_head_loss")
+OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
 COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
 """Of the step log: a row for each step and task."""
 
@@ -56,7 +56,12 @@ class StepLog(pl.Callback):
             "cosine": record.cosines,
             "effective_examples": record.effective_examples,
         }
-        scalars = {"meta_loss": record.meta_loss, "meta_head_loss": record.meta_head_loss}
+        finite = pl_module.last_finite
+        scalars = {
+            "meta_loss": record.meta_loss,
+            "meta_head_loss": record.meta_head_loss,
+            "skipped": None if finite is None else ~finite,
+        }
         values = {
             f"{kind}/{task.name}": vector[index]
             for kind, vector in vectors.items()

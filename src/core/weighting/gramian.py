@@ -72,7 +72,10 @@ class Gramian(Weighting):
     def weigh(self, gramian: Tensor) -> None:
         """Decide the weights of this step from the Gramian, shape `(tasks, tasks)`."""
         self._restore(gramian.device)
-        self._alpha = self.inner(gramian)
+        if bool(gramian.isfinite().all()):
+            self._alpha = self.inner(gramian)
+        else:  # the update will be skipped; solvers raise, and memories would be lost
+            self._alpha = torch.full_like(gramian[0], 1 / len(gramian))
 
     def factor(self, index: int, observation: Observation) -> Tensor:
         return self._alpha[index]

@@ -1,0 +1,103 @@
+"""Numbers that go wrong: the update is skipped and counted, and too many in a row end the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor
+
+from src.core.meta_head import waits_for_nothing
+from src.core.step import StepRecord
+from src.errors import UserError
+from src.methods.data_module import StageData
+from src.methods.module import TaskMixing
+
+SHOWN = 8
+"""Rows of a batch that a message names."""
+
+
+class StopAtNonFinite(pl.Callback):
+    """Ends the run after `patience` skipped updates in a row.
+
+    On a GPU the flags are read every `read_every` steps, so as not to wait for the device in each;
+    the steps in between change nothing, because their updates are skipped as well.
+
+    Raises:
+        UserError: names stage, step, task and batch.
+    """
+
+    def __init__(self, patience: int, read_every: int) -> None:
+        self._patience, self._read_every = patience, read_every
+        self._in_a_row = 0
+        self._pending: list[tuple[int, Tensor, StepRecord]] = []
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
+    ) -> None:
+        """Keep the step's flag, and read the flags when it is time."""
+        assert isinstance(pl_module, TaskMixing)
+        finite, record = pl_module.last_finite, pl_module.last_record
+        if finite is None or record is None:
+            return
+        self._pending.append((trainer.global_step, finite, record))
+        if waits_for_nothing(finite.device) or len(self._pending) >= self._read_every:
+            self._read(trainer, pl_module)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """An evaluation waits for the device anyway."""
+        if isinstance(pl_module, TaskMixing):
+            self._read(trainer, pl_module)
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """So that the count that is stored is that of this step."""
+        assert isinstance(pl_module, TaskMixing)
+        self._read(trainer, pl_module)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Lightning puts this into its checkpoints."""
+        return {"in_a_row": self._in_a_row}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Count on from there."""
+        self._in_a_row = state_dict["in_a_row"]
+
+    def _read(self, trainer: pl.Trainer, module: TaskMixing) -> None:
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        flags = torch.stack([finite for _, finite, _ in pending]).tolist()
+        for (step, _, record), finite in zip(pending, flags, strict=True):
+            self._in_a_row = 0 if finite else self._in_a_row + 1
+            if self._in_a_row >= self._patience:
+                raise UserError(self._message(trainer, module, step, record))
+
+    def _message(
+        self, trainer: pl.Trainer, module: TaskMixing, step: int, record: StepRecord
+    ) -> str:
+        task, what = _culprit(module, record)
+        data = trainer.datamodule  # type: ignore[attr-defined]
+        rows = ""
+        if isinstance(data, StageData) and task is not None:
+            indices = data.train.example_indices(task, step - 1)
+            more = "" if len(indices) <= SHOWN else ", ..."
+            rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"
+        return (
+            f"stage {module.stage}, step {step}: {what} is not finite{rows}, and "
+            f"{self._in_a_row} updates in a row were skipped; lower the stage's "
+            "optimisation.body_lr or end_head_lr, or use trainer.precision=32-true"
+        )
+
+
+def _culprit(module: TaskMixing, record: StepRecord) -> tuple[str | None, str]:
+    """The first task whose loss, or else gradient, is not finite, and what to call it."""
+    for values, what in ((record.losses, "the loss"), (record.gradient_norms, "the gradient")):
+        for task, finite in zip(module.tasks, values.isfinite().tolist(), strict=True):
+            if not finite:
+                return task.name, f"{what} of task {task.name}"
+    if record.meta_loss is not None and not bool(record.meta_loss.isfinite()):
+        return None, "the loss on the validation batch"
+    return None, "the mixed gradient"

@@ -1,0 +1,159 @@
+"""A loss or gradient that is not finite costs its update, and too many in a row the run."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+import torch
+
+import src.experiment
+from src.errors import UserError
+from src.methods.module import TaskMixing
+from src.methods.step_state import StepState
+from src.objectives.classification import Classification
+from src.objectives.image_classification import ImageClassification
+from src.objectives.masked_lm import MaskedLM
+from tests.in_process import config_of, copied, same, toy
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Make an objective's losses `value` in the given steps (from 1), and watch every step."""
+    states = []
+
+    def call(objective, steps, value=float("nan")):
+        losses, training_step, now = objective.losses, TaskMixing.training_step, [0]
+
+        def broken(self, *args):
+            found = losses(self, *args)
+            return found * value if now[0] in steps else found
+
+        def watched(self, batch, batch_idx):
+            now[0] += 1
+            before = copied(self)
+            training_step(self, batch, batch_idx)
+            states.append((before, copied(self)))
+
+        monkeypatch.setattr(objective, "losses", broken)
+        monkeypatch.setattr(TaskMixing, "training_step", watched)
+        return states
+
+    return call
+
+
+def run(options, folder):
+    return src.experiment.run_experiment(config_of(options), folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("objective", [Classification, MaskedLM])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["meta_tartan", "method.stages.joint.meta_head.fresh=false"],
+        ["mt_tartan", "weighting=dwa", "weighting.window=1"],
+        ["mt_tartan", "weighting=uncertainty"],
+        ["meta_tartan", "weighting=meta_examples"],
+    ],
+    ids=lambda options: " ".join(options[:2]),
+)
+def test_such_a_step_changes_nothing_and_is_counted(
+    value, objective, options, poisoned, data_dir, cache_dir, tmp_path
+):
+    states = poisoned(objective, {2, 3, 5}, value)
+    result = run(toy(data_dir, cache_dir, *options), tmp_path)
+    changed = [not same(before, after) for before, after in states]
+    assert changed == [True, False, False, True, False, True]
+    assert result["stages"][0]["skipped"] == 3
+    table = pd.read_csv(tmp_path / "steps.csv")
+    assert list(table.groupby("step")["skipped"].max()) == [0, 1, 1, 0, 1, 0]
+    assert all(bool(v.isfinite().all()) for v in states[-1][1].values() if v.is_floating_point())
+
+
+def test_gradients_that_overflow_while_losses_do_not_are_noticed(
+    poisoned, data_dir, cache_dir, tmp_path
+):
+    states = poisoned(Classification, {2}, 1e38)
+    result = run(toy(data_dir, cache_dir, "finetune"), tmp_path)
+    assert result["stages"][0]["skipped"] == 1
+    assert same(*states[1])
+
+
+def test_batch_norms_statistics_are_put_back_too(poisoned, tmp_path):
+    options = [
+        "+experiment=digits_meta", "encoder.depth=10", "encoder.width=1", "max_steps=3",
+        "trainer.enable_progress_bar=false",
+    ]  # fmt: skip
+    states = poisoned(ImageClassification, {2})
+    run(options, tmp_path)
+    assert any("running_mean" in name for name in states[0][0])
+    assert [same(*pair) for pair in states] == [False, True, False]
+
+
+def test_without_clipping_it_works_as_well(poisoned, data_dir, cache_dir, tmp_path):
+    states = poisoned(Classification, {1, 4})
+    clip = "method.stages.finetune.optimisation.clip_norm=null"
+    assert run(toy(data_dir, cache_dir, "finetune", clip), tmp_path)["stages"][0]["skipped"] == 2
+    assert [same(*pair) for pair in states] == [True, False, False, True, False, False]
+
+
+def test_an_optimiser_without_a_fused_kernel_skips_too(
+    poisoned, monkeypatch, data_dir, cache_dir, tmp_path
+):
+    adamw = torch.optim.AdamW
+    monkeypatch.setattr(torch.optim, "AdamW", lambda *a, **k: adamw(*a, **(k | {"fused": False})))
+    states = poisoned(MaskedLM, {3})
+    run(toy(data_dir, cache_dir, "mt_tartan"), tmp_path)
+    assert [same(*pair) for pair in states] == [False, False, True, False, False, False]
+
+
+@pytest.mark.parametrize(("method", "task"), [("finetune", "end_task"), ("meta_tartan", "dapt")])
+def test_five_in_a_row_end_the_run_with_the_best_checkpoint_intact(
+    method, task, poisoned, data_dir, cache_dir, tmp_path
+):
+    objective = Classification if task == "end_task" else MaskedLM
+    poisoned(objective, set(range(3, 99)))
+    stage = "finetune" if method == "finetune" else "joint"
+    options = ["max_steps=40", f"method.stages.{stage}.evaluate_every=2"]
+    options.append(f"method.stages.{stage}.patience=null")
+    with pytest.raises(UserError) as caught:
+        run(toy(data_dir, cache_dir, method, *options), tmp_path)
+    message = str(caught.value)
+    assert f"stage {stage}, step 7: the loss of task {task} is not finite (examples " in message
+    assert "5 updates in a row were skipped" in message
+    assert len(message.splitlines()) == 1
+    best = torch.load(tmp_path / "checkpoints" / stage / "best.ckpt", weights_only=True)
+    assert all(bool(v.isfinite().all()) for v in best["state_dict"].values())
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_how_many_is_an_option(poisoned, data_dir, cache_dir, tmp_path):
+    poisoned(Classification, {2, 3})
+    with pytest.raises(UserError, match=r"step 3: .* 2 updates in a row"):
+        run(toy(data_dir, cache_dir, "finetune", "non_finite_patience=2"), tmp_path / "a")
+    assert run(toy(data_dir, cache_dir, "tapt", "non_finite_patience=2"), tmp_path / "b")
+
+
+def test_the_examples_named_are_those_of_the_batch(poisoned, data_dir, cache_dir, tmp_path):
+    poisoned(Classification, {1, 2, 3, 4, 5})
+    with pytest.raises(UserError) as caught:
+        run(toy(data_dir, cache_dir, "finetune"), tmp_path)
+    numbers = str(caught.value).split("(examples ")[1].split(" of its")[0].split(", ")
+    assert len(set(numbers)) == 8
+    assert all(0 <= int(number) < 48 for number in numbers)
+
+
+def test_a_state_is_put_back_only_where_it_has_to_be():
+    module = torch.nn.BatchNorm1d(2)
+    head = torch.nn.Linear(2, 2)
+    for finite in (True, False):
+        before = {**copied(module), **copied(head)}
+        state = StepState([module], head.parameters())
+        module(torch.randn(4, 2))
+        with torch.no_grad():
+            head.weight.add_(1)
+        state.restore_unless(torch.tensor(finite))
+        assert same({**copied(module), **copied(head)}, before) != finite
+    assert json.dumps(int(module.num_batches_tracked)) == "1"
