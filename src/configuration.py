@@ -52,6 +52,17 @@ def typed(node: DictConfig, schema: type[T], option: str) -> T:
     return filled
 
 
+def check_whole(value: object, option: str, least: int) -> int:
+    """`value`, checked.
+
+    Raises:
+        UserError: it is not a whole number, or less than `least`.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UserError(f"{option} must be a whole number of at least {least}, got {value!r}")
+    return value
+
+
 def _root_cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None:
         error = error.__cause__

@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from src.configuration import build, typed
+from src.configuration import build, check_whole, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
 from src.data.end_task import EndTask, EndTaskSource, Splits
 from src.encoders.base import Encoder, EncoderSource
@@ -90,14 +90,7 @@ def whole_number(config: DictConfig, option: str, least: int) -> int:
     Raises:
         UserError: it is not a whole number, or less than `least`.
     """
-    value = OmegaConf.select(config, option)
-    if not _is_whole(value) or value < least:
-        raise UserError(f"{option} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return check_whole(OmegaConf.select(config, option), option, least)
 
 
 def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
@@ -180,7 +173,7 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
                 hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
                 raise UserError(
                     f"stage {stage_name} of method {config.method.name} needs an auxiliary "
-                    f"task{kind}; e.g. auxiliary={hint}"
+                    f"task{kind}; e.g. auxiliary={hint} (images: auxiliary=other_classes)"
                 )
             used.update(chosen)
     return {name: auxiliary for name, auxiliary in settings.items() if name in used}

@@ -6,6 +6,7 @@ imported inside the run.
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -17,46 +18,78 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.errors import UserError
 from src.run_folder.name import run_name
+from src.run_folder.sweep import report_job
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
+log = logging.getLogger(__name__)
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(config: DictConfig) -> None:
-    """Run one job of the command line."""
-    hydra_config = HydraConfig.get()
-    folder = Path(hydra_config.runtime.output_dir)
+    """Run one job of the command line.
+
+    Exit codes: 0, 1 for an error, 128 + n where signal n ended the run (143: SIGTERM, 130: Ctrl-C).
+    """
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
+        _sweep_job(config, folder)
+        return
     try:
         _run(config, folder)
-    except KeyboardInterrupt:
-        print(f"interrupted; the same command goes on ({folder})", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
-    except SystemExit as stop:
-        print(f"stopped by a signal; the same command goes on ({folder})", file=sys.stderr)
-        raise stop
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        if hydra_config.mode == RunMode.MULTIRUN:
-            raise  # a SystemExit would take the sweep's other jobs down
         sys.exit(1)
+    except KeyboardInterrupt:
+        _say_how_to_go_on(folder)
+        sys.exit(128 + signal.SIGINT)
 
 
-def _run(config: DictConfig, folder: Path) -> None:
+def _sweep_job(config: DictConfig, folder: Path) -> None:
+    """Run a job of a sweep, whose other jobs go on if this one fails."""
+    hydra_config = HydraConfig.get()
+    number, overrides = int(hydra_config.job.num), list(hydra_config.overrides.task)
+    report_job(number, "started", folder, overrides)
+    try:
+        state = _run(config, folder)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        report_job(number, "failed", folder, overrides, str(error))
+    except Exception as error:  # whatever it is, it is this job's: reported, and in its log
+        log.exception("job %s failed", number)
+        first = (str(error).splitlines() or [""])[0]
+        report_job(number, "failed", folder, overrides, f"{type(error).__name__}: {first}")
+    else:
+        report_job(number, state, folder, overrides)
+
+
+def _run(config: DictConfig, folder: Path) -> str:
+    """Run, or go on, or find that there is nothing to do: `finished`, `resumed` or `known`."""
     from src.run_folder.stored import fresh_folder, stored_result
     from src.run_folder.summary import print_summary
 
     if not config.resume:
         folder = fresh_folder(folder)
+    state = "resumed" if (folder / "config.yaml").exists() else "finished"
     result = stored_result(config, folder)
     if result is not None:
+        state = "known"
         print(f"{folder} holds this run, finished; remove the folder to run it again")
     else:
         from src.experiment import run_experiment
         from src.quiet import quiet_libraries
 
         quiet_libraries()
-        result = run_experiment(config, folder)
+        try:
+            result = run_experiment(config, folder)
+        except SystemExit:  # a signal, after a checkpoint
+            _say_how_to_go_on(folder)
+            raise
     print_summary(result, folder)
+    return state
+
+
+def _say_how_to_go_on(folder: Path) -> None:
+    print(f"stopped by a signal; the same command goes on in {folder}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -114,16 +117,109 @@ def test_a_bad_option_is_one_line(run_cli, finetune_options, tmp_path):
 def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(
     run_cli, finetune_options, tmp_path
 ):
-    swept = run_cli("-m", *finetune_options, "seed=0,1", "micro_batch_size=0,8")
-    assert swept.returncode != 0
+    sweep = ["-m", *finetune_options, "seed=0,1", "micro_batch_size=0,8"]
+    swept = run_cli(*sweep)
+    assert swept.returncode == 1
     errors = [line for line in swept.stderr.splitlines() if line.startswith("error:")]
     assert len(errors) == 2
     assert all("micro_batch_size" in error for error in errors)
+    assert "Traceback" not in swept.stderr
     folders = [path.parent for path in (tmp_path / "runs").rglob("result.json")]
     found = {json.loads((folder / "result.json").read_text())["seed"] for folder in folders}
     assert found == {0, 1}
     assert len(folders) == 2
     assert {folder.parent for folder in folders} == {tmp_path / "runs" / "toy_finetune"}
+
+    table = swept.stdout[swept.stdout.index("sweep") :]
+    states = re.findall(r"(\d) │ (\w[\w ,]*\w) +│", table)
+    assert states == [("0", "failed"), ("1", "finished"), ("2", "failed"), ("3", "finished")]
+    assert "job 0: micro_batch_size must be a whole number of at least 1, got 0" in table
+    (command, _) = (line for line in table.splitlines() if line.startswith("  python -m src.run"))
+    assert "micro_batch_size=0" in command
+    alone = run_cli(*shlex.split(command)[3:])
+    assert "micro_batch_size" in error_line(alone)
+
+    interrupted, finished = folders
+    (interrupted / "result.json").unlink()
+    before = (finished / "result.json").stat().st_mtime_ns
+    again = run_cli(*sweep)
+    assert again.returncode == 1
+    states = re.findall(r"\d │ (\w[\w ,]*\w) +│", again.stdout[again.stdout.index("sweep") :])
+    assert sorted(states) == ["failed", "failed", "finished before", "finished, resumed"]
+    assert (finished / "result.json").stat().st_mtime_ns == before
+    assert (interrupted / "result.json").is_file()
+
+
+def test_a_job_that_fails_unexpectedly_is_in_the_table_and_its_log(
+    run_cli, finetune_options, tmp_path
+):
+    """A user's own class with a bug."""
+    (tmp_path / "buggy.py").write_text("class Buggy:\n    def __init__(self, **o): 1 / 0\n")
+    options = ["encoder._target_=buggy.Buggy,src.encoders.tiny.TinyEncoder"]
+    swept = run_cli("-m", *finetune_options, *options)
+    assert swept.returncode == 1
+    table = swept.stdout[swept.stdout.index("sweep") :]
+    assert "job 0: " in table
+    assert "division by zero" in table
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 1
+
+
+def test_resume_false_starts_over_beside_and_overwrites_nothing(
+    run_cli, finetune_options, tmp_path
+):
+    assert run_cli(*finetune_options).returncode == 0
+    (folder,) = (tmp_path / "runs" / "toy_finetune").iterdir()
+    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+    fresh = run_cli(*finetune_options, "resume=false")
+    assert fresh.returncode == 0, fresh.stderr
+    names = {path.name for path in (tmp_path / "runs" / "toy_finetune").iterdir()}
+    assert names == {folder.name, f"{folder.name}-2"}
+    for path, content in before.items():
+        if path.name != "run.log" and ".hydra" not in path.parts:
+            assert path.read_bytes() == content, path
+
+
+def test_four_jobs_at_once_share_the_caches(toy_options, data_dir, tmp_path):
+    """Each finds them empty, and each has to end with the same numbers."""
+    options = [*toy_options, f"cache_dir={tmp_path}/cache", "method=mt_tartan", "max_steps=2"]
+    options += ["auxiliary=dapt_tapt", f"auxiliary.dapt.path={data_dir}/corpus.txt"]
+    options += ["method.stages.joint.batch_size=8"]
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "src.run", *options, f"hydra.run.dir={tmp_path}/run{number}"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    errors = [job.communicate(timeout=280)[1] for job in jobs]
+    assert [job.returncode for job in jobs] == [0] * 4, errors
+    results = [json.loads((tmp_path / f"run{n}" / "result.json").read_text()) for n in range(4)]
+    for result in results:
+        for stage in result["stages"]:
+            del stage["seconds"]
+    assert all(result == results[0] for result in results)
+
+
+def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune_options, tmp_path):
+    command = [
+        sys.executable, "-m", "src.run", *finetune_options, "max_steps=2000",
+        "method.stages.finetune.evaluate_every=5", "method.stages.finetune.patience=null",
+        "method.stages.finetune.max_epochs=null", "method.stages.finetune.max_steps=2000",
+        f"hydra.run.dir={tmp_path}/run",
+    ]  # fmt: skip
+    job = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    for _ in range(1000):
+        if (tmp_path / "run" / "steps.csv").exists():
+            break
+        time.sleep(0.1)
+    job.send_signal(signal.SIGTERM)
+    _, errors = job.communicate(timeout=60)
+    assert job.returncode == 143, errors
+    assert f"the same command goes on in {tmp_path}/run" in errors
+    assert "Traceback" not in errors
+    points = list((tmp_path / "run" / "checkpoints" / "finetune" / "resume").glob("*.ckpt"))
+    assert len(points) == 1
+    assert not (tmp_path / "run" / "result.json").exists()
 
 
 @pytest.mark.parametrize("data", ["here", "nowhere"])

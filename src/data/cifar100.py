@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import datasets
 import numpy as np
+import pyarrow
+from datasets.exceptions import DatasetsError
 from huggingface_hub import constants
 
 from src.data.image_task import ImageSource, LabelledImages
@@ -16,6 +19,9 @@ from src.errors import UserError
 from src.reachable import check_reachable
 
 log = logging.getLogger(__name__)
+
+_OFFLINE = "offline, use data_dir=FOLDER, with its Parquet files in FOLDER/cifar100"
+"""What works without a connection, for the end of a message."""
 
 
 @dataclass(frozen=True)
@@ -49,34 +55,39 @@ class Cifar100Task(ImageSource):
         return self._arrays(train), self._arrays(test), list(kind.names)
 
     def _rows(self, split: str) -> datasets.Dataset:
-        cache = Path(self.cache_dir).expanduser() / "datasets"
-        if self.data_dir is not None:
-            folder = Path(self.data_dir).expanduser() / "cifar100"
-            files = sorted(str(path) for path in folder.glob(f"**/{split}*.parquet"))
-            if not files:
-                raise UserError(
-                    f"{folder} holds no {split}*.parquet; copy the files of the Hub's data set "
-                    f"{self.hub} there (leave data_dir out to download it)"
+        cache = str(Path(self.cache_dir).expanduser() / "datasets")
+        try:
+            if self.data_dir is None:
+                if not constants.HF_HUB_OFFLINE:  # offline, it may still be in the Hub's cache
+                    check_reachable(constants.ENDPOINT, f"data set {self.hub}", _OFFLINE)
+                rows = datasets.load_dataset(self.hub, split=split, cache_dir=cache)
+            else:
+                files = [glob.escape(str(path)) for path in self._files(split)]
+                rows = datasets.load_dataset(
+                    "parquet", data_files=files, split="train", cache_dir=cache
                 )
-            rows = datasets.load_dataset(
-                "parquet", data_files=files, split="train", cache_dir=str(cache)
-            )
-        else:
-            if not constants.HF_HUB_OFFLINE:  # offline, it may still be in the Hub's cache
-                check_reachable(
-                    constants.ENDPOINT,
-                    f"data set {self.hub}",
-                    "offline, use data_dir=FOLDER, with its Parquet files in FOLDER/cifar100",
-                )
-            try:
-                rows = datasets.load_dataset(self.hub, split=split, cache_dir=str(cache))
-            except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-                reason = str(error).splitlines()[0]
-                raise UserError(f"could not load data set {self.hub}: {reason}") from error
+        except (OSError, ValueError, pyarrow.ArrowException, DatasetsError) as error:
+            hub = self.data_dir is None
+            where = f"{self.hub} from the Hub" if hub else f"{self.data_dir}/cifar100"
+            reason = str(error.__cause__ or error).splitlines()[0]
+            advice = f"; {_OFFLINE}" if hub else ""
+            raise UserError(f"could not load {where}: {reason}{advice}") from error
         missing = {self.image_column, self.label_column} - set(rows.column_names)
         if missing:
             raise UserError(f"{self.name} has no columns {sorted(missing)}")
+        if not isinstance(rows.features[self.image_column], datasets.Image):
+            raise UserError(f"{self.name}: the column {self.image_column!r} does not hold images")
         return rows
+
+    def _files(self, split: str) -> list[Path]:
+        folder = Path(self.data_dir or "").expanduser() / "cifar100"
+        files = sorted(folder.glob(f"**/{split}*.parquet"))
+        if not files:
+            raise UserError(
+                f"{folder} holds no {split}*.parquet; copy the files of the Hub's data set "
+                f"{self.hub} there (leave data_dir out to download it)"
+            )
+        return files
 
     def _arrays(self, rows: datasets.Dataset) -> LabelledImages:
         log.info("decoding %s images", f"{len(rows):,}")

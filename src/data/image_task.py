@@ -11,6 +11,7 @@ from pathlib import Path
 import datasets
 import numpy as np
 
+from src.configuration import check_whole
 from src.data.end_task import Splits
 from src.encoders.base import Encoder
 from src.encoders.wide_resnet import reads_images
@@ -99,34 +100,44 @@ class ImageSource(ABC):
         Raises:
             UserError: an unknown class, or too few images of one.
         """
+        for option in ("train_per_class", "dev_per_class"):
+            check_whole(getattr(self, option), f"task.{option}", least=1)
+        check_whole(self.split_seed, "task.split_seed", least=0)
+        if isinstance(self.end_classes, str) or not 2 <= len(set(self.end_classes)) == len(
+            self.end_classes
+        ):
+            raise UserError("task.end_classes needs at least two classes, each named once")
+        classes = [str(name) for name in self.end_classes]  # a digit may come as a number
         pool, test, names = self.read()
-        unknown = sorted(set(self.end_classes) - set(names))
+        unknown = sorted(set(classes) - set(names))
         if unknown:
             raise UserError(f"task.end_classes: {self.name} has no classes {unknown}")
-        if not 2 <= len(set(self.end_classes)) == len(self.end_classes):
-            raise UserError("task.end_classes needs at least two classes, each named once")
-        end = [names.index(name) for name in self.end_classes]
+        end = [names.index(name) for name in classes]
         others = [index for index in range(len(names)) if index not in end]
         own = pool.of(end)
-        train, dev, rest = self._split(own)
-        if test is None and not len(rest):
-            raise UserError("task.train_per_class and task.dev_per_class leave nothing to test on")
+        train, dev, rest = self._split(own, classes)
+        tested = own.at(rest) if test is None else test.of(end)
+        if not len(tested):
+            raise UserError(
+                f"{self.name} has no images of task.end_classes to test on, beside those of "
+                "task.train_per_class and task.dev_per_class"
+            )
         return ImageTask(
             source=self,
-            labels=tuple(self.end_classes),
+            labels=tuple(classes),
             train=own.at(train),
             dev=own.at(dev),
-            test=own.at(rest) if test is None else test.of(end),
+            test=tested,
             others=pool.of(others),
             other_labels=tuple(names[index] for index in others),
         )
 
-    def _split(self, own: LabelledImages) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _split(
+        self, own: LabelledImages, classes: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         parts: tuple[list[int], list[int], list[int]] = ([], [], [])
-        for label, name in enumerate(self.end_classes):
+        for label, name in enumerate(classes):
             places = np.flatnonzero(own.labels == label)
-            if self.train_per_class < 1 or self.dev_per_class < 1:
-                raise UserError("task.train_per_class and task.dev_per_class must be at least 1")
             wanted = self.train_per_class + self.dev_per_class
             if wanted > len(places):
                 raise UserError(

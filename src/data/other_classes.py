@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from src.configuration import check_whole
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, choose_rows, size_of
 from src.data.image_task import ImageTask
 from src.encoders.base import Encoder
@@ -34,6 +35,7 @@ class OtherClasses:
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
         reads_images(encoder, f"auxiliary {name}")
+        check_whole(self.shift, f"auxiliary.{name}.shift", least=0)
 
     def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
         """The other classes' training images, or a choice of them.
@@ -44,6 +46,12 @@ class OtherClasses:
         task = around.end_task
         if not isinstance(task, ImageTask):
             raise UserError(f"auxiliary {name} is images, but task {task.name} is not")
+        self.check(name, around.encoder)
+        if len(task.other_labels) < 2:
+            raise UserError(
+                f"auxiliary {name} needs two or more classes that task.end_classes leaves, but "
+                f"{task.name} has only {len(task.other_labels)}"
+            )
         size, option = size_of(name, self.size, around.default_size)
         source, images = f"{task.name} other classes", task.others
         if size is not None:

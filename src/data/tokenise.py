@@ -11,6 +11,7 @@ import datasets
 from filelock import FileLock
 from transformers import PreTrainedTokenizerBase
 
+from src.configuration import check_whole
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 
@@ -24,10 +25,9 @@ def check_length(option: str, length: object, encoder: TextEncoder) -> None:
     Raises:
         UserError: not a whole number of at least 8, or more than the encoder's positions.
     """
-    if not isinstance(length, int) or isinstance(length, bool) or length < 8:
-        raise UserError(f"{option} must be a whole number of at least 8, got {length!r}")
+    tokens = check_whole(length, option, least=8)
     limit = encoder.max_positions
-    if limit is not None and length > limit:
+    if limit is not None and tokens > limit:
         raise UserError(
             f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
             f"reads; use at most {limit}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class Encoder(Protocol):
@@ -51,6 +52,9 @@ class EncoderSource(Protocol):
 
 
 def freeze(module: nn.Module, frozen: bool) -> None:
-    """Exclude (or include again) all parameters from training."""
+    """Exclude (or include again) all parameters, and running statistics, from training."""
     for parameter in module.parameters():
         parameter.requires_grad_(not frozen)
+    for part in module.modules():
+        if isinstance(part, _BatchNorm) and part.running_mean is not None:
+            part.track_running_stats = not frozen

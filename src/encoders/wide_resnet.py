@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.configuration import check_whole
 from src.errors import UserError
 
 
@@ -138,13 +139,20 @@ class WideResNetSource:
         Raises:
             UserError: there is no network of this size.
         """
-        if self.depth < 10 or (self.depth - 4) % 6 or self.width < 1:
+        check_whole(self.width, "encoder.width", least=1)
+        check_whole(self.seed, "encoder.seed", least=0)
+        if (check_whole(self.depth, "encoder.depth", least=10) - 4) % 6:
+            raise UserError(f"encoder.depth must be 10, 16, 22, ..., got {self.depth}")
+        for option, values in (("encoder.mean", self.mean), ("encoder.std", self.std)):
+            if not isinstance(values, Sequence) or not all(
+                isinstance(v, int | float) for v in values
+            ):
+                raise UserError(f"{option} must be a list of numbers, one a channel, got {values}")
+        if len(self.mean) != len(self.std) or not self.mean or min(self.std) <= 0:
             raise UserError(
-                "encoder.depth must be 10, 16, 22, ... and encoder.width at least 1, "
-                f"got {self.depth} and {self.width}"
+                "encoder.mean and encoder.std need one value for each colour channel, and "
+                f"encoder.std positive ones; got {self.mean} and {self.std}"
             )
-        if len(self.mean) != len(self.std) or not self.mean:
-            raise UserError("encoder.mean and encoder.std need one value for each colour channel")
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             body = WideResNet(len(self.mean), self.depth, self.width)

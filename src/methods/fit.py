@@ -18,6 +18,7 @@ from src.configuration import build
 from src.data.batches import EvaluationBatches
 from src.errors import UserError
 from src.methods.data_module import StageData, evaluation_loader
+from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
 from src.methods.precision import resolve_precision
@@ -215,7 +216,8 @@ def fit_stage(
         val_check_interval=interval,
         limit_val_batches=1.0 if history is not None else 0,
     )
-    trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+    with memory_advice(config, "micro_batch_size", f"stage {name}"):
+        trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None
     if history is None:
         trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
@@ -246,7 +248,8 @@ def evaluate_on_test(
 ) -> dict[str, float]:
     """Metrics of `module` on the test split, by name."""
     trainer = build_trainer(config, [], max_steps=1, logger=False)
-    trainer.test(module, evaluation_loader(split), verbose=False)
+    with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
+        trainer.test(module, evaluation_loader(split), verbose=False)
     return {
         name.removeprefix("test/"): float(value)
         for name, value in trainer.callback_metrics.items()

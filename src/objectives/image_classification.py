@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.configuration import check_whole
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.wide_resnet import ImageEncoder, reads_images
 from src.errors import UserError
@@ -31,8 +32,9 @@ class ImageClassification:
     flip: bool = False
 
     def __post_init__(self) -> None:
-        if self.shift < 0:
-            raise UserError(f"classifier.shift must not be negative, got {self.shift}")
+        check_whole(self.shift, "classifier.shift", least=0)
+        if not isinstance(self.flip, bool):
+            raise UserError(f"classifier.flip must be true or false, got {self.flip!r}")
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """The body's features, `(images, hidden)`."""

@@ -15,8 +15,11 @@ ELSEWHERE = (
     "run",
     "resume",
     "checkpoint_minutes",
+    "trainer.enable_progress_bar",
+    "trainer.log_every_n_steps",
 )
 """Options that say where things are or how they are shown, not what is trained."""
+PROGRAM = ("python", "-m", "src.run")
 _LONGEST = 180
 """Characters of a folder's name; file systems allow 255 bytes."""
 
@@ -36,7 +39,7 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
         key, _, value = override.lstrip("+~").partition("=")
         if key == "experiment":
             named = value
-        elif re.split(r"[./@]", key)[0] not in ELSEWHERE and key != "seed":
+        elif not is_elsewhere(re.sub(r"[/@]", ".", key)) and key != "seed":
             parts[key] = value
     parts["seed"] = str(seed)
     exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
@@ -45,3 +48,8 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
         digest = hashlib.sha256(exact.encode()).hexdigest()[:8]
         name = f"{name[: _LONGEST - 9]}-{digest}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', named)}/{name}"
+
+
+def is_elsewhere(option: str) -> bool:
+    """Whether a dotted option is one of `ELSEWHERE`, or below one."""
+    return any(option == name or option.startswith(f"{name}.") for name in ELSEWHERE)

@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from src.errors import UserError
-from src.run_folder.name import ELSEWHERE
+from src.run_folder.name import is_elsewhere
 
 INPUTS = "inputs.json"
 """Fingerprints of what a run was started with."""
@@ -87,7 +87,8 @@ def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """Options by dotted name, without those that do not change what is trained."""
     if isinstance(node, dict):
         for name, value in node.items():
-            if name not in ELSEWHERE:
-                yield from _leaves(value, f"{key}.{name}" if key else str(name))
+            option = f"{key}.{name}" if key else str(name)
+            if not is_elsewhere(option):
+                yield from _leaves(value, option)
     else:
         yield key, node

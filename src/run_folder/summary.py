@@ -27,7 +27,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
         table.add_column(f"{name} *" if name == metric else name, justify="right")
     table.add_column("examples", justify="right")
     for split in ("dev", "test"):
-        for part, label in (("whole", split), ("unseen", f"{split}, text not in train")):
+        for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
             table.add_row(label, *cells, f"{scores['examples']:,}")

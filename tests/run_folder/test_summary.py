@@ -51,13 +51,13 @@ def row(text, label) -> list[str]:
 def test_every_split_has_its_metrics_and_its_number_of_examples(tmp_path):
     text = shown(RESULT, tmp_path)
     assert row(text, "dev") == ["dev", "0.6123", "0.7123", "1,234"]
-    unseen = "text not in train"
+    unseen = "not in train"
     assert row(text, f"dev, {unseen}") == [f"dev, {unseen}", "0.6000", "0.7000", "1,200"]
     assert row(text, "test") == ["test", "0.4123", "0.5123", "56"]
 
 
 def test_a_part_without_examples_has_dashes(tmp_path):
-    label = "test, text not in train"
+    label = "test, not in train"
     assert row(shown(RESULT, tmp_path), label) == [label, "-", "-", "0"]
 
 

@@ -1,0 +1,42 @@
+"""Out of memory: which setting to lower, and to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from omegaconf import DictConfig
+
+from src.errors import UserError
+
+_ON_THE_CPU = ("can't allocate memory", "not enough memory")
+"""How torch's allocator for the CPU says it; it has no exception of its own."""
+
+
+@contextmanager
+def memory_advice(config: DictConfig, option: str, where: str) -> Iterator[None]:
+    """Turn running out of memory into a line that says what to do.
+
+    Args:
+        option: the setting that bounds memory there.
+        where: what was running.
+
+    Raises:
+        UserError: memory ran out inside.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise UserError(_advice(config, option, where)) from error
+    except RuntimeError as error:
+        if not any(phrase in str(error) for phrase in _ON_THE_CPU):
+            raise
+        raise UserError(_advice(config, option, where)) from error
+
+
+def _advice(config: DictConfig, option: str, where: str) -> str:
+    value = int(config[option])
+    if value > 1:
+        return f"out of memory in {where}; use {option}={value // 2} (it is {value})"
+    return f"out of memory in {where} with {option}=1; use a smaller task.max_length or encoder"

@@ -1,0 +1,255 @@
+"""CIFAR-100 from a local copy in the Hub's layout, and what is said where there is none."""
+
+from __future__ import annotations
+
+import time
+
+import datasets
+import numpy as np
+import pytest
+from huggingface_hub import constants
+from PIL import Image
+
+from src.configuration import build
+from src.data.cifar100 import Cifar100Task
+from src.errors import UserError
+from tests.in_process import config_of, recorded_run
+from tests.local_server import closed_address
+
+MAMMALS = ("fox", "porcupine", "possum", "raccoon", "skunk")
+NAMES = sorted([*MAMMALS, *(f"thing {n:02}" for n in range(95))])
+PER_CLASS = {"train": 6, "test": 2}
+
+
+def made_up_split(split):
+    """Random images, a few of every class, in a random order: `(images, labels)`."""
+    rng = np.random.default_rng(len(split))
+    labels = rng.permutation(np.repeat(np.arange(100), PER_CLASS[split]))
+    return rng.integers(0, 256, (len(labels), 32, 32, 3), dtype=np.uint8), labels
+
+
+def write(path, images, labels, fine="fine_label", kind=None):
+    columns = {
+        "img": [Image.fromarray(image) for image in images],
+        fine: labels.tolist(),
+        "coarse_label": [0] * len(labels),
+    }
+    features = {
+        "img": datasets.Image(),
+        fine: datasets.ClassLabel(names=NAMES) if kind is None else kind,
+        "coarse_label": datasets.ClassLabel(names=["anything"]),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+    rows.to_parquet(str(path))
+
+
+def write_both(folder, count=None, **options):
+    for split in PER_CLASS:
+        images, labels = made_up_split(split)
+        path = folder / f"{split}-00000-of-00001.parquet"
+        write(path, images[:count], labels[:count], **options)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A data folder that holds a copy."""
+    folder = tmp_path_factory.mktemp("copy")
+    write_both(folder / "cifar100")
+    return folder
+
+
+def source_in(data_dir, cache_dir, **options) -> Cifar100Task:
+    config = config_of(["task=cifar100", f"cache_dir={cache_dir}"])
+    return build(
+        config.task, "task", data_dir=None if data_dir is None else str(data_dir), **options
+    )
+
+
+def error_of(source) -> str:
+    with pytest.raises(UserError) as caught:
+        source.load()
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+def test_images_and_labels_come_back_as_they_were(copy, cache_dir):
+    train, test, names = source_in(copy, cache_dir).read()
+    assert names == NAMES
+    for split, found in (("train", train), ("test", test)):
+        images, labels = made_up_split(split)
+        assert found.images.dtype == np.uint8
+        np.testing.assert_array_equal(found.images, images.transpose(0, 3, 1, 2))
+        np.testing.assert_array_equal(found.labels, labels)
+
+
+def test_the_end_task_is_the_mammals_tested_on_the_test_split(copy, cache_dir):
+    task = source_in(copy, cache_dir, train_per_class=3, dev_per_class=2).load()
+    assert task.labels == MAMMALS
+    assert np.bincount(task.train.labels).tolist() == [3] * 5
+    assert np.bincount(task.dev.labels).tolist() == [2] * 5
+    images, labels = made_up_split("test")
+    wanted = np.isin(labels, [NAMES.index(name) for name in MAMMALS])
+    np.testing.assert_array_equal(task.test.images, images[wanted].transpose(0, 3, 1, 2))
+    assert [NAMES[label] for label in labels[wanted]] == [MAMMALS[n] for n in task.test.labels]
+    assert len(task.other_labels) == 95
+    assert len(task.others) == 95 * 6
+
+
+@pytest.mark.parametrize("below", ["cifar100/cifar100", "cifar100/data/deep", "part [1]/cifar100"])
+def test_a_copy_may_lie_deeper_or_in_a_folder_of_any_name(below, tmp_path, cache_dir):
+    write_both(tmp_path / below, count=20)
+    root = tmp_path / "part [1]" if below.startswith("part") else tmp_path
+    train, test, _ = source_in(root, cache_dir).read()
+    assert (len(train), len(test)) == (20, 20)
+
+
+def test_a_split_in_several_files_is_read_in_their_order(tmp_path, cache_dir):
+    folder = tmp_path / "cifar100"
+    write_both(folder, count=30)
+    (folder / "train-00000-of-00001.parquet").unlink()
+    images, labels = made_up_split("train")
+    for number, part in enumerate((slice(0, 12), slice(12, 30))):
+        write(folder / f"train-0000{number}-of-00002.parquet", images[part], labels[part])
+    train, _, _ = source_in(tmp_path, cache_dir).read()
+    np.testing.assert_array_equal(train.labels, labels[:30])
+    np.testing.assert_array_equal(train.images, images[:30].transpose(0, 3, 1, 2))
+
+
+def test_a_copy_that_has_changed_is_read_again(tmp_path, cache_dir):
+    write_both(tmp_path / "cifar100", count=10)
+    assert len(source_in(tmp_path, cache_dir).read()[0]) == 10
+    write_both(tmp_path / "cifar100", count=20)
+    assert len(source_in(tmp_path, cache_dir).read()[0]) == 20
+
+
+def test_grey_images_become_coloured(tmp_path, cache_dir):
+    write_both(tmp_path / "cifar100", count=10)
+    images, labels = made_up_split("train")
+    write(tmp_path / "cifar100" / "train-0.parquet", images[:10, :, :, 0], labels[:10])
+    (tmp_path / "cifar100" / "train-00000-of-00001.parquet").unlink()
+    train, _, _ = source_in(tmp_path, cache_dir).read()
+    assert train.images.shape == (10, 3, 32, 32)
+    np.testing.assert_array_equal(
+        train.images, images[:10, :, :, :1].transpose(0, 3, 1, 2).repeat(3, 1)
+    )
+
+
+@pytest.mark.parametrize("there", ["nothing", "folder", "train"])
+def test_a_copy_that_is_missing_is_an_error_that_says_where_it_was_sought(
+    there, tmp_path, cache_dir
+):
+    folder = tmp_path / "cifar100"
+    if there != "nothing":
+        folder.mkdir()
+    if there == "train":
+        write_both(folder, count=5)
+        (folder / "test-00000-of-00001.parquet").unlink()
+    message = error_of(source_in(tmp_path, cache_dir))
+    missing = "test*.parquet" if there == "train" else "train*.parquet"
+    for part in (str(folder), missing, "uoft-cs/cifar100", "data_dir"):
+        assert part in message
+
+
+@pytest.mark.parametrize("column", ["image_column", "label_column"])
+def test_a_column_that_is_missing_is_an_error(column, copy, cache_dir):
+    message = error_of(source_in(copy, cache_dir, **{column: "other"}))
+    assert "has no columns ['other']" in message
+
+
+def test_labels_without_names_are_an_error(tmp_path, cache_dir):
+    write_both(tmp_path / "cifar100", count=5, kind=datasets.Value("int64"))
+    message = error_of(source_in(tmp_path, cache_dir))
+    assert "'fine_label' does not name its classes" in message
+
+
+def test_a_column_without_images_is_an_error(copy, cache_dir):
+    assert "coarse_label" in error_of(source_in(copy, cache_dir, image_column="coarse_label"))
+
+
+@pytest.mark.parametrize("split", PER_CLASS)
+def test_a_file_that_is_no_parquet_is_an_error(split, tmp_path, cache_dir):
+    write_both(tmp_path / "cifar100", count=5)
+    path = tmp_path / "cifar100" / f"{split}-00000-of-00001.parquet"
+    path.write_bytes(b"nonsense")
+    assert str(tmp_path / "cifar100") in error_of(source_in(tmp_path, cache_dir))
+
+
+def test_a_data_set_without_the_classes_is_an_error(copy, cache_dir):
+    message = error_of(source_in(copy, cache_dir, end_classes=["fox", "unicorn"]))
+    assert "task.end_classes: cifar100 has no classes ['unicorn']" in message
+
+
+def test_a_test_split_without_the_classes_is_an_error(copy, tmp_path, cache_dir):
+    folder = tmp_path / "cifar100"
+    folder.mkdir()
+    name = "train-00000-of-00001.parquet"
+    (folder / name).symlink_to(copy / "cifar100" / name)
+    images, labels = made_up_split("test")
+    kept = labels > NAMES.index("skunk")
+    write(folder / "test.parquet", images[kept], labels[kept])
+    source = source_in(tmp_path, cache_dir, train_per_class=3, dev_per_class=2)
+    assert "test" in error_of(source)
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """Point the Hub's clients at an address; its cache is empty."""
+
+    def call(address, offline=False):
+        monkeypatch.setenv("no_proxy", "*")
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", offline)
+        monkeypatch.setattr(datasets.config, "HF_ENDPOINT", address)
+
+    return call
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_without_a_connection_it_fails_within_seconds_and_names_the_folder_to_use(
+    offline, hub, tmp_path
+):
+    hub(closed_address(), offline)
+    started = time.monotonic()
+    message = error_of(source_in(None, tmp_path / "cache"))
+    assert time.monotonic() - started < 10
+    assert "uoft-cs/cifar100" in message
+    assert "data_dir=FOLDER" in message
+
+
+def test_a_local_copy_needs_no_connection(hub, copy, cache_dir):
+    hub(closed_address(), offline=True)
+    assert len(source_in(copy, cache_dir).read()[0]) == 600
+
+
+@pytest.mark.parametrize("ending", ["meta", "pretrain"])
+def test_an_experiment_of_the_paper_runs_on_a_copy(ending, copy, cache_dir, tmp_path):
+    stages = {"meta": ["joint"], "pretrain": ["pretrain", "finetune"]}[ending]
+    run = recorded_run(
+        [
+            f"+experiment=cifar100_{ending}",
+            f"data_dir={copy}",
+            f"cache_dir={cache_dir}",
+            "task.train_per_class=3",
+            "task.dev_per_class=2",
+            "encoder.depth=10",
+            "encoder.width=1",
+            *(f"method.stages.{stage}.batch_size=4" for stage in stages),
+            "max_steps=2",
+            "trainer.enable_progress_bar=false",
+            "trainer.precision=32-true",
+        ],
+        tmp_path,
+    )
+    assert run.events == [*stages, "test"]
+    assert run.result["labels"] == list(MAMMALS)
+    assert run.result["train"]["examples"] == 15
+    assert run.result["test"]["whole"]["examples"] == 10
+    assert run.result["auxiliaries"]["other_classes"]["examples"] == 95 * 6
+    assert run.result["metric"] == "micro_f1"
+    last = run.modules[stages[0]].last_record
+    assert last.losses.isfinite().all()

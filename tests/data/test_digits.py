@@ -1,0 +1,66 @@
+"""scikit-learn's digits as images of one channel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from src.configuration import build
+from src.data.digits import DigitsTask
+from tests.in_process import config_of
+
+
+@pytest.fixture(scope="module")
+def source() -> DigitsTask:
+    return build(config_of(["task=digits"]).task, "task")
+
+
+@pytest.fixture(scope="module")
+def task(source):
+    return source.load()
+
+
+def test_the_scans_are_scaled_to_bytes(source):
+    scans, test, names = source.read()
+    assert test is None
+    assert names == [str(digit) for digit in range(10)]
+    assert (scans.images.shape, scans.images.dtype) == ((1797, 1, 8, 8), np.uint8)
+    assert (scans.images.min(), scans.images.max()) == (0, 255)
+    assert (scans.labels.shape, scans.labels.dtype) == ((1797,), np.int64)
+
+
+def test_no_shade_is_lost(source):
+    scans, _, _ = source.read()
+    digits = load_digits()
+    np.testing.assert_array_equal(np.rint(scans.images[:, 0] * (16 / 255)), digits.images)
+    np.testing.assert_array_equal(scans.labels, digits.target)
+
+
+def test_the_end_task_is_five_images_of_each_of_five_digits(task):
+    assert task.labels == ("3", "5", "8", "9", "1")
+    assert np.bincount(task.train.labels).tolist() == [5] * 5
+    assert np.bincount(task.dev.labels).tolist() == [20] * 5
+    counts = np.bincount(load_digits().target)
+    assert np.bincount(task.test.labels).tolist() == [counts[n] - 25 for n in (3, 5, 8, 9, 1)]
+
+
+def test_the_auxiliary_task_is_the_other_five(task):
+    assert task.other_labels == ("0", "2", "4", "6", "7")
+    counts = np.bincount(load_digits().target)
+    assert np.bincount(task.others.labels).tolist() == [counts[n] for n in (0, 2, 4, 6, 7)]
+
+
+def test_pixels_are_scaled_by_their_own_mean_and_deviation(source):
+    pixels = source.read()[0].images / 255
+    assert list(source.mean) == pytest.approx([pixels.mean()], abs=5e-4)
+    assert list(source.std) == pytest.approx([pixels.std()], abs=5e-4)
+
+
+def test_the_labels_can_be_learnt_from_the_pixels(task):
+    def flat(images):
+        return images.images.reshape(len(images), -1).astype(float)
+
+    means = np.stack([flat(task.train)[task.train.labels == k].mean(axis=0) for k in range(5)])
+    distances = ((flat(task.test)[:, None] - means) ** 2).sum(axis=2)
+    assert (distances.argmin(axis=1) == task.test.labels).mean() > 0.7

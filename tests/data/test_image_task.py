@@ -1,0 +1,235 @@
+"""Which images of a data set become the end task's splits, and which are left to the others."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from src.configuration import build
+from src.data.image_task import LabelledImages
+from src.encoders.tiny import TinyEncoder
+from src.encoders.wide_resnet import WideResNetSource
+from src.errors import UserError
+from tests.data.made_up_images import NAMES, MadeUpImages, numbered, numbers_of
+from tests.in_process import config_of
+
+SPLITS = ("train", "dev", "test")
+
+end_classes = st.lists(st.sampled_from(NAMES), min_size=2, max_size=5, unique=True)
+
+
+def encoder(channels=2):
+    half = (0.5,) * channels
+    return WideResNetSource(mean=half, std=half, depth=10, width=1).load()
+
+
+def numbers_by_split(task):
+    return {split: numbers_of(getattr(task, split).images) for split in SPLITS}
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    classes=end_classes,
+    train=st.integers(1, 8),
+    dev=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+)
+def test_every_image_of_the_data_set_has_one_place(classes, train, dev, seed):
+    task = MadeUpImages(
+        end_classes=classes, train_per_class=train, dev_per_class=dev, split_seed=seed
+    ).load()
+    sizes = dict(zip(SPLITS, (train, dev, 12 - train - dev), strict=True))
+    for split, size in sizes.items():
+        assert np.bincount(getattr(task, split).labels).tolist() == [size] * len(classes)
+    placed = itertools.chain(*numbers_by_split(task).values(), numbers_of(task.others.images))
+    assert sorted(placed) == list(range(60))
+
+
+@settings(max_examples=30, deadline=None)
+@given(classes=end_classes)
+def test_labels_are_in_the_order_in_which_the_classes_are_named(classes):
+    task = MadeUpImages(end_classes=classes).load()
+    assert task.labels == tuple(classes)
+    for split in SPLITS:
+        images = getattr(task, split)
+        names = [NAMES[number % len(NAMES)] for number in numbers_of(images.images)]
+        assert [classes[label] for label in images.labels] == names
+
+
+@settings(max_examples=30, deadline=None)
+@given(classes=end_classes)
+def test_the_others_are_all_images_of_all_other_classes(classes):
+    task = MadeUpImages(end_classes=classes, held_out=numbered(10, first=60)).load()
+    others = numbers_of(task.others.images)
+    assert set(task.other_labels) == set(NAMES) - set(classes)
+    assert others == [n for n in range(60) if NAMES[n % len(NAMES)] not in classes]
+    found = [task.other_labels[label] for label in task.others.labels]
+    assert found == [NAMES[number % len(NAMES)] for number in others]
+
+
+def test_a_test_split_of_the_data_set_is_the_test_and_is_never_chosen_from():
+    task = MadeUpImages(held_out=numbered(20, first=60)).load()
+    found = numbers_by_split(task)
+    assert found["test"] == [n for n in range(60, 80) if NAMES[n % len(NAMES)] in ("dog", "bee")]
+    assert (len(found["train"]), len(found["dev"])) == (8, 6)
+    assert max(found["train"] + found["dev"]) < 60
+
+
+def test_the_choice_is_a_function_of_the_seed():
+    np.random.seed(0)
+    first = numbers_by_split(MadeUpImages(split_seed=1).load())
+    np.random.seed(1)
+    assert numbers_by_split(MadeUpImages(split_seed=1).load()) == first
+    others = [numbers_by_split(MadeUpImages(split_seed=seed).load()) for seed in range(2, 8)]
+    for split in SPLITS:
+        assert len({tuple(found[split]) for found in [first, *others]}) == 7
+
+
+def test_each_class_is_chosen_from_by_itself():
+    def of(name, *classes):
+        task = MadeUpImages(end_classes=classes).load()
+        return {
+            split: {n // len(NAMES) for n in numbers if NAMES[n % len(NAMES)] == name}
+            for split, numbers in numbers_by_split(task).items()
+        }
+
+    assert of("dog", "dog", "bee") == of("dog", "ant", "dog", "eel")
+    # not the same places in every class: what the order of the file brings stays out
+    assert of("dog", "dog", "bee")["train"] != of("bee", "dog", "bee")["train"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(sizes=st.lists(st.integers(1, 10), min_size=2, max_size=2), seed=st.integers(0, 1000))
+def test_fewer_training_images_are_among_more(sizes, seed):
+    def trained_on(size):
+        source = MadeUpImages(train_per_class=size, dev_per_class=1, split_seed=seed)
+        return set(numbers_of(source.load().train.images))
+
+    fewer, more = map(trained_on, sorted(sizes))
+    assert fewer <= more
+
+
+def test_the_rows_are_the_images():
+    task = MadeUpImages().load()
+    splits = task.splits(encoder(), None)
+    for split in SPLITS:
+        rows, images = getattr(splits, split), getattr(task, split)
+        assert set(rows.column_names) == {"image", "label", "unseen"}
+        np.testing.assert_array_equal(rows["image"][:], images.images)
+        assert rows["label"][:].tolist() == images.labels.tolist()
+
+
+def test_without_a_repetition_all_but_the_training_images_are_unseen():
+    splits = MadeUpImages().load().splits(encoder(), None)
+    assert not any(splits.train["unseen"])
+    assert all(splits.dev["unseen"])
+    assert all(splits.test["unseen"])
+
+
+@pytest.mark.parametrize("separate_test", [False, True])
+def test_an_image_whose_pixels_were_trained_on_is_not_unseen(separate_test):
+    images = numbered(60).images.copy()
+    images[30:] = images[:30]  # every image twice
+    pool = LabelledImages(images, np.arange(60) % len(NAMES))
+    held_out = LabelledImages(images[:20], np.arange(20) % len(NAMES)) if separate_test else None
+    task = MadeUpImages(pool=pool, held_out=held_out, train_per_class=6).load()
+    splits = task.splits(encoder(), None)
+    found = numbers_by_split(task)
+    for split in SPLITS:
+        expected = [number not in found["train"] for number in found[split]]
+        assert getattr(splits, split)["unseen"][:].tolist() == expected
+    assert not any(splits.train["unseen"])
+    for rows in (splits.dev, splits.test):
+        assert 0 < sum(rows["unseen"]) < len(rows)
+
+
+def test_one_other_pixel_is_enough_to_be_unseen():
+    images = np.repeat(numbered(1).images, 60, axis=0)
+    pool = LabelledImages(images, np.arange(60) % len(NAMES))
+    task = MadeUpImages(pool=pool).load()
+    task.dev.images[2, 1, 2, 3] ^= 1
+    splits = task.splits(encoder(), None)
+    assert splits.dev["unseen"][:].tolist() == [n == 2 for n in range(6)]
+    assert not any(splits.test["unseen"])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"end_classes": ("ant", "fly")}, r"task\.end_classes: made up has no classes \['fly'\]"),
+        ({"end_classes": ("ant", 3, "fly")}, r"task\.end_classes"),
+        ({"end_classes": ("ant", "bee", "ant")}, r"task\.end_classes .* each named once"),
+        ({"end_classes": ("ant",)}, r"task\.end_classes needs at least two"),
+        ({"end_classes": ()}, r"task\.end_classes needs at least two"),
+        ({"train_per_class": 10}, r"task\.train_per_class .* 13 images of dog, .* made up has 12"),
+        ({"dev_per_class": 9}, r"task\.dev_per_class ask for 13 images of dog"),
+        ({"train_per_class": 0}, r"task\.train_per_class must be .* at least 1"),
+        ({"dev_per_class": 0}, r"task\.dev_per_class must be .* at least 1"),
+        ({"train_per_class": 9}, r"no images of task\.end_classes to test on"),
+    ],
+    ids=str,
+)
+def test_a_choice_that_cannot_be_made_is_an_error_that_names_the_option(options, named):
+    with pytest.raises(UserError, match=named) as caught:
+        MadeUpImages(**options).load()
+    assert "\n" not in str(caught.value)
+
+
+def test_all_images_can_be_labelled_where_the_test_is_apart():
+    task = MadeUpImages(train_per_class=9, held_out=numbered(20, first=60)).load()
+    assert len(task.train) + len(task.dev) == 24
+
+
+@pytest.mark.parametrize("option", ["train_per_class", "dev_per_class"])
+@pytest.mark.parametrize("value", ["2.5", "many"])
+def test_numbers_of_images_are_whole_numbers(option, value):
+    source = build(config_of(["task=digits", f"task.{option}={value}"]).task, "task")
+    with pytest.raises(UserError, match=rf"task\.{option}"):
+        source.load()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_encoder_of_other_channels_is_refused(channels):
+    message = rf"task made up has images of 2 channels, but encoder\.mean has {channels} values"
+    with pytest.raises(UserError, match=message):
+        MadeUpImages().load().splits(encoder(channels), None)
+
+
+def test_an_encoder_of_text_is_refused():
+    with pytest.raises(UserError, match="task made up needs an encoder of images, and tiny is"):
+        MadeUpImages().load().splits(TinyEncoder().load(), None)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("part", ["images", "labels"])
+def test_a_splits_fingerprint_changes_with_its_pixels_and_labels(split, part):
+    task = MadeUpImages().load()
+    before = task.fingerprints
+    assert before == MadeUpImages().load().fingerprints
+    assert len(set(before.values())) == 3
+    getattr(getattr(task, split), part)[0] ^= 1
+    after = task.fingerprints
+    assert [name for name in SPLITS if before[name] != after[name]] == [split]
+
+
+def test_the_same_bytes_in_another_shape_have_another_fingerprint():
+    images = numbered(4)
+    turned = LabelledImages(images.images.reshape(4, 2, 4, 3), images.labels)
+    assert turned.fingerprint() != images.fingerprint()
+
+
+def test_a_fingerprint_does_not_depend_on_how_the_pixels_lie_in_memory():
+    images = numbered(4)
+    pixels = np.asfortranarray(images.images)
+    assert LabelledImages(pixels, images.labels.astype(np.int32)).fingerprint() == (
+        images.fingerprint()
+    )
+
+
+def test_name_and_metric_are_the_sources():
+    task = MadeUpImages(name="mine", metric="micro_f1").load()
+    assert (task.name, task.metric) == ("mine", "micro_f1")

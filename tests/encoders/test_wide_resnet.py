@@ -1,0 +1,214 @@
+"""Wide residual networks: their shape, their start, what is saved of them, and where they fit."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn import functional as F
+
+from src.encoders.wide_resnet import ImageEncoder, WideResNet, WideResNetSource, reads_images
+from src.errors import UserError
+from src.prepare import enabled_stages, prepare
+from tests.in_process import config_of, part, same, toy
+
+
+def load(channels=3, depth=10, width=1, **options) -> ImageEncoder:
+    half = (0.5,) * channels
+    return WideResNetSource(mean=half, std=half, depth=depth, width=width, **options).load()
+
+
+def parameters_of(channels, depth, width):
+    """Convolutions without bias, two numbers for each channel that is normalised."""
+    count, before = 9 * channels * 16, 16
+    for group, after in enumerate([16 * width, 32 * width, 64 * width]):
+        for block in range((depth - 4) // 6):
+            count += 2 * before + 9 * before * after + 2 * after + 9 * after * after
+            if block == 0 and (group > 0 or width > 1):
+                count += before * after  # the shortcut
+            before = after
+    return count + 2 * before
+
+
+@pytest.mark.parametrize(
+    ("channels", "depth", "width"), [(1, 10, 1), (3, 16, 2), (3, 22, 1), (4, 10, 3), (3, 28, 2)]
+)
+def test_there_are_as_many_parameters_as_counted_by_hand(channels, depth, width):
+    body = load(channels, depth, width).body
+    assert sum(p.numel() for p in body.parameters()) == parameters_of(channels, depth, width)
+
+
+def test_wrn_16_2_is_as_large_as_published():
+    body = load(3, 16, 2).body
+    # 703,284 with a layer for 100 classes, as the literature on distillation counts it
+    assert sum(p.numel() for p in body.parameters()) == 703_284 - (128 * 100 + 100)
+
+
+@pytest.mark.parametrize(("depth", "width"), [(10, 2), (16, 2), (22, 3)])
+def test_depth_counts_the_convolutions(depth, width):
+    body = load(depth=depth, width=width).body
+    assert len([m for m in body.modules() if isinstance(m, nn.Conv2d)]) == depth
+
+
+@pytest.mark.parametrize(
+    ("size", "last"), [((32, 32), (8, 8)), ((8, 8), (2, 2)), ((7, 12), (2, 3)), ((1, 1), (1, 1))]
+)
+def test_features_are_a_mean_over_positions_for_images_of_any_size(size, last):
+    encoder = load(channels=2, width=2)
+    seen = []
+    encoder.body.norm.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    features = encoder.body(torch.randn(5, 2, *size))
+    assert encoder.hidden_size == 128
+    assert features.shape == (5, 128)
+    assert seen[0].shape == (5, 128, *last)
+    torch.testing.assert_close(features, seen[0].relu().mean(dim=(2, 3)))
+
+
+def reference(state, images, depth):
+    """Pre-activated residual blocks, from a state of evaluation mode."""
+
+    def activated(x, name):
+        found = [
+            state[f"{name}.{key}"] for key in ("running_mean", "running_var", "weight", "bias")
+        ]
+        mean, variance, weight, bias = (value.reshape(-1, 1, 1) for value in found)
+        return ((x - mean) / (variance + 1e-5).sqrt() * weight + bias).clamp(min=0)
+
+    x = F.conv2d(images, state["first.weight"], padding=1)
+    per_group = (depth - 4) // 6
+    for index in range(3 * per_group):
+        name = f"blocks.{index}"
+        stride = 2 if index in (per_group, 2 * per_group) else 1
+        active = activated(x, f"{name}.norm1")
+        hidden = F.conv2d(active, state[f"{name}.conv1.weight"], stride=stride, padding=1)
+        hidden = activated(hidden, f"{name}.norm2")
+        hidden = F.conv2d(hidden, state[f"{name}.conv2.weight"], padding=1)
+        if f"{name}.shortcut.weight" in state:
+            x = F.conv2d(active, state[f"{name}.shortcut.weight"], stride=stride)
+        x = x + hidden
+    return activated(x, "norm").mean(dim=(2, 3))
+
+
+@pytest.mark.parametrize(("depth", "width"), [(10, 1), (16, 2)])
+def test_features_are_those_of_the_published_network(depth, width):
+    body = load(depth=depth, width=width).body
+    generator = torch.Generator().manual_seed(0)
+    for norm in (module for module in body.modules() if isinstance(module, nn.BatchNorm2d)):
+        for value in (norm.weight, norm.bias, norm.running_mean, norm.running_var):
+            value.data.uniform_(0.5, 1.5, generator=generator)
+    images = torch.randn(4, 3, 12, 12, generator=generator)
+    with torch.no_grad():
+        found = body.eval()(images)
+        expected = reference(body.state_dict(), images, depth)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_start_at_the_scale_of_he():
+    for module in load(depth=16, width=2).body.modules():
+        if isinstance(module, nn.Conv2d):
+            fan_out = module.out_channels * module.kernel_size[0] ** 2
+            tolerance = 6 / (2 * module.weight.numel()) ** 0.5  # six standard errors
+            assert module.weight.std().item() == pytest.approx((2 / fan_out) ** 0.5, rel=tolerance)
+
+
+def test_the_same_seed_gives_the_same_weights_whatever_was_drawn_before():
+    torch.manual_seed(1)
+    first = load(seed=3).body.state_dict()
+    torch.manual_seed(2)
+    assert same(load(seed=3).body.state_dict(), first)
+    assert not same(load(seed=4).body.state_dict(), first)
+
+
+def test_the_callers_random_state_is_left_alone():
+    torch.manual_seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    load()
+    assert torch.equal(torch.get_rng_state(), states[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])
+    assert random.getstate() == states[2]
+
+
+def test_the_encoder_says_what_it_is():
+    encoder = WideResNetSource(mean=[0.1, 0.2], std=[0.3, 0.4], depth=16, width=1).load()
+    assert (encoder.name, encoder.channels, encoder.hidden_size) == ("wide_resnet_16_1", 2, 64)
+    assert (encoder.mean, encoder.std) == ((0.1, 0.2), (0.3, 0.4))
+    assert encoder.body.training
+    assert {p.dtype for p in encoder.body.parameters()} == {torch.float32}
+    assert reads_images(encoder, "anything") is encoder
+
+
+@pytest.mark.parametrize(
+    ("depth", "width"), [(4, 1), (9, 1), (12, 1), (15, 2), (-2, 1), (16, 0), (10, -1)]
+)
+def test_a_network_that_cannot_be_is_refused(depth, width):
+    option, value = ("width", width) if width < 1 else ("depth", depth)
+    with pytest.raises(UserError, match=rf"encoder\.{option} must be .*, got {value}$"):
+        load(depth=depth, width=width)
+
+
+@pytest.mark.parametrize(("mean", "std"), [([], []), ([0.5], []), ([0.5], [0.5, 0.5])])
+def test_every_channel_needs_a_mean_and_a_deviation(mean, std):
+    with pytest.raises(UserError, match=r"encoder\.mean and encoder\.std need one value"):
+        WideResNetSource(mean=mean, std=std).load()
+
+
+def test_the_head_of_an_earlier_stage_is_not_kept():
+    encoder = load()
+    before = {name: value.clone() for name, value in encoder.body.state_dict().items()}
+    encoder.adopt(nn.Linear(64, 3))
+    assert same(encoder.body.state_dict(), before)
+
+
+def test_a_saved_classifier_gives_the_same_logits(tmp_path):
+    encoder, head = load(channels=2), nn.Linear(64, 3)
+    for seed in range(3):  # running statistics that are not those of the start
+        encoder.body(torch.randn(8, 2, 8, 8, generator=torch.Generator().manual_seed(seed)))
+    folder = tmp_path / "some" / "classifier"
+    assert encoder.save_classifier(head, ("fox", "skunk", "räv"), folder) is None
+
+    state = load_file(folder / "model.safetensors")
+    body, restored = WideResNet(2, 10, 1), nn.Linear(64, 3)
+    body.load_state_dict(part(state, "body"))
+    restored.load_state_dict(part(state, "head"))
+    assert len(state) == len(body.state_dict()) + 2
+    images = torch.randn(5, 2, 8, 8)
+    with torch.no_grad():
+        expected = head(encoder.body.eval()(images))
+        assert torch.equal(restored(body.eval()(images)), expected)
+    labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
+    assert labels == ["fox", "skunk", "räv"]
+    pixels = json.loads((folder / "pixels.json").read_text(encoding="utf-8"))
+    assert pixels == {"mean": [0.5, 0.5], "std": [0.5, 0.5]}
+
+
+IMAGES = ["+experiment=images", "task=digits", "method=finetune", "auxiliary=none"]
+PIXELS = ["encoder.mean=[0.5]", "encoder.std=[0.5]"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "named"),
+    [
+        ("images", ["encoder=tiny"], "needs an encoder of images, and tiny is none"),
+        ("images", ["encoder=tiny", "classifier=text"], "needs an encoder of images"),
+        ("images", ["classifier=text"], "needs an encoder of text, and wide_resnet_16_2 is none"),
+        ("images", ["encoder.mean=[0.1,0.2]", "encoder.std=[1,1]"], r"encoder\.mean has 2 values"),
+        ("text", ["encoder=wide_resnet"], "encoder"),
+        ("text", ["encoder=wide_resnet", *PIXELS], "needs an encoder of text"),
+        ("text", ["encoder=wide_resnet", *PIXELS, "classifier=images"], "needs an encoder of text"),
+        ("text", ["classifier=images"], "classifier=images needs an encoder of images"),
+    ],
+    ids=str,
+)
+def test_what_reads_text_and_what_reads_images_do_not_go_together(
+    kind, options, named, data_dir, cache_dir
+):
+    base = IMAGES if kind == "images" else toy(data_dir, cache_dir, "finetune")
+    config = config_of([*base, *options])
+    with pytest.raises(UserError, match=named) as caught:
+        prepare(config, enabled_stages(config))
+    assert "\n" not in str(caught.value)

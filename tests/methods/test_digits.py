@@ -1,0 +1,325 @@
+"""Every method that images support, and every weighting, on scikit-learn's digits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import get_class
+from omegaconf import OmegaConf
+from safetensors.torch import load_file
+from torch import nn
+
+import src.experiment
+from src.configuration import build
+from src.encoders.wide_resnet import WideResNet
+from src.errors import UserError
+from tests.in_process import CONF, STAGES, RecordedRun, config_of, part, recorded_run, same
+
+Runs = Callable[..., RecordedRun]
+METHODS = ["finetune", "pretrain", "mt_tartan", "meta_tartan"]
+WEIGHTINGS = sorted(path.stem for path in (CONF / "weighting").glob("*.yaml"))
+NEEDED = {"static": ["weighting.values={end_task: 2, other_classes: 1}"]}
+SMALL = ["encoder.depth=10", "encoder.width=1", "trainer.enable_progress_bar=false"]
+
+
+def digits(method, *options):
+    """Overrides that train a small network on the digits in batches of 8, in float32."""
+    return [
+        "+experiment=images",
+        "task=digits",
+        f"method={method}",
+        *(["auxiliary=none"] if method == "finetune" else []),
+        *SMALL,
+        *(f"method.stages.{stage}.batch_size=8" for stage in STAGES[method]),
+        "trainer.precision=32-true",
+        "logger=none",
+        "max_steps=3",
+        *options,
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pictures():
+    """Drawing takes as long as three steps; the command line's own test looks for the picture."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("src.experiment.draw_task_weights", lambda *args: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Runs:
+    """A recorded run by method and options; the same is run once."""
+    known: dict[tuple[str, ...], RecordedRun] = {}
+
+    def call(*choice: str) -> RecordedRun:
+        if choice not in known:
+            known[choice] = recorded_run(digits(*choice), tmp_path_factory.mktemp("run"))
+        return known[choice]
+
+    return call
+
+
+@pytest.fixture
+def new_run(tmp_path) -> Runs:
+    """A recorded run of its own, for tests that interfere."""
+    return lambda *choice: recorded_run(digits(*choice), tmp_path)
+
+
+def body_of(run, stage="joint"):
+    return part(run.ends[stage], "body")
+
+
+def statistics(state):
+    return {name: value for name, value in state.items() if "running_" in name}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_trains_and_leaves_its_files(runs, method):
+    run = runs(method)
+    assert run.events == [*STAGES[method], "test"]
+    stored = json.loads((run.folder / "result.json").read_text())
+    assert stored == json.loads(json.dumps(run.result))
+    assert (stored["task"], stored["encoder"]) == ("digits", "wide_resnet_10_1")
+    assert stored["labels"] == ["3", "5", "8", "9", "1"]
+    assert [stored["train"]["examples"], stored["dev"]["whole"]["examples"]] == [25, 100]
+    for split in ("dev", "test"):
+        assert all(np.isfinite(v) for v in stored[split]["whole"]["metrics"].values())
+    assert (run.folder / "classifier" / "model.safetensors").is_file()
+    rows = (run.folder / "steps.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[:3] for row in rows] == [
+        [stage, str(step), task]
+        for stage in STAGES[method]
+        for step in (1, 2, 3)
+        for task in run.modules[stage].heads
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_stage_trains_the_body_and_its_heads(runs, method):
+    run = runs(method)
+    for name in STAGES[method]:
+        for trained in ("body", *(f"heads.{task}" for task in run.modules[name].heads)):
+            before, after = part(run.starts[name], trained), part(run.ends[name], trained)
+            assert not any(
+                before[key].equal(after[key]) for key in before if key.endswith("weight")
+            )
+
+
+@pytest.mark.parametrize(
+    ("method", "tasks"),
+    [
+        ("finetune", [["end_task"]]),
+        ("pretrain", [["other_classes"], ["end_task"]]),
+        ("mt_tartan", [["end_task", "other_classes"]]),
+        ("meta_tartan", [["end_task", "other_classes"]]),
+    ],
+)
+def test_a_stage_trains_its_own_tasks(runs, method, tasks):
+    run = runs(method)
+    assert [[task.name for task in run.modules[name].tasks] for name in STAGES[method]] == tasks
+
+
+def test_fine_tuning_goes_on_from_the_pretrained_body_with_a_head_of_its_own(runs):
+    run = runs("pretrain")
+    assert same(body_of(run, "pretrain"), part(run.starts["finetune"], "body"))
+    assert set(run.modules["finetune"].heads) == {"end_task"}
+    assert run.modules["finetune"].heads["end_task"].out_features == 5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_is_reproducible_bit_for_bit(runs, new_run, method):
+    first, again = runs(method), new_run(method)
+    for stage in STAGES[method]:
+        assert same(first.ends[stage], again.ends[stage])
+    for split in ("dev", "test"):
+        assert first.result[split] == again.result[split]
+    files = [run.folder / "classifier" / "model.safetensors" for run in (first, again)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("method", ["finetune", "meta_tartan"])
+def test_another_seed_is_another_run_of_the_same_split(runs, method):
+    first, other = runs(method), runs(method, "seed=1")
+    stage = STAGES[method][0]
+    assert not same(part(first.starts[stage], "body"), part(other.starts[stage], "body"))
+    assert first.result["fingerprints"] == other.result["fingerprints"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_saved_classifier_scores_what_the_run_reported(runs, method):
+    run = runs(method)
+    folder = run.folder / "classifier"
+    state = load_file(folder / "model.safetensors")
+    labels = json.loads((folder / "labels.json").read_text())
+    scale = json.loads((folder / "pixels.json").read_text())
+    body, head = WideResNet(1, 10, 1), nn.Linear(64, len(labels))
+    body.load_state_dict(part(state, "body"))
+    head.load_state_dict(part(state, "head"))
+    task = build(config_of(["task=digits"]).task, "task").load()
+    assert list(task.labels) == labels
+    images = torch.from_numpy(task.test.images).float() / 255
+    with torch.no_grad():
+        logits = head(body.eval()((images - scale["mean"][0]) / scale["std"][0]))
+    share = (logits.argmax(dim=1).numpy() == task.test.labels).mean()
+    assert run.result["test"]["whole"]["metrics"]["micro_f1"] == pytest.approx(share, abs=1e-6)
+
+
+# with a rate of 0 the validation batch and the meta head decide nothing
+META = ("meta_tartan", "weighting.eta=0", "method.stages.joint.meta_batch_size=8")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["method.stages.joint.meta_batch_size=20"],
+        ["method.stages.joint.meta_head.kind=shared"],
+        [
+            "method.stages.joint.meta_head.examples_from=rest",
+            "method.stages.joint.meta_head.examples=17",
+        ],
+    ],
+    ids=["batch", "shared head", "examples apart"],
+)
+def test_the_validation_batch_leaves_no_trace_in_the_body(runs, options):
+    first, other = runs(*META), runs(*META, *options)
+    assert statistics(body_of(first))
+    assert same(body_of(first), body_of(other))
+    assert same(part(first.ends["joint"], "heads"), part(other.ends["joint"], "heads"))
+
+
+def test_without_a_rate_meta_tartan_is_mt_tartan(runs):
+    # half and half: nothing is rounded
+    assert same(body_of(runs(*META)), body_of(runs("mt_tartan")))
+
+
+def test_images_are_evaluated_with_the_recorded_statistics(runs):
+    run = runs("mt_tartan")
+    module, stage = run.modules["joint"].eval(), run.data["joint"]
+    (whole,) = [stage.dev[index] for index in range(len(stage.dev))]
+    with torch.no_grad():
+        together = module.body(whole.inputs["images"])
+        alone = torch.cat([module.body(image[None]) for image in whole.inputs["images"]])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["finetune", "mt_tartan"])
+def test_a_frozen_body_stays_as_it_was(runs, method):
+    stage = STAGES[method][-1]
+    run = runs(method, f"method.stages.{stage}.freeze_body=true")
+    assert same(part(run.starts[stage], "body"), body_of(run, stage))
+    head = "heads.end_task"
+    assert not same(part(run.starts[stage], head), part(run.ends[stage], head))
+
+
+def test_only_training_images_are_moved_and_mirrored(runs):
+    changed = ["classifier.shift=2", "classifier.flip=true"]
+    plain, moved = runs("meta_tartan"), runs("meta_tartan", *changed)
+    assert not same(body_of(plain), body_of(moved))
+    (first,), (other,) = (
+        run.data["joint"].train[0].tasks["end_task"].micro_batches for run in (plain, moved)
+    )
+    assert torch.equal(first.inputs["labels"], other.inputs["labels"])
+    assert not torch.equal(first.inputs["images"], other.inputs["images"])
+    for of in (lambda d: d.train[0].meta.micro_batches[0], lambda d: d.dev[0]):
+        first, other = (of(run.data["joint"]).inputs["images"] for run in (plain, moved))
+        assert torch.equal(first, other)
+
+
+def test_auxiliary_images_can_be_moved_by_themselves(runs):
+    plain = runs("mt_tartan")
+    moved = runs("mt_tartan", "auxiliary.other_classes.shift=1")
+    for task, equal in (("end_task", True), ("other_classes", False)):
+        first, other = (
+            run.data["joint"].train[0].tasks[task].micro_batches[0].inputs["images"]
+            for run in (plain, moved)
+        )
+        assert torch.equal(first, other) == equal
+
+
+def test_a_part_of_the_other_classes_can_be_taken(runs):
+    run = runs("mt_tartan", "auxiliary.other_classes.size=2")
+    auxiliary = run.result["auxiliaries"]["other_classes"]
+    assert (auxiliary["size"], auxiliary["examples"], auxiliary["kind"]) == (2.0, 50, "domain")
+    whole = runs("mt_tartan").result["auxiliaries"]["other_classes"]
+    assert (whole["size"], whole["source"]) == ("all", "digits other classes")
+
+
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_a_weighting_trains_the_digits(name, tmp_path):
+    kind = get_class(OmegaConf.load(CONF / "weighting" / f"{name}.yaml")["_target_"])
+    method = "meta_tartan" if kind.needs_meta_gradient else "mt_tartan"
+    try:
+        options = digits(method, f"weighting={name}", *NEEDED.get(name, []))
+        run = recorded_run(options, tmp_path)
+    except UserError as error:
+        if "weightings" not in str(error):
+            raise
+        pytest.skip(str(error))
+    weights = run.result["final_task_weights"]
+    assert set(weights) == {"end_task", "other_classes"}
+    assert all(np.isfinite(weight) for weight in weights.values())
+    assert not same(part(run.starts["joint"], "body"), body_of(run))
+    assert all(value.isfinite().all() for value in run.ends["joint"].values())
+    # the statistics of each task's batch once a step, whatever other passes a weighting takes
+    counts = [v for key, v in body_of(run).items() if key.endswith("num_batches_tracked")]
+    assert {int(count) for count in counts} == {3 * 2}
+    rows = (tmp_path / "steps.csv").read_text().splitlines()
+    assert len(rows) == 1 + 3 * 2
+    assert "nan" not in " ".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("classifier.shift=-1", "classifier.shift"),
+        ("classifier.shift=2.5", "classifier.shift"),
+        ("auxiliary.other_classes.shift=-1", "auxiliary.other_classes.shift"),
+        ("auxiliary.other_classes.shift=2.5", "auxiliary.other_classes.shift"),
+        ("auxiliary.other_classes.size=0", "auxiliary.other_classes.size"),
+        ("encoder.depth=ten", "encoder.depth"),
+        ("encoder.depth=12", "encoder.depth"),
+        ("encoder.seed=lucky", "encoder.seed"),
+        ("encoder.mean=0.3", "encoder.mean"),
+        ("encoder.std=[0]", "encoder.std"),
+        ("task.train_per_class=0", "task.train_per_class"),
+        ("task.end_classes=[fox,skunk]", "task.end_classes"),
+        ("task.end_classes=['0','1','2','3','4','5','6','7','8','9']", "other_classes"),
+        ("auxiliary=none", "auxiliary=other_classes"),
+    ],
+)
+def test_a_bad_option_is_named_before_any_training(option, named, tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError(f"training started in spite of {option}")
+
+    monkeypatch.setattr("lightning.pytorch.Trainer.fit", never)
+    with pytest.raises(UserError) as caught:
+        src.experiment.run_experiment(config_of(digits("mt_tartan", option)), tmp_path)
+    message = str(caught.value)
+    assert named in message
+    assert "\n" not in message
+
+
+def test_the_command_line_runs_an_experiment_on_images(run_cli, tmp_path):
+    done = run_cli("+experiment=digits_meta", "max_steps=2", *SMALL)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "runs" / "digits_meta").iterdir()
+    for name in (
+        "config.yaml",
+        "result.json",
+        "steps.csv",
+        "task_weights.png",
+        "checkpoints/joint/best.ckpt",
+        "classifier/model.safetensors",
+        "classifier/labels.json",
+        "logs/joint/metrics.csv",
+    ):
+        assert (folder / name).is_file(), name
+    result = json.loads((folder / "result.json").read_text())
+    assert "meta_tartan on digits, wide_resnet_10_1, seed 0" in done.stdout
+    assert f"{result['test']['whole']['metrics']['macro_f1']:.4f}" in done.stdout
+    assert "end_task 50, other_classes 50" in done.stdout
+    assert done.stderr.strip() == ""

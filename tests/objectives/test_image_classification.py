@@ -1,0 +1,219 @@
+"""Batches of images: scaled, moved and mirrored, split; and their loss."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from src.encoders.tiny import TinyEncoder
+from src.encoders.wide_resnet import WideResNetSource
+from src.errors import UserError
+from src.objectives.image_classification import ImageClassification
+
+MEAN, STD = (0.25, 0.5), (0.5, 0.2)
+ENCODER = WideResNetSource(mean=MEAN, std=STD, depth=10, width=1).load()
+HEIGHT, WIDTH = 4, 5
+
+
+def rows_of(count, seed=0):
+    """Rows of random images in which no pixel is 0."""
+    images = np.random.default_rng(seed).integers(1, 256, (count, 2, HEIGHT, WIDTH), dtype=np.uint8)
+    return [
+        {"image": image, "label": np.int64(n % 3), "unseen": np.bool_(n % 2)}
+        for n, image in enumerate(images)
+    ]
+
+
+def collated(rows, micro=1000, seed=0, training=True, **options):
+    collate = ImageClassification(3, **options).collate(ENCODER, micro, training=training)
+    return collate(rows, np.random.Generator(np.random.Philox(seed)))
+
+
+def whole(batch, name="images"):
+    return torch.cat([part.inputs[name] for part in batch.micro_batches])
+
+
+def pixels_of(batch):
+    """The bytes that the images of a batch were scaled from."""
+    mean, std = (torch.tensor(value).reshape(-1, 1, 1) for value in (MEAN, STD))
+    pixels = (whole(batch) * std + mean) * 255
+    torch.testing.assert_close(pixels, pixels.round(), rtol=0, atol=1e-3)
+    return pixels.round().to(torch.uint8).numpy()
+
+
+def variants(image, shift, flip):
+    """What an image may become: `(mirrored, dy, dx)` and its pixels."""
+    for mirrored, dy, dx in itertools.product(
+        (False, True) if flip else (False,), *[range(-shift, shift + 1)] * 2
+    ):
+        shown = image[:, :, ::-1] if mirrored else image
+        moved = np.zeros_like(shown)
+        for y, x in itertools.product(range(HEIGHT), range(WIDTH)):
+            if 0 <= y + dy < HEIGHT and 0 <= x + dx < WIDTH:
+                moved[:, y + dy, x + dx] = shown[:, y, x]
+        yield (mirrored, dy, dx), moved
+
+
+def changes(batch, rows, shift, flip):
+    """What became of each image."""
+    found = []
+    for pixels, row in zip(pixels_of(batch), rows, strict=True):
+        matching = [
+            change
+            for change, expected in variants(row["image"], shift, flip)
+            if np.array_equal(pixels, expected)
+        ]
+        assert len(matching) == 1
+        found += matching
+    return found
+
+
+def test_pixels_are_scaled_to_1_and_then_by_mean_and_deviation():
+    rows = rows_of(6)
+    images = whole(collated(rows))
+    for image, row in zip(images, rows, strict=True):
+        for channel, y, x in itertools.product(range(2), range(HEIGHT), range(WIDTH)):
+            expected = (row["image"][channel, y, x] / 255 - MEAN[channel]) / STD[channel]
+            assert image[channel, y, x] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_images_are_of_the_type_that_is_trained_in(kind):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(kind)
+    try:
+        assert whole(collated(rows_of(2))).dtype == kind
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_rows_of_a_data_set_may_hold_wider_numbers():
+    rows = rows_of(4)
+    wider = [{**row, "image": row["image"].astype(np.int64)} for row in rows]
+    assert torch.equal(whole(collated(wider)), whole(collated(rows)))
+
+
+def test_images_are_moved_and_mirrored_in_every_way_there_is():
+    rows = rows_of(500)
+    found = changes(collated(rows, shift=1, flip=True), rows, shift=1, flip=True)
+    counts = {change: found.count(change) for change in set(found)}
+    assert len(counts) == 18
+    assert max(counts.values()) < 3 * min(counts.values())
+    mirrored = sum(change[0] for change in found)
+    assert abs(mirrored - 250) < 5 * 125**0.5  # five standard deviations
+
+
+@pytest.mark.parametrize(("shift", "flip"), [(0, False), (0, True), (2, False)])
+def test_images_are_changed_only_in_the_way_that_is_asked_for(shift, flip):
+    rows = rows_of(250)
+    found = changes(collated(rows, shift=shift, flip=flip), rows, shift, flip)
+    assert len({change[0] for change in found}) == 1 + flip
+    assert len({change[1:] for change in found}) == (1 if shift == 0 else 25)
+
+
+def test_an_image_that_is_moved_out_of_sight_leaves_black():
+    pixels = pixels_of(collated(rows_of(40), shift=50))
+    assert any(not image.any() for image in pixels)
+
+
+def test_changes_are_a_function_of_the_generator():
+    rows = rows_of(20)
+    torch.manual_seed(0)
+    np.random.seed(0)
+    first = whole(collated(rows, shift=2, flip=True, seed=1))
+    torch.manual_seed(1)
+    np.random.seed(1)
+    assert torch.equal(whole(collated(rows, shift=2, flip=True, seed=1)), first)
+    assert not torch.equal(whole(collated(rows, shift=2, flip=True, seed=2)), first)
+
+
+def test_changes_do_not_depend_on_the_size_of_the_micro_batches():
+    rows = rows_of(11)
+    batches = [collated(rows, micro, shift=2, flip=True) for micro in (1, 4, 11)]
+    assert all(torch.equal(whole(batch), whole(batches[0])) for batch in batches)
+
+
+def test_what_is_evaluated_is_not_changed():
+    rows = rows_of(20)
+    found = collated(rows, shift=2, flip=True, training=False)
+    np.testing.assert_array_equal(pixels_of(found), [row["image"] for row in rows])
+
+
+def test_the_rows_themselves_are_not_changed():
+    rows, before = rows_of(20), rows_of(20)
+    collated(rows, shift=2, flip=True)
+    for row, other in zip(rows, before, strict=True):
+        np.testing.assert_array_equal(row["image"], other["image"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(1, 30), micro=st.integers(1, 40))
+def test_micro_batches_are_the_batch_in_parts(count, micro):
+    rows = rows_of(count)
+    batch = collated(rows, micro)
+    np.testing.assert_array_equal(pixels_of(batch), [row["image"] for row in rows])
+    assert whole(batch, "labels").tolist() == [row["label"] for row in rows]
+    assert whole(batch, "unseen").tolist() == [row["unseen"] for row in rows]
+    sizes = [len(part.inputs["labels"]) for part in batch.micro_batches]
+    assert len(sizes) == -(-count // micro)
+    assert all(0 < size <= micro for size in sizes)
+    for part, size in zip(batch.micro_batches, sizes, strict=True):
+        assert (part.units, part.examples) == (size, size)
+        assert {len(value) for value in part.inputs.values()} == {size}
+    assert (batch.units, batch.examples, batch.tokens) == (count, count, 0)
+
+
+def test_an_image_without_a_mark_counts_as_seen():
+    rows = [{"image": row["image"], "label": row["label"]} for row in rows_of(3)]
+    assert whole(collated(rows), "unseen").tolist() == [False] * 3
+
+
+def test_the_loss_is_the_cross_entropy():
+    objective = ImageClassification(3)
+    head, body = objective.new_head(ENCODER), ENCODER.body
+    (part,) = collated(rows_of(7)).micro_batches
+    features = objective.features(body, part.inputs)
+    targets = objective.targets(part.inputs)
+    losses = objective.losses(body, head, features, targets)
+    assert losses.shape == (7,)
+    torch.testing.assert_close(losses.mean(), F.cross_entropy(head(features), targets))
+    log_probabilities = head(features).log_softmax(dim=1)
+    torch.testing.assert_close(losses, -log_probabilities[torch.arange(7), targets])
+
+
+def test_features_are_the_bodys_and_every_image_owns_its_loss():
+    objective = ImageClassification(3)
+    (part,) = collated(rows_of(7)).micro_batches
+    body = ENCODER.body.eval()
+    try:
+        assert torch.equal(objective.features(body, part.inputs), body(part.inputs["images"]))
+    finally:
+        body.train()
+    assert objective.targets(part.inputs).tolist() == [0, 1, 2, 0, 1, 2, 0]
+    assert objective.owners(part.inputs).tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("classes", [2, 95])
+def test_the_head_is_one_layer_with_a_logit_for_each_class(classes):
+    head = ImageClassification(classes).new_head(ENCODER)
+    assert isinstance(head, nn.Linear)
+    assert head(torch.randn(5, 64)).shape == (5, classes)
+
+
+def test_a_negative_shift_is_an_error():
+    with pytest.raises(
+        UserError, match=r"classifier\.shift must be a whole number of at least 0, got -1"
+    ):
+        ImageClassification(3, shift=-1)
+
+
+def test_an_encoder_of_text_is_refused():
+    with pytest.raises(UserError, match="classifier=images needs an encoder of images, and tiny"):
+        ImageClassification(3).collate(TinyEncoder().load(), 4)
