@@ -16,6 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from src.command_line import run_command_line
 from src.errors import UserError
 from src.run_folder.name import run_name
 from src.run_folder.sweep import report_job
@@ -93,4 +94,4 @@ def _say_how_to_go_on(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command_line(main)

@@ -1,0 +1,53 @@
+"""What Hydra says of a wrong command line, in one line, with the nearest right word."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable
+
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+_FULL = "HYDRA_FULL_ERROR"
+"""Hydra's own switch for whole tracebacks; with it Hydra raises instead of printing and exiting."""
+
+
+def run_command_line(main: Callable[[], object]) -> None:
+    """Call Hydra's `main`; a command line that cannot be composed is one line and exit code 1."""
+    wanted = os.environ.get(_FULL, "0") == "1"
+    os.environ[_FULL] = "1"
+    try:
+        main()
+    except (HydraException, OmegaConfBaseException) as error:
+        if wanted:
+            raise
+        print(f"error: {explanation(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+def explanation(error: Exception) -> str:
+    """One line that names the option or group and, where there is one like it, the right word."""
+    cause = error.__cause__
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        return f"there is no {group}={name}{_nearest(name, error.options or [], f'{group}=')}"
+    if isinstance(error, OverrideParseException):
+        return f"cannot read {error.override!r}; options are given as NAME=VALUE"
+    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig):
+        option = str(cause.full_key)
+        parent, _, name = option.rpartition(".")
+        prefix = f"{parent}." if parent else ""
+        known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
+        return f"there is no option {option}{_nearest(name, known, prefix)}"
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
+def _nearest(name: str, known: Iterable[str], prefix: str) -> str:
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"; did you mean {prefix}{near[0]}?"
+    return f"; there are {', '.join(known)}" if known else ""
