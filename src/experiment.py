@@ -30,7 +30,7 @@ from src.prepare import (
     module_class,
     prepare,
 )
-from src.run_folder.durable import write_durably
+from src.run_folder.durable import disk_advice, write_durably
 from src.run_folder.result import result_of, write_result
 from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
 from src.run_folder.weight_figure import draw_task_weights
@@ -51,6 +51,13 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     config.run.folder = str(folder)
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
+    with disk_advice(folder):
+        return _run_prepared(config, folder, stages, prepared)
+
+
+def _run_prepared(
+    config: DictConfig, folder: Path, stages: dict[str, Stage], prepared: Prepared
+) -> dict[str, Any]:
     inputs = fingerprints_of(prepared)
     check_same_config(config, folder)
     check_same_inputs(inputs, folder)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +19,51 @@ from src.errors import UserError
 
 log = logging.getLogger(__name__)
 
+_NOTHING = 1 << 20
+"""Bytes of free space below which a disk counts as full."""
+
+
+@contextmanager
+def disk_advice(folder: Path) -> Iterator[None]:
+    """Turn a full disk into a line that says what to do.
+
+    Raises:
+        UserError: the disk of `folder` is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"the disk of {folder} is full; free some space and run the same command again: it "
+            "goes on from the last checkpoint"
+        ) from error
+
 
 def write_durably(path: Path, write: Callable[[Path], object]) -> None:
     """Have `write` fill a file beside `path`, flush it to the disk, and give it its name.
 
     Whatever stops this leaves `path` as it was before.
+
+    Raises:
+        OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{path.name}.part")
-    write(scratch)
-    with scratch.open("rb+") as file:
-        os.fsync(file.fileno())
+    try:
+        write(scratch)
+        with scratch.open("rb+") as file:
+            os.fsync(file.fileno())
+    except RuntimeError as error:  # what torch makes of any trouble with a file
+        free = shutil.disk_usage(path.parent).free
+        scratch.unlink(missing_ok=True)
+        if free < _NOTHING:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        raise
     scratch.replace(path)
     _flush_folder(path.parent)
 
