@@ -82,7 +82,8 @@ def store_outcome(outcome: StageOutcome, folder: Path) -> None:
     write_with_checksum(
         folder / OUTCOME, lambda path: path.write_text(json.dumps(entries, indent=1) + "\n")
     )
-    shutil.rmtree(folder / "resume", ignore_errors=True)
+    for name in ("resume", "slurm"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
@@ -214,6 +215,7 @@ def fit_stage(
         [*callbacks, stopwatch, points],
         max_steps=steps,
         val_check_interval=interval,
+        default_root_dir=_emptied(checkpoints / "slurm"),
         limit_val_batches=1.0 if history is not None else 0,
     )
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
@@ -272,6 +274,7 @@ def build_trainer(
         raise UserError("trainer.devices: training runs on one device; use trainer.devices=1")
     if settings.get("enable_progress_bar", True):
         callbacks = [*callbacks, StageProgressBar(config.run.stage)]
+    arguments.setdefault("default_root_dir", str(config.run.folder))
     if "logger" not in arguments:
         arguments["logger"] = [
             build(node, f"logger.{name}") for name, node in config.logger.items()
@@ -281,7 +284,6 @@ def build_trainer(
         "trainer",
         callbacks=callbacks,
         plugins=[DurableCheckpointIO()],
-        default_root_dir=str(config.run.folder),
         precision=resolve_precision(str(settings.precision), str(settings.accelerator)),
         max_epochs=-1,
         num_sanity_val_steps=0,
@@ -291,6 +293,16 @@ def build_trainer(
         **arguments,
     )
     return trainer
+
+
+def _emptied(folder: Path) -> str:
+    """Where Lightning writes a checkpoint when SLURM takes its job back, and looks for one.
+
+    A point of ours is written at the same moment; Lightning would prefer its own even if ours are
+    newer by now.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    return str(folder)
 
 
 def _best_checkpoint(folder: Path, monitor: str) -> ModelCheckpoint:

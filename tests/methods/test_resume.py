@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 
 import pytest
@@ -158,6 +159,46 @@ def test_a_signal_ends_the_run_after_the_step_with_a_checkpoint(
             assert signal.getsignal(signum) == before
     assert codes == [128 + signum] * 3
     assert_same_run(tmp_path, expected)
+
+
+def test_slurms_requeue_writes_a_point_and_puts_the_job_back(
+    undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
+):
+    """With Lightning's own handler, as in a SLURM job, and a `scontrol` that takes notes."""
+    expected = undisturbed("meta_tartan")
+    notes = tmp_path / "notes"
+    scontrol = tmp_path / "bin" / "scontrol"
+    scontrol.parent.mkdir()
+    scontrol.write_text(f'#!/bin/sh\necho "$@" >> {notes}\n')
+    scontrol.chmod(0o755)
+    slurm = {
+        "NTASKS": "1", "JOB_ID": "123", "JOB_NAME": "train", "PROCID": "0", "LOCALID": "0",
+        "NODEID": "0", "NNODES": "1", "NODELIST": "localhost", "NTASKS_PER_NODE": "1",
+    }  # fmt: skip
+    for name, value in slurm.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("PATH", f"{scontrol.parent}:{os.environ['PATH']}")
+    step, seen = TaskMixing.training_step, [0]
+
+    def signalled(self, *args):
+        seen[0] += 1
+        if seen[0] in (12, 14):  # in the joint stage; a stage follows
+            signal.raise_signal(signal.SIGUSR1)
+        return step(self, *args)
+
+    monkeypatch.setattr(TaskMixing, "training_step", signalled)
+    options = [*options_of("meta_tartan", data_dir, cache_dir), "checkpoint_minutes=5"]
+    folder, codes = tmp_path / "run", []
+    for _ in range(3):
+        try:
+            run(options, folder)
+        except Interrupted as stop:
+            codes.append(stop.code)
+            assert list((folder / "checkpoints" / "joint" / "slurm").glob("hpc_ckpt_*"))
+    assert codes == [128 + signal.SIGUSR1] * 2
+    assert notes.read_text().splitlines() == ["requeue 123"] * 2
+    assert not list(folder.rglob("hpc_ckpt_*"))
+    assert_same_run(folder, expected)
 
 
 def test_a_finished_stage_is_not_trained_again(kill_at, data_dir, cache_dir, tmp_path, monkeypatch):
