@@ -17,8 +17,9 @@ from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
 from src.encoders.base import freeze
 from src.methods.data_module import StageData
-from src.methods.fit import STEP_LOG, StageOutcome, evaluate_on_test, fit_stage
+from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
+from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
 from src.prepare import (
     END_TASK,

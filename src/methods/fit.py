@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
-import time
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +15,15 @@ from src.configuration import build
 from src.data.batches import EvaluationBatches
 from src.errors import UserError
 from src.methods.data_module import StageData, evaluation_loader
+from src.methods.history import EvaluationHistory, Stopwatch
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
+from src.methods.outcome import StageOutcome, store_outcome, stored_outcome
 from src.methods.precision import resolve_precision
 from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
-from src.run_folder.durable import DurableCheckpointIO, is_whole, load_whole, write_with_checksum
+from src.run_folder.durable import DurableCheckpointIO, load_whole
 from src.run_folder.progress import StageProgressBar
 from src.run_folder.step_log import StepLog
 
@@ -32,135 +31,8 @@ log = logging.getLogger(__name__)
 
 STEP_LOG = "steps.csv"
 """The step log's name in the run folder."""
-OUTCOME = "outcome.json"
-"""In the checkpoint folder of a stage that is finished."""
 FLUSH_EVERY = 50
 """Steps between two writings of the step log."""
-
-
-@dataclass
-class StageOutcome:
-    """What a stage did.
-
-    Attributes:
-        name: the stage.
-        steps: optimiser steps taken.
-        best_step: the step whose weights were kept.
-        seconds: wall time of the stage's training and evaluations.
-        skipped: updates that were skipped because a number was not finite.
-        tokens_seen: tokens of each task that went through the body, padding not counted.
-        examples_seen: the same in examples.
-        task_weights: the final weights, by task; empty where one task trained alone.
-        evaluations: `(step, dev metric)`, in order; empty without the end task.
-        dev: metrics of the kept weights on dev, by name; None without the end task.
-        module: the module, holding the kept weights.
-    """
-
-    name: str
-    steps: int
-    best_step: int
-    seconds: float
-    skipped: int
-    tokens_seen: dict[str, int]
-    examples_seen: dict[str, int]
-    task_weights: dict[str, float]
-    evaluations: list[tuple[int, float]]
-    dev: dict[str, float] | None
-    module: TaskMixing
-
-
-WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
-"""The file that holds a stage's kept weights, by whether the end task took part."""
-
-
-def store_outcome(outcome: StageOutcome, folder: Path) -> None:
-    """Note in the stage's checkpoint folder that it is finished, and with what.
-
-    Points to go on from are not needed any more.
-    """
-    entries = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "module"}
-    write_with_checksum(
-        folder / OUTCOME, lambda path: path.write_text(json.dumps(entries, indent=1) + "\n")
-    )
-    for name in ("resume", "slurm"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
-def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
-    """The outcome of a stage that was finished earlier, its weights in `module`; None if it wasn't.
-
-    Raises:
-        UserError: its weights are damaged.
-    """
-    path = folder / OUTCOME
-    if not is_whole(path):
-        return None
-    entries = json.loads(path.read_text(encoding="utf-8"))
-    entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
-    weights = folder / WEIGHTS[entries["dev"] is not None]
-    module.load_state_dict(load_whole(weights)["state_dict"])
-    return StageOutcome(**entries, module=module)
-
-
-class Stopwatch(pl.Callback):
-    """Seconds that a stage has trained and evaluated, over all its continuations."""
-
-    def __init__(self) -> None:
-        self._before, self._started = 0.0, time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Up to now."""
-        return self._before + time.perf_counter() - self._started
-
-    def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints."""
-        return {"seconds": self.seconds}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Count on from there."""
-        self._before = state_dict["seconds"]
-
-
-class EvaluationHistory(pl.Callback):
-    """Keeps the metrics of every evaluation on dev, and makes the last step end with one.
-
-    Lightning validates at multiples of an interval, and when training is about to stop.
-    """
-
-    def __init__(self, monitor: str) -> None:
-        self._monitor = monitor
-        self.evaluations: list[tuple[int, dict[str, float]]] = []
-
-    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
-        """Ask for a stop, and so for a validation, after the last step."""
-        if trainer.global_step >= trainer.max_steps:
-            trainer.should_stop = True
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Keep what was just logged under `dev/`."""
-        values = {
-            name.removeprefix("dev/"): float(value)
-            for name, value in trainer.callback_metrics.items()
-            if name.startswith("dev/")
-        }
-        self.evaluations.append((trainer.global_step, values))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints."""
-        return {"evaluations": [[step, values] for step, values in self.evaluations]}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take it back."""
-        self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
-
-    def best(self) -> tuple[int, dict[str, float]]:
-        """The evaluation with the highest monitored metric, the earliest of equals."""
-        return max(self.evaluations, key=lambda entry: (entry[1][self._monitor], -entry[0]))
-
-    def series(self) -> list[tuple[int, float]]:
-        """The monitored metric over the steps."""
-        return [(step, values[self._monitor]) for step, values in self.evaluations]
 
 
 def fit_stage(

@@ -13,7 +13,7 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
-from src.methods.fit import StageOutcome
+from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
 from src.prepare import Prepared
 from src.run_folder.durable import write_durably

@@ -1,13 +1,19 @@
-"""What a run folder holds already: a finished run's result, or one that can go on."""
+"""What a run folder holds already: a finished run's result, or one that can go on.
+
+All of it is read as plain data: nothing that a stored config names is built, and nothing in it is
+resolved, so that a folder from a stranger cannot run code or read the environment.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from src.errors import UserError
 from src.run_folder.name import is_elsewhere
@@ -26,7 +32,7 @@ def stored_result(config: DictConfig, folder: Path) -> dict[str, Any] | None:
     path = folder / "result.json"
     if not path.is_file():
         return None
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    result: dict[str, Any] = _read(path, _json)
     return result
 
 
@@ -39,7 +45,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
     path = folder / "config.yaml"
     if not path.is_file():
         return
-    stored = dict(_leaves(OmegaConf.to_container(OmegaConf.load(path))))
+    stored = dict(_leaves(_read(path, _yaml)))
     ours = dict(_leaves(OmegaConf.to_container(config, resolve=True)))
     differing = [k for k in sorted(stored.keys() | ours) if stored.get(k) != ours.get(k)]
     if differing:
@@ -63,7 +69,7 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
     path = folder / INPUTS
     if not path.is_file():
         return
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored = _read(path, _json)
     changed = [
         name for name in sorted(stored.keys() | inputs) if stored.get(name) != inputs.get(name)
     ]
@@ -81,6 +87,34 @@ def fresh_folder(folder: Path) -> Path:
         number += 1
         candidate = folder.with_name(f"{folder.name}-{number}")
     return candidate
+
+
+def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
+    """A file's content, which has to be a mapping.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        content = parse(path)
+    except (ValueError, OSError, yaml.YAMLError, OmegaConfBaseException) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path} is damaged ({reason}); start over with resume=false, or remove the folder"
+        ) from error
+    if not isinstance(content, dict):
+        raise UserError(
+            f"{path} is damaged (no mapping); start over with resume=false, or remove the folder"
+        )
+    return content
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _yaml(path: Path) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(path))  # no tags, and nothing is resolved
 
 
 def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score
 import src.experiment
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
-from src.methods.fit import EvaluationHistory
+from src.methods.history import EvaluationHistory
 from src.prepare import Prepared
 from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 

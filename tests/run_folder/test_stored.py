@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.errors import UserError
-from src.run_folder.stored import stored_result
+from src.run_folder.stored import check_same_inputs, stored_result
 
 CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${seed}", "run": {}}
 
@@ -47,3 +47,34 @@ def test_another_config_is_told_what_differs(finished, change, named):
         stored_result(OmegaConf.create(CONFIG | change), finished)
     assert named in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def read_everything(folder):
+    stored_result(OmegaConf.create(CONFIG), folder)
+    check_same_inputs({"task train": "x"}, folder)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "result.json", "inputs.json"])
+@pytest.mark.parametrize("content", ["{torn", "3", "[1]", "\x00"])
+def test_a_damaged_file_is_named(name, content, finished):
+    (finished / name).write_text(content)
+    with pytest.raises(UserError) as caught:
+        read_everything(finished)
+    assert str(caught.value).startswith(f"{finished / name} is damaged (")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
+    """Neither a YAML tag nor an interpolation nor a target in it does anything."""
+    monkeypatch.setenv("SECRET", "do-not-tell")
+    trap = tmp_path / "trap"
+    for line in (
+        f"seed: !!python/object/apply:os.mkdir ['{trap}']",
+        "seed: ${oc.env:SECRET}",
+        "seed: {_target_: os.mkdir, path: trap}",
+    ):
+        (finished / "config.yaml").write_text(line)
+        with pytest.raises(UserError) as caught:
+            stored_result(OmegaConf.create(CONFIG), finished)
+        assert "do-not-tell" not in str(caught.value)
+        assert not trap.exists()

@@ -1,0 +1,69 @@
+"""What a stage keeps count of while it trains, through every interruption."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import lightning.pytorch as pl
+
+
+class Stopwatch(pl.Callback):
+    """Seconds that a stage has trained and evaluated, over all its continuations."""
+
+    def __init__(self) -> None:
+        self._before, self._started = 0.0, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Up to now."""
+        return self._before + time.perf_counter() - self._started
+
+    def state_dict(self) -> dict[str, Any]:
+        """Lightning puts this into its checkpoints."""
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Count on from there."""
+        self._before = state_dict["seconds"]
+
+
+class EvaluationHistory(pl.Callback):
+    """Keeps the metrics of every evaluation on dev, and makes the last step end with one.
+
+    Lightning validates at multiples of an interval, and when training is about to stop.
+    """
+
+    def __init__(self, monitor: str) -> None:
+        self._monitor = monitor
+        self.evaluations: list[tuple[int, dict[str, float]]] = []
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
+        """Ask for a stop, and so for a validation, after the last step."""
+        if trainer.global_step >= trainer.max_steps:
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Keep what was just logged under `dev/`."""
+        values = {
+            name.removeprefix("dev/"): float(value)
+            for name, value in trainer.callback_metrics.items()
+            if name.startswith("dev/")
+        }
+        self.evaluations.append((trainer.global_step, values))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Lightning puts this into its checkpoints."""
+        return {"evaluations": [[step, values] for step, values in self.evaluations]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take it back."""
+        self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
+
+    def best(self) -> tuple[int, dict[str, float]]:
+        """The evaluation with the highest monitored metric, the earliest of equals."""
+        return max(self.evaluations, key=lambda entry: (entry[1][self._monitor], -entry[0]))
+
+    def series(self) -> list[tuple[int, float]]:
+        """The monitored metric over the steps."""
+        return [(step, values[self._monitor]) for step, values in self.evaluations]

@@ -1,0 +1,78 @@
+"""What a stage did, kept so that it is not done again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from src.methods.module import TaskMixing
+from src.run_folder.durable import is_whole, load_whole, write_with_checksum
+
+OUTCOME = "outcome.json"
+"""In the checkpoint folder of a stage that is finished."""
+
+
+@dataclass
+class StageOutcome:
+    """What a stage did.
+
+    Attributes:
+        name: the stage.
+        steps: optimiser steps taken.
+        best_step: the step whose weights were kept.
+        seconds: wall time of the stage's training and evaluations.
+        skipped: updates that were skipped because a number was not finite.
+        tokens_seen: tokens of each task that went through the body, padding not counted.
+        examples_seen: the same in examples.
+        task_weights: the final weights, by task; empty where one task trained alone.
+        evaluations: `(step, dev metric)`, in order; empty without the end task.
+        dev: metrics of the kept weights on dev, by name; None without the end task.
+        module: the module, holding the kept weights.
+    """
+
+    name: str
+    steps: int
+    best_step: int
+    seconds: float
+    skipped: int
+    tokens_seen: dict[str, int]
+    examples_seen: dict[str, int]
+    task_weights: dict[str, float]
+    evaluations: list[tuple[int, float]]
+    dev: dict[str, float] | None
+    module: TaskMixing
+
+
+WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
+"""The file that holds a stage's kept weights, by whether the end task took part."""
+
+
+def store_outcome(outcome: StageOutcome, folder: Path) -> None:
+    """Note in the stage's checkpoint folder that it is finished, and with what.
+
+    Points to go on from are not needed any more.
+    """
+    entries = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "module"}
+    write_with_checksum(
+        folder / OUTCOME, lambda path: path.write_text(json.dumps(entries, indent=1) + "\n")
+    )
+    for name in ("resume", "slurm"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
+    """The outcome of a stage that was finished earlier, its weights in `module`; None if it wasn't.
+
+    Raises:
+        UserError: its weights are damaged.
+    """
+    path = folder / OUTCOME
+    if not is_whole(path):
+        return None
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
+    weights = folder / WEIGHTS[entries["dev"] is not None]
+    module.load_state_dict(load_whole(weights)["state_dict"])
+    return StageOutcome(**entries, module=module)
