@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# processes that run the tests
+WORKERS ?= 2
 
 .PHONY: help setup quickstart test torture lint format clean
 
@@ -25,7 +27,7 @@ quickstart: $(READY)
 	$(BIN)/python -m src.run +experiment=quickstart
 
 test: $(READY)
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n $(WORKERS) --dist worksteal
 
 torture: $(READY)
 	$(BIN)/python -m pytest -s -m slow tests/test_torture.py
