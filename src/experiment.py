@@ -32,6 +32,7 @@ from src.prepare import (
     prepare,
 )
 from src.run_folder.durable import disk_advice, write_durably
+from src.run_folder.lock import alone_in
 from src.run_folder.result import result_of, write_result
 from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
 from src.run_folder.weight_figure import draw_task_weights
@@ -52,7 +53,7 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     config.run.folder = str(folder)
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
-    with disk_advice(folder):
+    with alone_in(folder), disk_advice(folder):
         return _run_prepared(config, folder, stages, prepared)
 
 

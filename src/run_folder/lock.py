@@ -1,0 +1,39 @@
+"""One process at a time in a run folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from src.errors import UserError
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the run folder; the system lets go of it when the process ends, however it ends.
+
+    Further processes of the same run (`LOCAL_RANK` above 0) belong to the one that holds it.
+
+    Raises:
+        UserError: another process is running there.
+    """
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "run.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise UserError(
+            f"another process is running in {folder}; wait for it, or name another folder: "
+            "hydra.run.dir=FOLDER"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

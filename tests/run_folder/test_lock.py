@@ -1,0 +1,54 @@
+"""Two processes never run in one folder at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import src.experiment
+from src.errors import UserError
+from src.run_folder.lock import alone_in
+from tests.conftest import ROOT
+from tests.in_process import config_of, toy
+
+HOLD = """
+import sys, pathlib
+from src.run_folder.lock import alone_in
+with alone_in(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, cache_dir):
+    with pytest.raises(UserError, match=r"another process is running in .*hydra\.run\.dir"):
+        src.experiment.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+    assert not (tmp_path / "config.yaml").exists()
+
+
+def test_a_killed_process_leaves_the_folder_free(holder, tmp_path):
+    holder.kill()
+    holder.wait()
+    with alone_in(tmp_path):
+        pass
+
+
+def test_processes_of_the_same_run_are_let_in(holder, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with alone_in(tmp_path):
+        pass
