@@ -26,6 +26,11 @@ def run_command_line(main: Callable[[], object]) -> None:
             raise
         print(f"error: {explanation(error)}", file=sys.stderr)
         sys.exit(1)
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        if wanted or error.filename is None:
+            raise
+        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
 
 
 def explanation(error: Exception) -> str:

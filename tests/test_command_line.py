@@ -56,3 +56,10 @@ def test_hydras_own_switch_shows_the_whole_traceback(run_cli, monkeypatch):
     finished = run_cli("encoder=minlm", timeout=60)
     assert finished.returncode == 1
     assert "Traceback" in finished.stderr
+
+
+def test_a_run_folder_that_cannot_be_made_is_one_line(run_cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    finished = run_cli(f"hydra.run.dir={tmp_path}/file/run", timeout=60)
+    assert finished.returncode == 1
+    assert finished.stderr.strip() == (f"error: cannot write {tmp_path}/file/run: Not a directory")

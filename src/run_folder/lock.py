@@ -19,15 +19,20 @@ def alone_in(folder: Path) -> Iterator[None]:
     Further processes of the same run (`LOCAL_RANK` above 0) belong to the one that holds it.
 
     Raises:
-        UserError: another process is running there.
+        UserError: another process is running there, or the folder cannot be written.
     """
     if os.environ.get("LOCAL_RANK", "0") != "0":
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "run.lock")
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        raise UserError(
+            f"cannot write to {folder} ({error.strerror}); name another folder: "
+            "hydra.run.dir=FOLDER"
+        ) from error
     except Timeout as error:
         raise UserError(
             f"another process is running in {folder}; wait for it, or name another folder: "

@@ -52,3 +52,10 @@ def test_processes_of_the_same_run_are_let_in(holder, tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     with alone_in(tmp_path):
         pass
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path, data_dir, cache_dir):
+    (tmp_path / "file").write_text("")
+    config = config_of(toy(data_dir, cache_dir, "finetune"))
+    with pytest.raises(UserError, match=r"cannot write to .*file/run \(Not a directory\); name"):
+        src.experiment.run_experiment(config, tmp_path / "file" / "run")
