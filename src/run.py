@@ -82,15 +82,24 @@ def _run(config: DictConfig, folder: Path) -> str:
         quiet_libraries()
         try:
             result = run_experiment(config, folder)
-        except SystemExit:  # a signal, after a checkpoint
+        except SystemExit as stop:  # a signal: ours after a checkpoint, or Lightning's own way
             _say_how_to_go_on(folder)
-            raise
+            raise SystemExit(exit_code(stop)) from stop
     print_summary(result, folder)
     return state
 
 
+def exit_code(stop: SystemExit) -> int:
+    """128 + the signal's number; Lightning itself leaves with 0 on SIGTERM and 1 on Ctrl-C."""
+    if isinstance(stop.__context__, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    return stop.code if isinstance(stop.code, int) and stop.code else 128 + signal.SIGTERM
+
+
 def _say_how_to_go_on(folder: Path) -> None:
-    print(f"stopped by a signal; the same command goes on in {folder}", file=sys.stderr)
+    began = HydraConfig.get().runtime.output_dir
+    how = "" if Path(began) == folder else f" with hydra.run.dir={folder} and without resume=false"
+    print(f"stopped by a signal; the same command goes on in {folder}{how}", file=sys.stderr)
 
 
 if __name__ == "__main__":

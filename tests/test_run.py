@@ -12,7 +12,9 @@ import time
 
 import pytest
 
+from src.run import exit_code
 from tests.conftest import ROOT
+from tests.in_process import config_of
 
 HEAVY = ["torch", "transformers", "lightning", "datasets", "torchmetrics", "matplotlib"]
 
@@ -219,6 +221,28 @@ def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune
     assert "Traceback" not in errors
     points = list((tmp_path / "run" / "checkpoints" / "finetune" / "resume").glob("*.ckpt"))
     assert len(points) == 1
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_during_the_test_evaluation_is_no_success(
+    signum, code, finetune_options, tmp_path, monkeypatch
+):
+    """Lightning's own handlers are in charge there, and leave with 0 and 1."""
+    from src.experiment import run_experiment
+    from src.methods.module import TaskMixing
+
+    test_step = TaskMixing.test_step
+
+    def signalled(self, *args):
+        signal.raise_signal(signum)
+        return test_step(self, *args)
+
+    monkeypatch.setattr(TaskMixing, "test_step", signalled)
+    with pytest.raises(SystemExit) as stop:
+        run_experiment(config_of([*finetune_options, "evaluation_batch_size=10"]), tmp_path / "run")
+    assert stop.value.code != code  # or nothing of ours would be needed
+    assert exit_code(stop.value) == code
     assert not (tmp_path / "run" / "result.json").exists()
 
 

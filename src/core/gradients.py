@@ -33,8 +33,11 @@ def dot(
     left: Sequence[Tensor | None],
     right: Sequence[Tensor | None],
     dtype: torch.dtype = torch.float32,
+    device: torch.device | None = None,
 ) -> Tensor:
     """Inner product over all parameters, a scalar of `dtype` (or wider, if the gradients are).
+
+    `device` is where the zero is, if there is nothing to multiply.
 
     Accumulated tensor by tensor: 6 times cheaper on a CPU than concatenating first.
     """
@@ -45,7 +48,9 @@ def dot(
     ]
     if not products:
         reference = next((g for g in [*left, *right] if g is not None), None)
-        return torch.zeros((), dtype=dtype, device=None if reference is None else reference.device)
+        return torch.zeros(
+            (), dtype=dtype, device=device if reference is None else reference.device
+        )
     return torch.stack(products).sum()
 
 

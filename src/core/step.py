@@ -127,7 +127,7 @@ def mixed_gradients(
             if weighting.weighs_examples:
                 effective.append(torch.ones_like(passed.loss))
 
-        squared_norm = dot(gradient, gradient, dtype)
+        squared_norm = dot(gradient, gradient, dtype, passed.loss.device)
         alignment = None
         if meta_gradient is not None and meta_norm is not None:
             alignment = cosine(dot(meta_gradient, gradient, dtype), meta_norm, squared_norm)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from omegaconf import DictConfig
 
 from src.configuration import build
 from src.data.batches import EvaluationBatches
 from src.errors import UserError
+from src.methods.best_weights import BestWeights
 from src.methods.data_module import StageData, evaluation_loader
 from src.methods.history import EvaluationHistory, Stopwatch
 from src.methods.memory import memory_advice
@@ -23,7 +24,7 @@ from src.methods.outcome import StageOutcome, store_outcome, stored_outcome
 from src.methods.precision import resolve_precision
 from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
-from src.run_folder.durable import DurableCheckpointIO, load_whole
+from src.run_folder.durable import DurableCheckpointIO, load_whole, write_with_checksum
 from src.run_folder.progress import StageProgressBar
 from src.run_folder.step_log import StepLog
 
@@ -58,7 +59,7 @@ def fit_stage(
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
         return finished
-    history = None
+    history = best = None
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
@@ -66,7 +67,8 @@ def fit_stage(
     if module.metrics is not None:
         monitor = f"dev/{module.metrics.monitor}"
         history = EvaluationHistory(module.metrics.monitor)
-        callbacks += [history, _best_checkpoint(checkpoints, monitor)]
+        best = BestWeights(checkpoints, history)
+        callbacks += [history, best]
         if stage.patience is not None:
             callbacks.append(EarlyStopping(monitor, patience=stage.patience, mode="max"))
     interval = min(stage.evaluation_interval(examples), steps)
@@ -81,6 +83,7 @@ def fit_stage(
         checkpoints / "resume",
         float(config.checkpoint_minutes),
         None if history is None else interval,
+        *([] if best is None else [best.point_taken]),
     )
     trainer = build_trainer(
         config,
@@ -93,11 +96,13 @@ def fit_stage(
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None
-    if history is None:
+    if history is None or best is None:
         trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
     else:
         best_step, dev = history.best()
-        module.load_state_dict(load_whole(checkpoints / "best.ckpt")["state_dict"])
+        kept = best.file(best_step)
+        module.load_state_dict(load_whole(kept)["state_dict"])
+        write_with_checksum(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
     mixed = len(module.tasks) > 1
     outcome = StageOutcome(
         name=name,
@@ -114,6 +119,7 @@ def fit_stage(
         module=module,
     )
     store_outcome(outcome, checkpoints)
+    points.leave_if_asked(trainer.global_step)
     return outcome
 
 
@@ -175,16 +181,3 @@ def _emptied(folder: Path) -> str:
     """
     shutil.rmtree(folder, ignore_errors=True)
     return str(folder)
-
-
-def _best_checkpoint(folder: Path, monitor: str) -> ModelCheckpoint:
-    return ModelCheckpoint(
-        dirpath=folder,
-        filename="best",
-        monitor=monitor,
-        mode="max",
-        save_top_k=1,
-        save_weights_only=True,
-        enable_version_counter=False,
-        save_on_train_epoch_end=False,
-    )

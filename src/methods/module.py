@@ -83,6 +83,7 @@ class TaskMixing(pl.LightningModule):
             self.meta_head = MetaHead(self.end_task.head, meta_head)
         self.last_record: StepRecord | None = None
         self._last_weights: list[float] = []
+        self._applied: Tensor | None = None
         self.last_finite: Tensor | None = None
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.tokens_seen = {task.name: 0 for task in tasks}
@@ -104,7 +105,8 @@ class TaskMixing(pl.LightningModule):
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
         """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws.
 
-        Where a loss or the gradient is not finite, it changes nothing but the schedule.
+        Where a loss or the gradient is not finite, it changes nothing but the schedule (and what a
+        TorchJD weighting remembers, if only a head's gradient was not finite).
         """
 
         def reseed(name: str, part: int) -> None:
@@ -130,6 +132,9 @@ class TaskMixing(pl.LightningModule):
             self.trained_parameters(), math.inf if limit is None else limit
         )
         finite = norm.isfinite() & record.losses.isfinite().all()
+        if record.cosines is not None:
+            # with order=step_then_update they enter the logits, but not this step's gradient
+            finite = finite & record.cosines.isfinite().all()
         state.restore_unless(finite)
         optimiser = self.optimizers()
         assert not isinstance(optimiser, list)
@@ -144,6 +149,8 @@ class TaskMixing(pl.LightningModule):
         scheduler.step()  # type: ignore[union-attr, call-arg]
         self._count(batch)
         self.last_finite = finite
+        before = record.weights if self._applied is None else self._applied
+        self._applied = torch.where(finite, record.weights, before)
         self.skipped += ~finite
         self._show(record)
 
@@ -203,9 +210,9 @@ class TaskMixing(pl.LightningModule):
         return self.end_task, self.metrics
 
     def last_task_weights(self) -> dict[str, float]:
-        """The `alpha` of the last step, by task; empty before the first."""
-        if self.last_record is not None:
-            self._last_weights = self.last_record.weights.tolist()
+        """The `alpha` of the last step that was not skipped, by task; empty before the first."""
+        if self._applied is not None:
+            self._last_weights = self._applied.tolist()
         return dict(zip([task.name for task in self.tasks], self._last_weights, strict=False))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

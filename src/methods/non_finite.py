@@ -50,16 +50,12 @@ class StopAtNonFinite(pl.Callback):
         if isinstance(pl_module, TaskMixing):
             self._read(trainer, pl_module)
 
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """So that the count that is stored is that of this step."""
-        assert isinstance(pl_module, TaskMixing)
-        self._read(trainer, pl_module)
-
     def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints."""
-        return {"in_a_row": self._in_a_row}
+        """Lightning puts this into its checkpoints: the count up to the step that was taken."""
+        in_a_row = self._in_a_row
+        for _, finite, _ in self._pending:
+            in_a_row = 0 if bool(finite) else in_a_row + 1
+        return {"in_a_row": in_a_row}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Count on from there."""

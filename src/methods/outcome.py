@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from src.methods.module import TaskMixing
-from src.run_folder.durable import is_whole, load_whole, write_with_checksum
+from src.run_folder.durable import is_whole, load_whole, remove, write_with_checksum
 
 OUTCOME = "outcome.json"
 """In the checkpoint folder of a stage that is finished."""
@@ -60,6 +60,8 @@ def store_outcome(outcome: StageOutcome, folder: Path) -> None:
     )
     for name in ("resume", "slurm"):
         shutil.rmtree(folder / name, ignore_errors=True)
+    for path in folder.glob("best-*.ckpt"):  # best.ckpt is a copy of the best of them
+        remove(path)
 
 
 def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:

@@ -39,10 +39,18 @@ class ResumePoints(Checkpoint):
         folder: where the stage's points lie.
         minutes: between two points; 0 takes one after every step.
         evaluate_every: optimiser steps between evaluations; None in stages without.
+        after: called when a point has been written.
     """
 
-    def __init__(self, folder: Path, minutes: float, evaluate_every: int | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        minutes: float,
+        evaluate_every: int | None,
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
         self._folder, self._seconds, self._every = folder, 60 * minutes, evaluate_every
+        self._after = after
         self._last = time.monotonic()
         self._asked: int | None = None
         self._handlers: dict[int, Any] = {}
@@ -80,7 +88,8 @@ class ResumePoints(Checkpoint):
 
     def _take(self, trainer: pl.Trainer) -> None:
         if trainer.should_stop or trainer.global_step >= trainer.max_steps:
-            return  # the stage's own result is about to be written
+            self._requeue()
+            return  # the stage's outcome is about to be written; then comes `leave_if_asked`
         due = time.monotonic() - self._last >= self._seconds
         if not due and self._asked is None:
             return
@@ -88,19 +97,26 @@ class ResumePoints(Checkpoint):
         trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt")
         for old in before[:-1]:
             remove(old)
+        self._after()
         self._last = time.monotonic()
         if self._asked is not None:
-            self._leave(trainer)
+            self._requeue()
+            self.leave_if_asked(trainer.global_step)
 
-    def _leave(self, trainer: pl.Trainer) -> None:
-        signum = self._asked
-        assert signum is not None
-        handler: Callable[..., Any] | Any = self._handlers.get(signum)
-        if signum == signal.SIGUSR1 and callable(handler):
-            handler(
-                signum, None
-            )  # Lightning's: asks the scheduler to put the job back in its queue
-        raise Interrupted(signum, trainer.global_step)
+    def leave_if_asked(self, step: int) -> None:
+        """End the run if a signal came too late for a point: the stage's outcome is on disk.
+
+        Raises:
+            Interrupted: a signal came.
+        """
+        if self._asked is not None:
+            raise Interrupted(self._asked, step)
+
+    def _requeue(self) -> None:
+        """Have Lightning ask the scheduler to put the job back in its queue, if that was asked."""
+        handler: Callable[..., Any] | Any = self._handlers.get(signal.SIGUSR1)
+        if self._asked == signal.SIGUSR1 and callable(handler):
+            handler(self._asked, None)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         if self._asked is not None:

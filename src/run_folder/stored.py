@@ -122,7 +122,8 @@ def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(node, dict):
         for name, value in node.items():
             option = f"{key}.{name}" if key else str(name)
-            if not is_elsewhere(option):
+            # what a task refers to lies elsewhere too; the data themselves are recognised
+            if not is_elsewhere(option) and name not in ("cache_dir", "data_dir"):
                 yield from _leaves(value, option)
     else:
         yield key, node

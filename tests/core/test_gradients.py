@@ -83,3 +83,8 @@ def test_taking_and_putting_a_gradient_are_inverse():
     put_gradient(parameters, taken)
     assert module.weight.grad is taken[0]
     assert module.bias.grad is None
+
+
+def test_nothing_to_multiply_is_a_zero_where_it_is_asked_for():
+    zero = dot([], [], device=torch.device("meta"))
+    assert zero.device.type == "meta"

@@ -257,3 +257,10 @@ def test_example_weights_take_no_more_memory_with_more_tasks():
     few_tasks, one_gradient = peak_bytes(1, MetaExamples)
     many_tasks, _ = peak_bytes(8, MetaExamples)
     assert many_tasks - few_tasks < 0.5 * one_gradient
+
+
+def test_an_example_without_units_gets_no_weight():
+    weighting = MetaExamples(["end", "aux"], temperature=0.005)
+    alignments, units = torch.tensor([0.0, -1.0, -1.0, -1.0]), torch.tensor([0.0, 5.0, 5.0, 5.0])
+    weights = weighting.weigh_examples(alignments, units)
+    torch.testing.assert_close(weights, torch.tensor([0.0, 1.0, 1.0, 1.0]))

@@ -11,10 +11,12 @@ import torch
 import src.experiment
 from src.errors import UserError
 from src.methods.module import TaskMixing
+from src.methods.non_finite import StopAtNonFinite
 from src.methods.step_state import StepState
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
+from src.run_folder.durable import load_whole
 from tests.in_process import config_of, copied, same, toy
 
 
@@ -124,7 +126,8 @@ def test_five_in_a_row_end_the_run_with_the_best_checkpoint_intact(
     assert f"stage {stage}, step 7: the loss of task {task} is not finite (examples " in message
     assert "5 updates in a row were skipped" in message
     assert len(message.splitlines()) == 1
-    best = torch.load(tmp_path / "checkpoints" / stage / "best.ckpt", weights_only=True)
+    (path,) = (tmp_path / "checkpoints" / stage).glob("best-*.ckpt")
+    best = load_whole(path)
     assert all(bool(v.isfinite().all()) for v in best["state_dict"].values())
     assert not (tmp_path / "result.json").exists()
 
@@ -157,3 +160,40 @@ def test_a_state_is_put_back_only_where_it_has_to_be():
         state.restore_unless(torch.tensor(finite))
         assert same({**copied(module), **copied(head)}, before) != finite
     assert json.dumps(int(module.num_batches_tracked)) == "1"
+
+
+@pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])
+def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(
+    order, monkeypatch, data_dir, cache_dir, tmp_path
+):
+    """It is what the second pass of the end task's objective in a step sees."""
+    losses, calls = Classification.losses, [0]
+
+    def broken(self, body, head, features, targets):
+        found = losses(self, body, head, features, targets)
+        if head is not None and not any(p.requires_grad is False for p in head.parameters()):
+            calls[0] += 1
+        return found * float("nan") if calls[0] == 14 else found
+
+    monkeypatch.setattr(Classification, "losses", broken)
+    options = ["meta_tartan", f"weighting.order={order}", "method.stages.joint.meta_head.steps=10"]
+    result = run(toy(data_dir, cache_dir, *options), tmp_path)
+    assert result["stages"][0]["skipped"] <= 1
+    assert all(0 < weight < 1 for weight in result["final_task_weights"].values())
+
+
+def test_a_run_whose_last_step_is_skipped_reports_the_weights_before_it(
+    poisoned, data_dir, cache_dir, tmp_path
+):
+    poisoned(MaskedLM, {6})
+    result = run(toy(data_dir, cache_dir, "meta_tartan"), tmp_path)
+    table = pd.read_csv(tmp_path / "steps.csv")
+    fifth = table[table["step"] == 5].set_index("task")["weight"]
+    assert result["final_task_weights"] == pytest.approx(dict(fifth), abs=1e-5)
+
+
+def test_the_count_in_a_checkpoint_is_that_of_its_step():
+    callback = StopAtNonFinite(patience=5, read_every=50)
+    callback._pending = [(n, torch.tensor(f), None) for n, f in enumerate([True, False, False])]
+    assert callback.state_dict() == {"in_a_row": 2}
+    assert len(callback._pending) == 3

@@ -300,3 +300,53 @@ def test_no_point_is_taken_before_it_is_due(data_dir, cache_dir, tmp_path, monke
     run([*options_of("dapt_tapt", data_dir, cache_dir), "checkpoint_minutes=600"], tmp_path)
     assert saved
     assert not [path for path in saved if "resume" in path]
+
+
+def test_a_folder_that_was_moved_goes_on_with_the_weights_that_were_best(
+    undisturbed, kill_at, data_dir, cache_dir, tmp_path
+):
+    expected = undisturbed("meta_tartan")
+    options = options_of("meta_tartan", data_dir, cache_dir)
+    kill_at(TaskMixing, "training_step", [15])
+    with pytest.raises(Killed):
+        run(options, tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    run(options, tmp_path / "there")
+    assert_same_run(tmp_path / "there", expected)
+
+
+def test_best_weights_of_steps_that_are_taken_again_are_not_used(
+    kill_at, data_dir, cache_dir, tmp_path
+):
+    """As where the repeated steps round differently: what was best after the point is another's."""
+    options = options_of("meta_tartan", data_dir, cache_dir)
+    kill_at(TaskMixing, "training_step", [15])
+    with pytest.raises(Killed):
+        run(options, tmp_path)
+    folder = tmp_path / "checkpoints" / "joint"
+    DurableCheckpointIO().save_checkpoint({"state_dict": {}}, folder / "best-00000008.ckpt")
+    (folder / "best-00000007.ckpt").write_text("torn")
+    run(options, tmp_path)
+    assert not list(folder.glob("best-*.ckpt*"))
+
+
+@pytest.mark.parametrize("moment", [16, 17])
+def test_a_signal_in_a_stages_last_step_ends_the_run_after_the_stage(
+    moment, undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
+):
+    expected = undisturbed("meta_tartan")
+    step, seen = TaskMixing.training_step, [0]
+
+    def signalled(self, *args):
+        seen[0] += 1
+        if seen[0] == moment:
+            signal.raise_signal(signal.SIGTERM)
+        return step(self, *args)
+
+    monkeypatch.setattr(TaskMixing, "training_step", signalled)
+    options = options_of("meta_tartan", data_dir, cache_dir)
+    with pytest.raises(Interrupted):
+        run(options, tmp_path)
+    assert seen[0] == moment
+    run(options, tmp_path)
+    assert_same_run(tmp_path, expected)

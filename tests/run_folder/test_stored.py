@@ -30,7 +30,8 @@ def test_an_unfinished_run_has_no_result(tmp_path):
 
 
 def test_where_things_are_does_not_matter(finished):
-    moved = CONFIG | {"cache_dir": "/b", "run": {"folder": "x"}, "num_workers": 2}
+    task = {"cache_dir": "/b", "data_dir": "/c"}  # as tasks refer to them
+    moved = CONFIG | {"cache_dir": "/b", "run": {"folder": "x"}, "num_workers": 2, "task": task}
     assert stored_result(OmegaConf.create(moved), finished) == {"answer": 42}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,8 +75,8 @@ class Gramian(Weighting):
         self._restore(gramian.device)
         if bool(gramian.isfinite().all()):
             self._alpha = self.inner(gramian)
-        else:  # the update will be skipped; solvers raise, and memories would be lost
-            self._alpha = torch.full_like(gramian[0], 1 / len(gramian))
+        else:  # solvers raise, and memories would be lost; so weighted, the update is skipped
+            self._alpha = torch.full_like(gramian[0], math.nan)
 
     def factor(self, index: int, observation: Observation) -> Tensor:
         return self._alpha[index]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from src.core.weighting.meta import Meta
@@ -40,9 +42,13 @@ class MetaExamples(Meta):
         self.temperature = temperature
 
     def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
-        """See `Weighting.weigh_examples`; equal weights where no example has any alignment."""
-        scale = alignments.square().mean().sqrt()
+        """See `Weighting.weigh_examples`; equal weights where no example has any alignment.
+
+        An example without units (a text without a masked token) takes no part, and gets weight 0.
+        """
+        present = units > 0
+        scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()
         # added where it is zero only: the scale of a gradient is not known beforehand
         standard = alignments / (scale + (scale == 0).to(scale.dtype))
-        weights = (standard / self.temperature).softmax(dim=0)
+        weights = (standard / self.temperature).masked_fill(~present, -math.inf).softmax(dim=0)
         return weights * (units.sum() / (weights * units).sum())

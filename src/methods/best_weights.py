@@ -1,0 +1,59 @@
+"""The weights of the best evaluation, through every interruption."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Checkpoint
+
+from src.methods.history import EvaluationHistory
+from src.run_folder.durable import remove
+
+
+class BestWeights(Checkpoint):
+    """Writes `best-STEP.ckpt` after an evaluation that is the best so far.
+
+    What is best is decided by the history, which a stage that goes on takes from its checkpoint. So
+    the file of an earlier best stays until there is a point to go on from that knows of a better
+    one, and files of steps that are taken again are removed: where a machine does not round twice
+    alike, they belong to another run.
+
+    Args:
+        folder: the stage's checkpoint folder.
+        history: its evaluations.
+    """
+
+    def __init__(self, folder: Path, history: EvaluationHistory) -> None:
+        self._folder, self._history = folder, history
+        self._at_last_point: Path | None = None
+
+    def file(self, step: int) -> Path:
+        """Where the weights of the evaluation after `step` lie."""
+        return self._folder / f"best-{step:08d}.ckpt"
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Remove what was written after the point that the stage goes on from."""
+        for path in self._files():
+            if path > self.file(trainer.global_step):
+                remove(path)
+        self._at_last_point = self._best()
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write the weights, if no evaluation before was as good."""
+        if not trainer.sanity_checking and self._history.best()[0] == trainer.global_step:
+            trainer.save_checkpoint(self.file(trainer.global_step), weights_only=True)
+
+    def point_taken(self) -> None:
+        """Remove what neither of the newest two points, of which this is one, calls the best."""
+        needed = (self._at_last_point, self._best())
+        for path in self._files():
+            if path not in needed:
+                remove(path)
+        self._at_last_point = self._best()
+
+    def _best(self) -> Path | None:
+        return self.file(self._history.best()[0]) if self._history.evaluations else None
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("best-*.ckpt"))
