@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import dataclasses
+import math
+import types
+from collections.abc import Mapping
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import hydra
 from hydra.errors import InstantiationException
@@ -13,14 +17,38 @@ from src.errors import UserError
 
 T = TypeVar("T")
 
+_KINDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    type(None): "null",
+}
+"""What a value of a declared type is called in a message."""
+
+
+def shown(value: object) -> str:
+    """A value as a command line or a config file has it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+class _WrongTypeError(UserError):
+    """A value that is not of its declared type; the message holds the whole name of the option."""
+
 
 def build(node: Any, option: str, **arguments: Any) -> Any:
     """Instantiate what `node._target_` names, with `arguments` besides the node's own.
+
+    The arguments of this project's own classes are checked against their declared types first.
 
     Raises:
         UserError: the arguments do not fit, or the target says so itself.
     """
     try:
+        values = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+        _check_types(values, option)
         return hydra.utils.instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         cause = _root_cause(error)
@@ -41,8 +69,11 @@ def typed(node: DictConfig, schema: type[T], option: str) -> T:
     """
     try:
         values = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+        _check_fields(values, schema, option)
         merged = OmegaConf.merge(OmegaConf.structured(schema), values)
         filled = OmegaConf.to_object(merged)
+    except _WrongTypeError:
+        raise
     except UserError as error:  # from a dataclass's own checks, which know their field only
         raise UserError(f"{option}.{error}") from error
     except OmegaConfBaseException as error:
@@ -59,8 +90,86 @@ def check_whole(value: object, option: str, least: int) -> int:
         UserError: it is not a whole number, or less than `least`.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UserError(f"{option} must be a whole number of at least {least}, got {value!r}")
+        raise UserError(f"{option} must be a whole number of at least {least}, got {shown(value)}")
     return value
+
+
+def check_number(value: object, option: str, least: float = -math.inf) -> float:
+    """`value`, checked.
+
+    Raises:
+        UserError: it is not a finite number, or less than `least`.
+    """
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(number) or number < least:
+        at_least = "" if least == -math.inf else f" of at least {least:g}"
+        raise UserError(f"{option} must be a finite number{at_least}, got {shown(value)}")
+    return float(number)
+
+
+def _check_types(values: object, option: str) -> None:
+    """Check the plain values that a node gives to a class of this project, at any depth.
+
+    Raises:
+        UserError: one is not of its declared type, or not a number (NaN).
+    """
+    if isinstance(values, list):
+        for index, value in enumerate(values):
+            _check_types(value, f"{option}[{index}]")
+    if not isinstance(values, dict):
+        return
+    hints = _declared_types(values.get("_target_"))
+    for key, value in values.items():
+        _check_types(value, f"{option}.{key}")
+        if key in hints and value != "???":
+            _check_type(value, hints[key], f"{option}.{key}")
+
+
+def _check_fields(values: object, schema: type, option: str) -> None:
+    """`_check_types` for what is to fill a dataclass, and the dataclasses in it."""
+    if not isinstance(values, dict):
+        return
+    for key, hint in get_type_hints(schema).items():
+        if key in values and dataclasses.is_dataclass(hint):
+            _check_fields(values[key], hint, f"{option}.{key}")  # type: ignore[arg-type]
+        elif key in values:
+            _check_type(values[key], hint, f"{option}.{key}")
+
+
+def _declared_types(target: object) -> Mapping[str, Any]:
+    """Declared types of a class's arguments; empty for what is not ours, or cannot be found."""
+    if not isinstance(target, str) or not target.startswith("src."):
+        return {}
+    try:
+        found: Any = hydra.utils.get_class(target)
+    except (ImportError, AttributeError, ValueError):
+        return {}  # instantiation says what is wrong with the name
+    return get_type_hints(found if dataclasses.is_dataclass(found) else found.__init__)
+
+
+def _check_type(value: object, hint: Any, option: str) -> None:
+    if get_origin(hint) is Mapping:
+        if not isinstance(value, dict):
+            raise _WrongTypeError(
+                f"{option} must be a mapping, {{NAME: VALUE, ...}}, got {shown(value)}"
+            )
+        for name, entry in value.items():
+            _check_type(entry, get_args(hint)[1], f"{option}.{name}")
+        return
+    union = get_origin(hint) in (Union, types.UnionType)
+    members = get_args(hint) if union else (hint,)
+    if not set(members) <= _KINDS.keys() or {float, str} <= set(members):
+        return  # the class checks it itself
+    if not any(_is_of(value, member) for member in members):
+        kinds = " or ".join(_KINDS[member] for member in members)
+        raise _WrongTypeError(f"{option} must be {kinds}, got {shown(value)}")
+
+
+def _is_of(value: object, kind: type) -> bool:
+    if kind is float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and not math.isnan(value)  # type: ignore[arg-type]
+    return type(value) is kind
 
 
 def _root_cause(error: BaseException) -> BaseException:

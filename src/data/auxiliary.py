@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import datasets
 import numpy as np
 
+from src.configuration import shown
 from src.data.end_task import EndTask
 from src.encoders.base import Encoder
 from src.errors import UserError
@@ -103,12 +104,13 @@ def parse_size(value: float | str | None, option: str) -> float | None:
     """
     if value == "all":
         return None
+    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
     try:
-        number = float(value if value is not None else math.nan)
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or number <= 0:
-        raise UserError(f"{option} must be a positive number or 'all', got {value!r}")
+        raise UserError(f"{option} must be a positive number or 'all', got {shown(value)}")
     return number
 
 

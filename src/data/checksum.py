@@ -14,14 +14,29 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def check_is_file(path: Path, what: str = "") -> None:
+    """Check that there is a file.
+
+    Args:
+        what: what to call it in the message, before its name.
+
+    Raises:
+        UserError: there is none, or something else.
+    """
+    named = f"{what} {path}".strip()
+    if path.is_dir():
+        raise UserError(f"{named} is a folder; name a file in it")
+    if not path.is_file():
+        raise UserError(f"{named} does not exist")
+
+
 def check_sha256(path: Path, expected: str) -> None:
     """Check a file against its published checksum.
 
     Raises:
         UserError: the file is missing or differs.
     """
-    if not path.is_file():
-        raise UserError(f"{path} does not exist")
+    check_is_file(path)
     found = sha256_of(path)
     if found != expected:
         raise UserError(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import glob
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
 import pyarrow
 from huggingface_hub import constants
+from pyarrow import parquet
 
 from src.data.auxiliary import choose_rows
-from src.data.checksum import sha256_of
+from src.data.checksum import check_is_file, sha256_of
 from src.errors import UserError
 from src.reachable import check_reachable
 
@@ -45,8 +50,7 @@ def load_corpus_file(path: Path, column: str, cache_dir: Path) -> Corpus:
         UserError: the file is missing, empty, of an unknown kind, or lacks the column.
     """
     path = path.expanduser()
-    if not path.is_file():
-        raise UserError(f"corpus {path} does not exist")
+    check_is_file(path, "corpus")
     kind = _BUILDERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind is None:
         raise UserError(
@@ -61,12 +65,65 @@ def load_corpus_file(path: Path, column: str, cache_dir: Path) -> Corpus:
             split="train",
             cache_dir=str(cache_dir / "datasets"),
         )
-    except (datasets.exceptions.DatasetGenerationError, pyarrow.ArrowException) as error:
-        cause = str(error.__cause__ or error).splitlines()[0]
+    except (
+        datasets.exceptions.DatasetGenerationError,
+        pyarrow.ArrowException,
+        ValueError,
+    ) as error:
+        cause = _cause_in_file(path, kind) or str(error.__cause__ or error).splitlines()[0]
         raise UserError(f"corpus {path} cannot be read as {kind}: {cause}") from error
     column = "text" if kind == "text" else column
+    if kind == "json" and column in rows.column_names and not _is_text(rows, column):
+        _check_json_texts(path, column)
     texts = _text_column(rows, column, str(path))
     return Corpus(str(path), texts, fingerprint=f"{sha256_of(path)}:{kind}:{column}")
+
+
+def _cause_in_file(path: Path, kind: str) -> str | None:
+    """Why a file that could not be read cannot be, with the line; None where this cannot tell."""
+    number = 0
+    try:
+        if kind == "parquet":
+            return None if parquet.ParquetFile(path).metadata.num_rows else "it has no rows"
+        for _, raw in _lines(path):
+            number += 1
+            line = raw.decode("utf-8")
+            if kind == "json" and line.lstrip().startswith("["):
+                return None  # one array, over any number of lines
+            if kind == "json" and line.strip():
+                json.loads(line)
+    except UnicodeDecodeError:
+        return f"line {number} is not UTF-8; convert the file first"
+    except json.JSONDecodeError as error:
+        return f"line {number} is not JSON ({error.msg}, column {error.colno})"
+    except pyarrow.ArrowException:
+        return None  # what the reader itself says is as good
+    except (OSError, EOFError, zlib.error) as error:
+        return f"{error} (line {number + 1})"
+    return None if number else "it is empty"
+
+
+def _check_json_texts(path: Path, column: str) -> None:
+    """Name the first line whose text is none; for files of which something is known to be wrong.
+
+    Raises:
+        UserError: there is such a line.
+    """
+    for number, raw in _lines(path):
+        if raw.lstrip().startswith(b"["):
+            return  # one array, over any number of lines
+        record = json.loads(raw) if raw.strip() else {}
+        value = record.get(column) if isinstance(record, dict) else None
+        if not isinstance(value, str | None):
+            kind = type(value).__name__
+            raise UserError(
+                f"corpus {path}, line {number}: the field {column!r} must be a string, not {kind}"
+            )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        yield from enumerate(file, start=1)
 
 
 def load_corpus_from_hub(
@@ -95,13 +152,17 @@ def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.D
         raise UserError(
             f"corpus {source} has no column {column!r}, only {rows.column_names}; set 'column'"
         )
-    kind = getattr(rows.features[column], "dtype", rows.features[column])
-    if kind not in ("string", "large_string"):
+    if not _is_text(rows, column):
+        kind = getattr(rows.features[column], "dtype", rows.features[column])
         raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
     if len(rows) == 0:
         raise UserError(f"corpus {source} is empty")
     texts = rows.select_columns([column])
     return texts if column == "text" else texts.rename_column(column, "text")
+
+
+def _is_text(rows: datasets.Dataset, column: str) -> bool:
+    return getattr(rows.features[column], "dtype", None) in ("string", "large_string")
 
 
 def choose_part(

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import datasets
 
-from src.data.checksum import sha256_of
+from src.data.checksum import check_is_file, sha256_of
 from src.data.end_task import Splits
-from src.data.tokenise import check_length, tokenise
+from src.data.remarks import warn_of_cuts, warn_of_texts
+from src.data.tokenise import check_length, cuts_of, tokenise
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import reads_text
 from src.errors import UserError
@@ -134,11 +135,14 @@ class TextTask:
                 keep_blank=True,
             )
 
-        return Splits(
-            train=rows("train", self.train),
-            dev=rows("dev", self.dev),
-            test=rows("test", self.test),
-        )
+        splits = {
+            "train": rows("train", self.train),
+            "dev": rows("dev", self.dev),
+            "test": rows("test", self.test),
+        }
+        cuts = {split: cuts_of(tokenised) for split, tokenised in splits.items()}
+        warn_of_cuts(self.name, self.max_length, cuts)
+        return Splits(**splits)
 
 
 def load_text_task(source: TextSource) -> TextTask:
@@ -161,6 +165,7 @@ def load_text_task(source: TextSource) -> TextTask:
             labels=[index[label] for _, label in examples],
             unseen=[text not in trained_on for text, _ in examples],
         )
+    warn_of_texts(source.name, read)
     return TextTask(
         source=source,
         labels=labels,
@@ -175,8 +180,7 @@ def read_labelled(path: Path) -> list[tuple[str, str]]:
     Raises:
         UserError: the file is missing, empty, not UTF-8, or a line of it is not as expected.
     """
-    if not path.is_file():
-        raise UserError(f"{path} does not exist")
+    check_is_file(path)
     examples = []
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -185,6 +189,10 @@ def read_labelled(path: Path) -> list[tuple[str, str]]:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise UserError(f"{where}: not UTF-8; convert the file first") from error
+            if line.startswith("\ufeff"):
+                raise UserError(
+                    f"{where}: begins with a byte order mark; save the file as UTF-8 without one"
+                )
             if line.strip():
                 examples.append(_labelled(line, where))
     if not examples:
@@ -197,6 +205,10 @@ def _labelled(line: str, where: str) -> tuple[str, str]:
         record = json.loads(line)
     except json.JSONDecodeError as error:
         raise UserError(f"{where}: not JSON ({error.msg}, column {error.colno})") from error
+    except ValueError as error:
+        raise UserError(f"{where}: holds a number of too many digits") from error
+    except RecursionError as error:
+        raise UserError(f"{where}: its brackets are nested too deeply") from error
     if not isinstance(record, dict):
         raise UserError(f"{where}: expected an object with the fields 'text' and 'label'")
     for field in ("text", "label"):
@@ -205,4 +217,11 @@ def _labelled(line: str, where: str) -> tuple[str, str]:
         if not isinstance(record[field], str):
             kind = type(record[field]).__name__
             raise UserError(f"{where}: the field {field!r} must be a string, not {kind}")
+        try:
+            record[field].encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{where}: the field {field!r} holds half of a surrogate pair (\\ud800 to "
+                "\\udfff), which is no text; write the whole character"
+            ) from error
     return record["text"], record["label"]

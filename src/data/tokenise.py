@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import datasets
 from filelock import FileLock
+from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
 from src.configuration import check_whole
+from src.data.remarks import Cuts, total
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 
-_VERSION = "1"
+_VERSION = "2"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
 
 
@@ -64,6 +68,13 @@ def tokenise(
     return datasets.Dataset.from_file(str(path))
 
 
+def cuts_of(rows: datasets.Dataset) -> Cuts:
+    """What cutting lost of texts that `tokenise` returned, now or when it filled the cache."""
+    (file,) = rows.cache_files
+    path = Path(file["filename"]).with_suffix(".json")
+    return Cuts(**json.loads(path.read_text(encoding="utf-8")))
+
+
 def _write(
     texts: datasets.Dataset,
     tokenizer: PreTrainedTokenizerBase,
@@ -71,6 +82,9 @@ def _write(
     keep_blank: bool,
     path: Path,
 ) -> None:
+    cuts: list[Cuts] = []
+    special = tokenizer.num_special_tokens_to_add()
+
     def encode(columns: dict[str, list]) -> dict[str, list]:
         kept = [i for i, t in enumerate(columns["text"]) if keep_blank or (t and not t.isspace())]
         if not kept:
@@ -82,6 +96,7 @@ def _write(
             return_attention_mask=False,
             return_token_type_ids=False,
         )
+        cuts.append(_cuts(encoded.encodings, special))
         others = {k: [v[i] for i in kept] for k, v in columns.items() if k != "text"}
         return {"input_ids": encoded["input_ids"], **others}
 
@@ -103,7 +118,22 @@ def _write(
             new_fingerprint=path.stem,
             desc=f"Tokenising {len(texts):,} texts",
         )
+        counted = Path(scratch) / "part.json"
+        counted.write_text(json.dumps(asdict(total(cuts))), encoding="utf-8")
+        # first what goes with the rows: they are looked for to tell whether both are there
+        counted.replace(path.with_suffix(".json"))
         written.replace(path)
+
+
+def _cuts(encodings: Sequence[Encoding], special: int) -> Cuts:
+    """Counts over encoded texts, each with `special` tokens beside its own, as has each overflow.
+
+    The tokenizer keeps what it cut off, so that nothing is tokenised twice for this.
+    """
+    kept = sum(len(encoding) - special for encoding in encodings)
+    over = [encoding.overflowing for encoding in encodings]
+    lost = sum(len(part) - special for parts in over for part in parts)
+    return Cuts(len(encodings), sum(map(bool, over)), kept + lost, lost)
 
 
 def _key(fingerprint: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:

@@ -32,6 +32,8 @@ def local_or_cached(name: str, revision: str | None = None) -> Path:
         if not (folder / "config.json").is_file():
             raise UserError(f"encoder folder {name} has no config.json; is it a saved model?")
         return folder
+    if folder.is_file():
+        raise UserError(f"encoder {name} is a file; name the folder that holds the saved model")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise UserError(f"encoder folder {name} does not exist")
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -123,8 +124,15 @@ class PretrainedEncoder:
 
 
 def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, float]:
-    """The configuration entries that set a body's dropout, for those that are not None."""
+    """The configuration entries that set a body's dropout, for those that are not None.
+
+    Raises:
+        UserError: not a probability.
+    """
     changes = {}
+    for option, rate in (("attention_dropout", attention), ("hidden_dropout", hidden)):
+        if rate is not None and not 0 <= rate < 1:
+            raise UserError(f"encoder.{option} must be in [0, 1) or null, got {rate}")
     if attention is not None:
         changes["attention_probs_dropout_prob"] = attention
     if hidden is not None:
@@ -136,16 +144,50 @@ def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) ->
     """An encoder from a local folder in Hugging Face's layout (safetensors only).
 
     Raises:
-        UserError: the folder's configuration lacks an entry that `config_changes` sets.
+        UserError: the folder's configuration lacks an entry that `config_changes` sets, a part is
+            missing or damaged, or the parts do not belong together.
     """
     if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
         # Transformers would make up an empty tokenizer.
         raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
+    if not any(folder.glob("*.safetensors")):
+        pickled = sorted(path.name for path in folder.glob("*.bin"))
+        held = f"only {pickled[0]}, a pickle, which may run any code" if pickled else "no weights"
+        raise UserError(
+            f"encoder folder {folder} holds {held}; save the model there as safetensors "
+            "(Transformers' save_pretrained does)"
+        )
     try:
-        return _load(folder, name, config_changes)
-    except (OSError, ValueError) as error:
+        encoder = _load(folder, name, config_changes)
+    except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
+    except RuntimeError as error:  # Transformers: "see the above report"
+        raise UserError(
+            f"encoder folder {folder}: its weights have other shapes than its config.json says; "
+            "save both there from the same model"
+        ) from error
+    _check_tokenizer(encoder, folder)
+    return encoder
+
+
+def _check_tokenizer(encoder: TextEncoder, folder: Path) -> None:
+    """Whether the body has an embedding for all that the tokenizer makes of texts.
+
+    Raises:
+        UserError: it lacks some, or there is nothing to pad with.
+    """
+    pieces, rows = len(encoder.tokenizer), len(encoder.body.get_input_embeddings().weight)
+    if pieces > rows:
+        raise UserError(
+            f"encoder folder {folder}: its tokenizer has {pieces} pieces, but its model embeds "
+            f"only {rows}; save the tokenizer that belongs to the model there"
+        )
+    if encoder.tokenizer.pad_token_id is None:
+        raise UserError(
+            f"encoder folder {folder}: its tokenizer has no padding token; set pad_token and save "
+            "the tokenizer there again"
+        )
 
 
 def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextEncoder:
@@ -164,14 +206,21 @@ def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextE
         # A half-precision checkpoint would otherwise be trained in half precision.
         "dtype": torch.float32,
     }
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if config.is_encoder_decoder:
+        raise UserError(
+            f"encoder {name} ({config.model_type}) has a decoder too; use an encoder, such as "
+            "BERT or RoBERTa"
+        )
+    tokenizer = _tokenizer(folder)
     if _has_mlm_weights(config.architectures):
         model, loading = AutoModelForMaskedLM.from_pretrained(
             folder, output_loading_info=True, **options
         )
         body, head = head_of_checkpoint(model, set(loading["missing_keys"]))
     else:
-        body, head = _body_only(folder, options), None
+        model, loading = _body_only(folder, options)
+        body, head = model, None
+    _check_whole(model, body, set(loading["missing_keys"]), folder)
     body.train()
     return TextEncoder(name=name, body=body, tokenizer=tokenizer, mlm_head=head)
 
@@ -180,11 +229,43 @@ def _has_mlm_weights(architectures: list[str] | None) -> bool:
     return any(name.endswith(("ForMaskedLM", "ForPreTraining")) for name in architectures or [])
 
 
-def _body_only(folder: Path, options: Mapping[str, object]) -> PreTrainedModel:
+def _body_only(
+    folder: Path, options: Mapping[str, object]
+) -> tuple[PreTrainedModel, Mapping[str, Iterable[str]]]:
+    options = {**options, "output_loading_info": True}
     try:
-        return AutoModel.from_pretrained(folder, add_pooling_layer=False, **options)
+        model, loading = AutoModel.from_pretrained(folder, add_pooling_layer=False, **options)
     except TypeError:  # architectures without a pooler do not know the argument
-        return AutoModel.from_pretrained(folder, **options)
+        model, loading = AutoModel.from_pretrained(folder, **options)
+    return model, loading
+
+
+def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # what the tokenizers library raises is no narrower
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise UserError(
+            f"encoder folder {folder}: its tokenizer cannot be read "
+            f"({type(error).__name__}: {reason}); save it there again"
+        ) from error
+
+
+def _check_whole(
+    model: PreTrainedModel, body: PreTrainedModel, missing: set[str], folder: Path
+) -> None:
+    """Whether the checkpoint held the body: Transformers draws at random what it lacks.
+
+    Raises:
+        UserError: it did not.
+    """
+    own = {id(parameter) for parameter in body.parameters()}
+    lacking = [n for n, p in model.named_parameters() if id(p) in own and n in missing]
+    if lacking:
+        raise UserError(
+            f"encoder folder {folder}: its weights lack {len(lacking)} of the body's "
+            f"{len(own)} parameters (the first is {lacking[0]}); save the whole model there"
+        )
 
 
 def reads_text(encoder: object, what: str) -> TextEncoder:

@@ -12,7 +12,9 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
+from src.configuration import check_whole
 from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -38,7 +40,17 @@ class TinyEncoder:
     lr: Mapping[str, float] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build body and tokenizer; the caller's random state is left as it was."""
+        """Build body and tokenizer; the caller's random state is left as it was.
+
+        Raises:
+            UserError: there is no encoder of this size.
+        """
+        if check_whole(self.hidden_size, "encoder.hidden_size", least=2) % 2:
+            raise UserError(f"encoder.hidden_size must be a multiple of 2, got {self.hidden_size}")
+        check_whole(self.layers, "encoder.layers", least=1)
+        check_whole(self.max_positions, "encoder.max_positions", least=8)
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"encoder.dropout must be in [0, 1), got {self.dropout}")
         tokenizer = letter_pair_tokenizer()
         config = BertConfig(
             vocab_size=len(tokenizer),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -38,18 +39,20 @@ class Optimisation:
 
     def __post_init__(self) -> None:
         for name in ("body_lr", "end_head_lr", "weight_decay", "eps"):
-            if not getattr(self, name) >= 0:
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
                 raise UserError(
-                    f"optimisation.{name} must not be negative, got {getattr(self, name)}"
+                    f"optimisation.{name} must be a finite number of at least 0, got {value}"
                 )
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"optimisation.{name} must be in [0, 1), got {getattr(self, name)}")
         if not 0 <= self.warmup <= 1:
             raise UserError(f"optimisation.warmup must be in [0, 1], got {self.warmup}")
-        if self.clip_norm is not None and not self.clip_norm > 0:
+        clip = self.clip_norm
+        if clip is not None and not (math.isfinite(clip) and clip > 0):
             raise UserError(
-                f"optimisation.clip_norm must be positive or null, got {self.clip_norm}"
+                f"optimisation.clip_norm must be positive and finite, or null, got {clip}"
             )
 
     def optimiser(

@@ -5,10 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from lightning.pytorch.accelerators import AcceleratorRegistry
 
 from src.errors import UserError
 
 _KNOWN = ("auto", "bf16-mixed", "32-true", "64-true")
+
+
+def check_accelerator(accelerator: object) -> None:
+    """Whether Lightning knows the accelerator, and this machine has one.
+
+    Raises:
+        UserError: one or the other is not so.
+    """
+    kinds = {name: AcceleratorRegistry[name]["accelerator"] for name in sorted(AcceleratorRegistry)}
+    known = ["auto", "gpu", *kinds]
+    if accelerator not in known:
+        raise UserError(
+            f"trainer.accelerator must be one of {', '.join(known)}, got {accelerator!r}"
+        )
+    wanted = {"auto": ["cpu"], "gpu": ["cuda", "mps"]}.get(str(accelerator), [str(accelerator)])
+    if not any(kinds[name].is_available() for name in wanted):
+        raise UserError(
+            f"trainer.accelerator={accelerator}: this machine has none that PyTorch can use; "
+            "use trainer.accelerator=cpu, or auto"
+        )
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:

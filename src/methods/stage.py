@@ -9,6 +9,9 @@ from src.core.meta_head import MetaHeadSettings
 from src.errors import UserError
 from src.methods.optimisation import Optimisation
 
+LARGEST_BATCH = 2**20
+"""Examples in a batch beyond which a size can only be a slip: indices alone would fill memory."""
+
 
 @dataclass
 class Stage:
@@ -59,10 +62,23 @@ class Stage:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} must be at least 1, got {value}")
-        if self.max_epochs is not None and not self.max_epochs > 0:
-            raise UserError(f"max_epochs must be positive, got {self.max_epochs}")
+        for name in ("batch_size", "meta_batch_size"):
+            if getattr(self, name) > LARGEST_BATCH:
+                raise UserError(
+                    f"{name} must be at most {LARGEST_BATCH}, got {getattr(self, name)}"
+                )
+        epochs = self.max_epochs
+        if epochs is not None and not (math.isfinite(epochs) and epochs > 0):
+            raise UserError(f"max_epochs must be positive and finite, or null, got {epochs}")
         if self.max_steps is None and self.max_epochs is None:
             raise UserError("max_steps: give max_steps or max_epochs")
+        # The meta head's own class knows what it is to be; here is what it takes on trust.
+        for name in ("lr", "weight_decay"):
+            value = getattr(self.meta_head, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise UserError(
+                    f"meta_head.{name} must be a finite number of at least 0, got {value}"
+                )
 
     def steps(self, examples: int) -> int:
         """Optimiser steps over `examples` training examples: the smaller of the two bounds."""

@@ -35,7 +35,7 @@ class MaskedLM:
     def __post_init__(self) -> None:
         if not 0 < self.probability <= 1:
             raise UserError(f"probability of masking must be in (0, 1], got {self.probability}")
-        if self.masked < 0 or self.random < 0 or self.masked + self.random > 1:
+        if not (self.masked >= 0 and self.random >= 0 and self.masked + self.random <= 1):
             raise UserError(
                 "shares of masked and random tokens must not be negative nor sum to more than 1, "
                 f"got {self.masked} and {self.random}"

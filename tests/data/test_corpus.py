@@ -126,9 +126,10 @@ def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
         ("c.gz", gzip.compress(b"a\n"), r"must end in \.txt"),
         ("c", b"a\n", r"must end in \.txt"),
         ("c.jsonl", as_jsonl(["a"], "body"), r"has no column 'text', only \['body', 'id'\]; set"),
-        ("c.jsonl", b'{"text": 1}\n', "column 'text' holds int64, not text"),
-        ("c.jsonl", b'{"text": ["a", "b"]}\n', "column 'text' holds .*, not text"),
-        ("c.jsonl", b'{"text": {"en": "a"}}\n', "column 'text' holds .*, not text"),
+        ("c.jsonl", b'{"text": 1}\n', "line 1: the field 'text' must be a string, not int"),
+        ("c.jsonl", b'{"text": ["a", "b"]}\n', "line 1: .* must be a string, not list"),
+        ("c.jsonl", b'{"text": {"en": "a"}}\n', "line 1: .* must be a string, not dict"),
+        ("c.json", b'[{"text": 1}]', "column 'text' holds .*, not text"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

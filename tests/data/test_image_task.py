@@ -187,9 +187,9 @@ def test_all_images_can_be_labelled_where_the_test_is_apart():
 @pytest.mark.parametrize("option", ["train_per_class", "dev_per_class"])
 @pytest.mark.parametrize("value", ["2.5", "many"])
 def test_numbers_of_images_are_whole_numbers(option, value):
-    source = build(config_of(["task=digits", f"task.{option}={value}"]).task, "task")
-    with pytest.raises(UserError, match=rf"task\.{option}"):
-        source.load()
+    node = config_of(["task=digits", f"task.{option}={value}"]).task
+    with pytest.raises(UserError, match=rf"task\.{option} must be a whole number"):
+        build(node, "task").load()
 
 
 @pytest.mark.parametrize("channels", [1, 3])

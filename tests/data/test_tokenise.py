@@ -8,7 +8,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from src.data.tokenise import tokenise
+from src.data.remarks import Cuts
+from src.data.tokenise import cuts_of, tokenise
 from src.encoders.tiny import letter_pair_tokenizer
 
 TEXTS = ["apple", "", "river and stone", "  \t ", "a b c d e f g h i j", "x"]
@@ -37,6 +38,23 @@ def test_long_texts_are_cut_and_keep_their_special_tokens(tokenizer, tmp_path):
     ids = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=False)["input_ids"][:]
     assert max(map(len, ids)) == 5
     assert all(i[0] == tokenizer.cls_token_id and i[-1] == tokenizer.sep_token_id for i in ids)
+
+
+def test_what_is_cut_off_is_counted_and_found_again(tokenizer, tmp_path):
+    for _ in range(2):
+        tokens = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=False)
+        assert cuts_of(tokens) == _counted(tokenizer, 5)
+    whole = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
+    assert (cuts_of(whole).texts, cuts_of(whole).cut, cuts_of(whole).lost) == (len(TEXTS), 0, 0)
+    blank = tokenise(rows([""]), "g", tokenizer, 64, tmp_path, keep_blank=False)
+    assert cuts_of(blank) == Cuts(0, 0, 0, 0)
+
+
+def _counted(tokenizer, max_length):
+    """The slow way: each text tokenised whole."""
+    lengths = [len(tokenizer(text)["input_ids"]) - 2 for text in TEXTS if text.strip()]
+    over = [length - (max_length - 2) for length in lengths if length > max_length - 2]
+    return Cuts(len(lengths), len(over), sum(lengths), sum(over))
 
 
 def test_blank_texts_are_left_out_with_their_other_columns(tokenizer, tmp_path):
@@ -100,7 +118,8 @@ def test_the_result_is_memory_mapped_from_the_cache(tokenizer, tmp_path):
 
 def test_nothing_else_is_left_in_the_cache(tokenizer, tmp_path):
     tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
-    assert {path.suffix for path in (tmp_path / "tokenised").iterdir()} <= {".arrow", ".lock"}
+    left = {path.suffix for path in (tmp_path / "tokenised").iterdir()}
+    assert left <= {".arrow", ".json", ".lock"}
 
 
 def _meet(barrier):

@@ -170,7 +170,12 @@ BODIES = {
     "mpnet": lambda: MPNetModel(MPNetConfig(**SMALL)),
     "distilbert": lambda: DistilBertModel(
         DistilBertConfig(
-            vocab_size=100, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=40
+            vocab_size=SMALL["vocab_size"],
+            dim=16,
+            n_layers=1,
+            n_heads=2,
+            hidden_dim=24,
+            max_position_embeddings=40,
         )
     ),
 }

@@ -112,7 +112,7 @@ def test_a_step_moves_what_has_a_gradient():
 @pytest.mark.parametrize("name", ["body_lr", "end_head_lr", "weight_decay", "eps"])
 @pytest.mark.parametrize("value", [-1.0, float("nan")])
 def test_rates_and_decay_are_not_negative(name, value):
-    with pytest.raises(UserError, match=f"{name} must not be negative"):
+    with pytest.raises(UserError, match=f"{name} must be a finite number of at least 0"):
         Optimisation(**{name: value})
 
 

@@ -1,0 +1,103 @@
+"""What a user should know of their texts before training on them: counted, one warning a kind."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+_SHOWN = 8
+"""Labels that a warning names."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How much of some texts the longest input leaves out.
+
+    Attributes:
+        texts: texts that were tokenised.
+        cut: those of them that lost tokens.
+        tokens: tokens of all texts before cutting, special ones not counted.
+        lost: those of them that were cut off.
+    """
+
+    texts: int
+    cut: int
+    tokens: int
+    lost: int
+
+
+def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Log what is odd about a task's labelled texts: a line a kind, nothing where all is well.
+
+    Args:
+        name: the task.
+        splits: `(text, label)` of each example of `train`, `dev` and `test`.
+    """
+    texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
+    labels = {split: {label for _, label in examples} for split, examples in splits.items()}
+    for remark in (_repeated(texts), _shared(texts), _absent(labels)):
+        if remark is not None:
+            log.warning("task %s: %s", name, remark)
+
+
+def warn_of_cuts(name: str, max_length: int, splits: Mapping[str, Cuts]) -> None:
+    """Log how much of a task's texts is never seen; nothing where no text was cut."""
+    found = {split: cuts for split, cuts in splits.items() if cuts.cut}
+    if found:
+        log.warning(
+            "task %s: texts were cut at task.max_length=%s: %s",
+            name,
+            max_length,
+            "; ".join(
+                f"{c.cut:,} of {c.texts:,} in {split}, {c.lost / c.tokens:.1%} of its tokens lost"
+                for split, c in found.items()
+            ),
+        )
+
+
+def _repeated(texts: Mapping[str, Sequence[str]]) -> str | None:
+    """Texts that a split holds more than once; the first of each does not count."""
+    counts = {split: len(own) - len(set(own)) for split, own in texts.items()}
+    return _listed("examples repeat a text of their own split: %s", counts, texts)
+
+
+def _shared(texts: Mapping[str, Sequence[str]]) -> str | None:
+    trained_on = set(texts["train"])
+    counts = {
+        split: sum(text in trained_on for text in own)
+        for split, own in texts.items()
+        if split != "train"
+    }
+    return _listed(
+        "examples have a text that train has too: %s (metrics are given without them as well)",
+        counts,
+        texts,
+    )
+
+
+def _listed(form: str, counts: Mapping[str, int], texts: Mapping[str, Sequence[str]]) -> str | None:
+    found = [f"{n:,} of {len(texts[split]):,} in {split}" for split, n in counts.items() if n]
+    return form % ", ".join(found) if found else None
+
+
+def _absent(labels: Mapping[str, set[str]]) -> str | None:
+    absent = {split: sorted(labels["train"] - own) for split, own in labels.items()}
+    found = [f"{_names(gone)} in {split}" for split, gone in absent.items() if gone]
+    return f"no examples of some labels of train: {'; '.join(found)}" if found else None
+
+
+def _names(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+    return ", ".join(map(repr, labels[:_SHOWN])) + more
+
+
+def total(parts: Iterable[Cuts]) -> Cuts:
+    """The sum of several."""
+    sums: Counter[str] = Counter()
+    for part in parts:
+        sums.update(vars(part))
+    return Cuts(sums["texts"], sums["cut"], sums["tokens"], sums["lost"])

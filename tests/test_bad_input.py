@@ -1,0 +1,935 @@
+"""Bad input ends in one line that says what is wrong, before any training and with nothing left."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import BertConfig, BertModel, T5Config, T5Model
+
+from src.encoders.tiny import letter_pair_tokenizer
+from src.errors import UserError
+from src.experiment import run_experiment
+from tests.in_process import config_of, toy
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is given, and the message; `{folder}` is the case's own folder, `{data}` the toy task's.
+
+    Attributes:
+        message: the whole of it.
+        options: overrides of the toy run.
+        method: of the toy run.
+        files: written to the folder before.
+        make: fills the folder further.
+        own_task: leave out the toy task, `options` name another.
+    """
+
+    message: str
+    options: tuple[str, ...]
+    method: str = "finetune"
+    files: Files = field(default_factory=dict)
+    make: Callable[[Path], object] | None = None
+    own_task: bool = False
+
+
+def case(message: str, *options: str, **more) -> Case:
+    return Case(message, options, **more)
+
+
+def jsonl(*examples: tuple[object, object]) -> bytes:
+    lines = [json.dumps({"text": text, "label": label}) + "\n" for text, label in examples]
+    return "".join(lines).encode()
+
+
+EIGHT = jsonl(*((f"text {i}", "AR"[i % 2]) for i in range(8)))
+
+
+def labelled(message: str, content: bytes, split: str = "train") -> Case:
+    """A split of the toy task is a file with `content`."""
+    return case(message, f"task.{split}={{folder}}/f.jsonl", files={"f.jsonl": content})
+
+
+def corpus(message: str, name: str, content: bytes, *options: str) -> Case:
+    """The corpus is a file with `content`."""
+    path = f"auxiliary.dapt.path={{folder}}/{name}"
+    return case(message, path, *options, method="dapt", files={name: content})
+
+
+def parquet(**columns) -> bytes:
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    return file.getvalue()
+
+
+MANY = gzip.compress(b"".join(b"text %d\n" % i for i in range(20000)), mtime=0)
+PICK = "the field 'text' must be a string, not"
+
+FILES = {
+    "train missing": case("{folder}/none.jsonl does not exist", "task.train={folder}/none.jsonl"),
+    "train is a folder": case("{folder} is a folder; name a file in it", "task.train={folder}"),
+    "train is a number": case("task.train must be text, got 5", "task.train=5"),
+    "train is null": case("task.train must be text, got null", "task.train=null"),
+    "train empty": labelled("{folder}/f.jsonl holds no examples", b""),
+    "train blank": labelled("{folder}/f.jsonl holds no examples", b"\n \n"),
+    "test empty": labelled("{folder}/f.jsonl holds no examples", b"", "test"),
+    "train ends within a line": labelled(
+        "{folder}/f.jsonl, line 8: not JSON (Unterminated string starting at, column 20)",
+        EIGHT[:-12],
+    ),
+    "line 3 is no JSON": labelled(
+        "{folder}/f.jsonl, line 3: not JSON "
+        "(Expecting property name enclosed in double quotes, column 2)",
+        EIGHT.replace(b'{"text": "text 2"', b'{text: "text 2"'),
+    ),
+    "latin-1": labelled(
+        "{folder}/f.jsonl, line 9: not UTF-8; convert the file first",
+        EIGHT + '{"text": "café", "label": "A"}\n'.encode("latin-1"),
+    ),
+    "utf-16": labelled(
+        "{folder}/f.jsonl, line 1: not UTF-8; convert the file first",
+        EIGHT.decode().encode("utf-16"),
+    ),
+    "byte order mark": labelled(
+        "{folder}/f.jsonl, line 1: begins with a byte order mark; save the file as UTF-8 "
+        "without one",
+        b"\xef\xbb\xbf" + EIGHT,
+    ),
+    "a list": labelled(
+        "{folder}/f.jsonl, line 9: expected an object with the fields 'text' and 'label'",
+        EIGHT + b"[1]\n",
+    ),
+    "field missing": labelled(
+        "{folder}/f.jsonl, line 9: the field 'label' is missing", EIGHT + b'{"text": "a"}\n'
+    ),
+    "field null": labelled(
+        f"{{folder}}/f.jsonl, line 9: {PICK} NoneType", EIGHT + jsonl((None, "A"))
+    ),
+    "label a number": labelled(
+        "{folder}/f.jsonl, line 9: the field 'label' must be a string, not int",
+        EIGHT + jsonl(("a", 3)),
+    ),
+    "half a surrogate pair": labelled(
+        "{folder}/f.jsonl, line 9: the field 'text' holds half of a surrogate pair (\\ud800 to "
+        "\\udfff), which is no text; write the whole character",
+        EIGHT + jsonl(("\ud800", "A")),
+    ),
+    "brackets without end": labelled(
+        "{folder}/f.jsonl, line 9: its brackets are nested too deeply", EIGHT + b"[" * 200_000
+    ),
+    "number without end": labelled(
+        "{folder}/f.jsonl, line 9: holds a number of too many digits",
+        EIGHT + b'{"text": ' + b"1" * 5000 + b"}",
+    ),
+    "dev label unknown": labelled(
+        "{folder}/f.jsonl: labels ['new'] do not occur in {data}/toy/train.jsonl",
+        EIGHT + jsonl(("a", "new")),
+        "dev",
+    ),
+    "test label unknown": labelled(
+        "{folder}/f.jsonl: labels ['new'] do not occur in {data}/toy/train.jsonl",
+        EIGHT + jsonl(("a", "new")),
+        "test",
+    ),
+    "one label": labelled(
+        "{folder}/f.jsonl: training needs at least two labels, found ['A']",
+        jsonl(("a", "A"), ("b", "A")),
+    ),
+    "paper task not there": case(
+        "{folder}/acl_arc/train.jsonl does not exist; data_dir must hold a folder acl_arc/ "
+        "(leave data_dir out to download it)",
+        "task=acl_arc",
+        "data_dir={folder}",
+        own_task=True,
+    ),
+    "paper task changed": case(
+        "{folder}/acl_arc/train.jsonl is not the published file: its SHA-256 is e3b0c44298fc..., "
+        "expected 58eef60d2bbf...; fetch it again",
+        "task=acl_arc",
+        "data_dir={folder}",
+        own_task=True,
+        make=lambda folder: [
+            (folder / "acl_arc").mkdir(),
+            (folder / "acl_arc/train.jsonl").write_bytes(b""),
+        ],
+    ),
+}
+
+CORPORA = {
+    "missing": case(
+        "corpus {folder}/none.txt does not exist",
+        "auxiliary.dapt.path={folder}/none.txt",
+        method="dapt",
+    ),
+    "a folder": case(
+        "corpus {folder} is a folder; name a file in it",
+        "auxiliary.dapt.path={folder}",
+        method="dapt",
+    ),
+    "empty": corpus("corpus {folder}/c.txt is empty", "c.txt", b""),
+    "blank": corpus(
+        "auxiliary dapt: {folder}/c.txt holds blank lines only", "c.txt", b"\n \n" * 100
+    ),
+    "suffix": corpus(
+        "corpus {folder}/c.csv: the name must end in .txt, .jsonl, .json, .parquet, or one of "
+        "these and .gz",
+        "c.csv",
+        b"a\n",
+    ),
+    "no gzip": corpus(
+        "corpus {folder}/c.txt.gz cannot be read as text: Not a gzipped file (b'no') (line 1)",
+        "c.txt.gz",
+        b"no gzip\n" * 100,
+    ),
+    "gzip of nothing": corpus(
+        "corpus {folder}/c.txt.gz cannot be read as text: it is empty",
+        "c.txt.gz",
+        gzip.compress(b""),
+    ),
+    "latin-1": corpus(
+        "corpus {folder}/c.txt cannot be read as text: line 3 is not UTF-8; convert the file first",
+        "c.txt",
+        "a\nb\ncafé\n".encode("latin-1") * 50,
+    ),
+    "JSONL without the column": corpus(
+        "corpus {folder}/c.jsonl has no column 'text', only ['body']; set 'column'",
+        "c.jsonl",
+        b'{"body": "a"}\n' * 100,
+    ),
+    "JSONL of numbers": corpus(
+        f"corpus {{folder}}/c.jsonl, line 1: {PICK} int", "c.jsonl", b'{"text": 5}\n' * 100
+    ),
+    "JSONL of texts and numbers": corpus(
+        f"corpus {{folder}}/c.jsonl, line 61: {PICK} int",
+        "c.jsonl",
+        b'{"text": "a"}\n' * 60 + b'{"text": 5}\n' * 60,
+    ),
+    "JSONL with a broken line": corpus(
+        "corpus {folder}/c.jsonl cannot be read as json: line 61 is not JSON (Expecting ',' "
+        "delimiter, column 14)",
+        "c.jsonl",
+        b'{"text": "a"}\n' * 60 + b'{"text": "a" "b"}\n' + b"{}\n",
+    ),
+    "no Parquet": corpus(
+        "corpus {folder}/c.parquet cannot be read as parquet: Parquet magic bytes not found in "
+        "footer. Either the file is corrupted or this is not a parquet file.",
+        "c.parquet",
+        b"PAR" * 100,
+    ),
+    "Parquet cut": corpus(
+        "corpus {folder}/c.parquet cannot be read as parquet: Parquet magic bytes not found in "
+        "footer. Either the file is corrupted or this is not a parquet file.",
+        "c.parquet",
+        parquet(text=["a b"] * 100)[:-20],
+    ),
+    "Parquet without the column": corpus(
+        "corpus {folder}/c.parquet has no column 'text', only ['body']; set 'column'",
+        "c.parquet",
+        parquet(body=["a"] * 100),
+    ),
+    "Parquet of numbers": corpus(
+        "corpus {folder}/c.parquet: column 'text' holds int64, not text",
+        "c.parquet",
+        parquet(text=[1] * 100),
+    ),
+    "Parquet without rows": corpus(
+        "corpus {folder}/c.parquet cannot be read as parquet: it has no rows",
+        "c.parquet",
+        parquet(text=pyarrow.array([], pyarrow.string())),
+    ),
+    "smaller than asked for": corpus(
+        "auxiliary.size=1 asks for 48 examples (1 x 48 training examples), but {folder}/c.txt has "
+        "2; use a size of at most 0.041, 'all', or a larger corpus",
+        "c.txt",
+        b"one\ntwo\n",
+    ),
+    "absurd size": case(
+        "auxiliary.size=1e+12 asks for 48000000000000 examples (1e+12 x 48 training examples), "
+        "but {data}/corpus.txt has 192; use a size of at most 4, 'all', or a larger corpus",
+        "auxiliary.size=1e12",
+        method="dapt",
+    ),
+    "tiny size": case(
+        "auxiliary.size=0.001 asks for no examples (0.001 x 48 examples)",
+        "auxiliary.size=0.001",
+        method="dapt",
+    ),
+    "own size": case(
+        "auxiliary.dapt.size must be a positive number or 'all', got 0",
+        "auxiliary.dapt.size=0",
+        method="dapt",
+    ),
+    "neither task nor domain": case(
+        "an auxiliary task's text must be task or domain, got 'both'",
+        "auxiliary.dapt.text=both",
+        method="dapt",
+    ),
+    "file and hub": case(
+        "give an auxiliary task a path or a hub data set, not both",
+        "auxiliary.dapt.hub=x/y",
+        method="dapt",
+    ),
+    "no auxiliary": case(
+        "stage tapt of method tapt needs an auxiliary task of kind task; e.g. auxiliary=tapt "
+        "(images: auxiliary=other_classes)",
+        "auxiliary=none",
+        method="tapt",
+    ),
+} | {
+    f"size {given}": case(
+        f"auxiliary.size must be a positive number or 'all', got {told}",
+        f"auxiliary.size={given}",
+        method="dapt",
+    )
+    for given, told in {
+        "0": "0", "-1": "-1", "ten": "'ten'", "inf": "inf", "nan": "nan", "null": "null",
+        "[1]": "[1]", "true": "true",
+    }.items()
+}  # fmt: skip
+
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 40,
+}
+
+
+@cache
+def body(vocabulary: int) -> BertModel:
+    return BertModel(BertConfig(vocab_size=vocabulary, **SMALL))
+
+
+def encoder(message: str, spoil: Callable[[Path], object], *options: str, **more) -> Case:
+    """A saved encoder in `{folder}/model`, spoilt."""
+
+    def make(folder: Path) -> None:
+        tokenizer = letter_pair_tokenizer()
+        body(len(tokenizer)).save_pretrained(folder / "model")
+        tokenizer.save_pretrained(folder / "model")
+        spoil(folder / "model")
+
+    chosen = ("encoder=huggingface", "encoder.name={folder}/model", *options)
+    return Case(message, chosen, make=make, **more)
+
+
+def without(*names: str) -> Callable[[Path], object]:
+    return lambda model: [path.unlink() for name in names for path in model.glob(name)]
+
+
+def lacking_token(token: str) -> Callable[[Path], object]:
+    def spoil(model: Path) -> None:
+        tokenizer = letter_pair_tokenizer()
+        setattr(tokenizer, token, None)
+        tokenizer.save_pretrained(model)
+
+    return spoil
+
+
+def pickled(model: Path) -> None:
+    (model / "model.safetensors").unlink()
+    torch.save({}, model / "pytorch_model.bin")
+
+
+def wider(model: Path) -> None:
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "hidden_size": 32}))
+
+
+def with_decoder(model: Path) -> None:
+    config = T5Config(vocab_size=2000, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+    T5Model(config).save_pretrained(model)
+
+
+ENCODERS = {
+    "no folder": encoder("encoder folder {folder}/model does not exist", shutil.rmtree),
+    "a file": encoder(
+        "encoder {folder}/model/config.json is a file; name the folder that holds the saved model",
+        without(),
+        "encoder.name={folder}/model/config.json",
+    ),
+    "no config": encoder(
+        "encoder folder {folder}/model has no config.json; is it a saved model?",
+        without("config.json"),
+    ),
+    "broken config": encoder(
+        "encoder {folder}/model cannot be loaded from {folder}/model: It looks like the config "
+        "file at '{folder}/model/config.json' is not a valid JSON file.",
+        lambda model: (model / "config.json").write_text("{"),
+    ),
+    "no tokenizer": encoder(
+        "encoder folder {folder}/model has no tokenizer; save it there too", without("tokenizer*")
+    ),
+    "broken tokenizer": encoder(
+        "encoder folder {folder}/model: its tokenizer cannot be read (KeyError: 'added_tokens'); "
+        "save it there again",
+        lambda model: (model / "tokenizer.json").write_text("{}"),
+    ),
+    "no weights": encoder(
+        "encoder folder {folder}/model holds no weights; save the model there as safetensors "
+        "(Transformers' save_pretrained does)",
+        without("*.safetensors"),
+    ),
+    "pickled weights": encoder(
+        "encoder folder {folder}/model holds only pytorch_model.bin, a pickle, which may run any "
+        "code; save the model there as safetensors (Transformers' save_pretrained does)",
+        pickled,
+    ),
+    "torn weights": encoder(
+        "encoder {folder}/model cannot be loaded from {folder}/model: Error while deserializing "
+        "header: header too small",
+        lambda model: (model / "model.safetensors").write_bytes(b""),
+    ),
+    "other weights": encoder(
+        "encoder folder {folder}/model: its weights lack 21 of the body's 21 parameters (the first "
+        "is embeddings.word_embeddings.weight); save the whole model there",
+        lambda model: save_file(
+            {"x": torch.zeros(1)}, model / "model.safetensors", metadata={"format": "pt"}
+        ),
+    ),
+    "other shapes": encoder(
+        "encoder folder {folder}/model: its weights have other shapes than its config.json says; "
+        "save both there from the same model",
+        wider,
+    ),
+    "tokenizer of another model": encoder(
+        "encoder folder {folder}/model: its tokenizer has 1493 pieces, but its model embeds only "
+        "100; save the tokenizer that belongs to the model there",
+        lambda model: body(100).save_pretrained(model),
+    ),
+    "no padding": encoder(
+        "encoder folder {folder}/model: its tokenizer has no padding token; set pad_token and save "
+        "the tokenizer there again",
+        lacking_token("pad_token"),
+    ),
+    "no mask": encoder(
+        "encoder {folder}/model has no mask token, so it cannot be trained by masked language "
+        "modelling; use auxiliary=none with method=finetune, or another encoder",
+        lacking_token("mask_token"),
+        method="tapt",
+    ),
+    "encoder and decoder": encoder(
+        "encoder {folder}/model (t5) has a decoder too; use an encoder, such as BERT or RoBERTa",
+        with_decoder,
+    ),
+    "dropout": encoder(
+        "encoder.hidden_dropout must be in [0, 1) or null, got 2",
+        without(),
+        "encoder.hidden_dropout=2",
+    ),
+    "texts longer than its positions": encoder(
+        "task.max_length=41 is more than the 40 tokens that encoder {folder}/model reads; use at "
+        "most 40",
+        without(),
+        "task.max_length=41",
+    ),
+    "reads images": case(
+        "classifier=text needs an encoder of text, and wide_resnet_16_2 is none; e.g. "
+        "encoder=roberta_base",
+        "encoder=wide_resnet",
+        "encoder.mean=[0.5]",
+        "encoder.std=[0.5]",
+    ),
+    "reads no images": case(
+        "classifier=images needs an encoder of images, and tiny is none; use encoder=wide_resnet",
+        "classifier=images",
+    ),
+    "auxiliary longer than its positions": case(
+        "auxiliary.tapt.max_length=513 is more than the 512 tokens that encoder tiny reads; use "
+        "at most 512",
+        "auxiliary.tapt.max_length=513",
+        method="tapt",
+    ),
+}
+
+WHOLE, NUMBER, LEAST_0 = "a whole number", "a number", "a finite number of at least 0"
+STAGE, ANY = "method.stages.joint", "method.stages.finetune"
+
+
+def table(method: str, option: str, told: dict[str, str], *before: str) -> dict[str, Case]:
+    """Values of one option, each with what its message says after the option's name."""
+    name = option.lstrip("+")
+    label = " ".join([*before, name])
+    return {
+        f"{label}={value}": case(f"{name} {message}", *before, f"{option}={value}", method=method)
+        for value, message in told.items()
+    }
+
+
+def is_whole(least: int) -> dict[str, str]:
+    """What `check_whole` says."""
+    must = f"must be a whole number of at least {least}, got"
+    return {
+        str(least - 1): f"{must} {least - 1}", "x": f"{must} 'x'", "1.5": f"{must} 1.5",
+        "true": f"{must} true", "null": f"{must} null", "nan": f"{must} nan",
+    }  # fmt: skip
+
+
+def is_rate(*values: str) -> dict[str, str]:
+    """What is said of learning rates and the like: of `values`, or of all."""
+    told = {
+        "-1": f"must be {LEAST_0}, got -1.0",
+        "inf": f"must be {LEAST_0}, got inf",
+        "nan": f"must be {NUMBER}, got nan",
+        "x": f"must be {NUMBER}, got 'x'",
+        "null": f"must be {NUMBER}, got null",
+        "true": f"must be {NUMBER}, got true",
+    }
+    return {value: told[value] for value in values or told}
+
+
+def is_count(null: bool = True) -> dict[str, str]:
+    """What is said of a stage's counts."""
+    kind = f"must be {WHOLE}{' or null' if null else ''}, got"
+    wrong = {"x": f"{kind} 'x'", "1.5": f"{kind} 1.5", "nan": f"{kind} nan"}
+    return {"0": "must be at least 1, got 0", "-1": "must be at least 1, got -1", **wrong}
+
+
+def in_unit(bounds: str, *wrong: str) -> dict[str, str]:
+    """What is said of shares."""
+    return {value: f"must be in {bounds}, got {float(value)}" for value in wrong} | {
+        "nan": f"must be {NUMBER}, got nan",
+        "x": f"must be {NUMBER}, got 'x'",
+    }
+
+
+META = "meta_tartan"
+FINITE = "must be positive and finite, or null, got"
+BAD_HEAD = "must be at least 1 and meta_head.steps at least 0, got"
+NUMBERS: dict[str, Case] = (
+    table("finetune", "seed", is_whole(0))
+    | table("dapt", "auxiliary.seed", is_whole(0))
+    | table("finetune", "micro_batch_size", is_whole(1))
+    | table("finetune", "evaluation_batch_size", is_whole(1))
+    | table("finetune", "non_finite_patience", is_whole(1))
+    | table("finetune", "max_steps", {k: v for k, v in is_whole(1).items() if k != "null"})
+    | table("finetune", "num_workers", {k: v for k, v in is_whole(0).items() if k != "null"})
+    | table("finetune", "num_workers", {"100000": "must be at most 256, got 100000"})
+    | table(
+        "finetune",
+        "checkpoint_minutes",
+        {
+            "-1": f"must be {LEAST_0}, got -1",
+            "x": f"must be {LEAST_0}, got 'x'",
+            "nan": f"must be {LEAST_0}, got nan",
+            "inf": f"must be {LEAST_0}, got inf",
+            "null": f"must be {LEAST_0}, got null",
+        },
+    )
+    | table("finetune", "resume", {"maybe": "must be true or false, got 'maybe'"})
+    | table(
+        "finetune",
+        "task.max_length",
+        {
+            "7": "must be a whole number of at least 8, got 7",
+            "-1": "must be a whole number of at least 8, got -1",
+            "long": f"must be {WHOLE}, got 'long'",
+            "16.5": f"must be {WHOLE}, got 16.5",
+            "null": f"must be {WHOLE}, got null",
+            "true": f"must be {WHOLE}, got true",
+        },
+    )
+    | table("finetune", f"{ANY}.batch_size", is_count(null=False))
+    | table(
+        "finetune",
+        f"{ANY}.batch_size",
+        {"1000000000000": "must be at most 1048576, got 1000000000000"},
+    )
+    | table("finetune", f"{ANY}.meta_batch_size", is_count(null=False))
+    | table("finetune", f"{ANY}.max_steps", is_count())
+    | table("finetune", f"{ANY}.evaluate_every", is_count())
+    | table("finetune", f"{ANY}.patience", is_count())
+    | table(
+        "finetune",
+        f"{ANY}.max_epochs",
+        {
+            "0": f"{FINITE} 0.0",
+            "-1": f"{FINITE} -1.0",
+            "inf": f"{FINITE} inf",
+            "nan": f"must be {NUMBER} or null, got nan",
+        },
+    )
+    | table("finetune", f"{ANY}.enabled", {"maybe": "must be true or false, got 'maybe'"})
+    | table("finetune", f"{ANY}.freeze_body", {"5": "must be true or false, got 5"})
+    | table("finetune", f"{ANY}.auxiliaries", {"some": "must be all, domain or task, got 'some'"})
+    | table(
+        "finetune",
+        f"{ANY}.inner_products",
+        {"float16": "must be float32 or float64, got 'float16'"},
+    )
+    | table("finetune", f"{ANY}.optimisation.body_lr", is_rate())
+    | table("finetune", f"{ANY}.optimisation.end_head_lr", is_rate())
+    | table("finetune", f"{ANY}.optimisation.weight_decay", is_rate("-1", "inf", "nan"))
+    | table("finetune", f"{ANY}.optimisation.eps", is_rate("-1", "inf", "nan"))
+    | table("finetune", f"{ANY}.optimisation.beta1", in_unit("[0, 1)", "1", "-0.1"))
+    | table("finetune", f"{ANY}.optimisation.beta2", in_unit("[0, 1)", "1", "-0.1"))
+    | table("finetune", f"{ANY}.optimisation.warmup", in_unit("[0, 1]", "2", "-0.1"))
+    | table(
+        "finetune",
+        f"{ANY}.optimisation.clip_norm",
+        {
+            "0": f"{FINITE} 0.0",
+            "inf": f"{FINITE} inf",
+            "nan": f"must be {NUMBER} or null, got nan",
+        },
+    )
+    | table(META, f"{STAGE}.meta_head.lr", is_rate())
+    | table(META, f"{STAGE}.meta_head.weight_decay", is_rate("-1", "inf", "nan"))
+    | table(
+        META,
+        f"{STAGE}.meta_head.examples",
+        {"0": f"{BAD_HEAD} 0 and 10", "1.5": f"must be {WHOLE}, got 1.5"},
+    )
+    | table(META, f"{STAGE}.meta_head.steps", {"1.5": f"must be {WHOLE}, got 1.5"})
+    | table(
+        META,
+        f"{STAGE}.meta_head.tolerance",
+        {
+            "1": "must be in [0, 1) or null, got 1.0",
+            "nan": f"must be {NUMBER} or null, got nan",
+        },
+    )
+    | table(META, f"{STAGE}.meta_head.kind", {"both": "must be separate or shared, got 'both'"})
+    | table(META, f"{STAGE}.meta_head.examples_from", {"dev": "must be batch or rest, got 'dev'"})
+    | table(
+        META,
+        "weighting.eta",
+        {
+            "-1": f"must be {LEAST_0}, got -1",
+            "inf": f"must be {LEAST_0}, got inf",
+            "nan": f"must be {NUMBER}, got nan",
+            "fast": f"must be {NUMBER}, got 'fast'",
+            "null": f"must be {NUMBER}, got null",
+            "true": f"must be {NUMBER}, got true",
+        },
+    )
+    | table(
+        META,
+        "weighting.order",
+        {"never": "must be update_then_step or step_then_update, got 'never'"},
+    )
+    | table(
+        META,
+        "weighting.temperature",
+        {
+            "0": "must be positive, got 0",
+            "-1": "must be positive, got -1",
+            "nan": f"must be {NUMBER}, got nan",
+            "x": f"must be {NUMBER}, got 'x'",
+        },
+        "weighting=dwa",
+    )
+    | table(
+        META,
+        "weighting.window",
+        {
+            "0": "must be at least 1, got 0",
+            "2.5": f"must be {WHOLE}, got 2.5",
+            "x": f"must be {WHOLE}, got 'x'",
+        },
+        "weighting=dwa",
+    )
+    | table(
+        META,
+        "weighting.lr",
+        {
+            "-1": "must not be negative, got -1",
+            "nan": f"must be {NUMBER}, got nan",
+            "inf": f"must be {LEAST_0}, got inf",
+            "x": f"must be {NUMBER}, got 'x'",
+        },
+        "weighting=uncertainty",
+    )
+    | table(
+        META,
+        "weighting.temperature",
+        {"0": "must be positive, got 0", "nan": f"must be {NUMBER}, got nan"},
+        "weighting=meta_examples",
+    )
+    | table(
+        "finetune",
+        "classifier.dropout",
+        {
+            "1": "must be in [0, 1), got 1",
+            "-0.1": "must be in [0, 1), got -0.1",
+            "nan": f"must be {NUMBER}, got nan",
+            "x": f"must be {NUMBER}, got 'x'",
+        },
+    )
+    | table(
+        "tapt",
+        "auxiliary.tapt.objective.probability",
+        {"nan": f"must be {NUMBER}, got nan", "x": f"must be {NUMBER}, got 'x'"},
+    )
+    | table("tapt", "auxiliary.tapt.objective.masked", {"nan": f"must be {NUMBER}, got nan"})
+    | table("tapt", "auxiliary.tapt.max_length", {"x": f"must be {WHOLE} or null, got 'x'"})
+    | table("finetune", "encoder.hidden_size", {"33": "must be a multiple of 2, got 33"})
+    | table("finetune", "encoder.layers", {"0": "must be a whole number of at least 1, got 0"})
+    | table("finetune", "encoder.dropout", {"2": "must be in [0, 1), got 2"})
+)
+NUMBERS["long texts"] = case(
+    "task.max_length=513 is more than the 512 tokens that encoder tiny reads; use at most 512",
+    "task.max_length=513",
+)
+NUMBERS[f"{STAGE}.meta_head.steps=-1"] = case(
+    f"{STAGE}.meta_head.examples {BAD_HEAD} 32 and -1", f"{STAGE}.meta_head.steps=-1", method=META
+)
+SHARES = "shares of masked and random tokens must not be negative nor sum to more than 1, got"
+for given, told in (
+    ("probability=0", "probability of masking must be in (0, 1], got 0"),
+    ("probability=1.1", "probability of masking must be in (0, 1], got 1.1"),
+    ("masked=-0.1", f"{SHARES} -0.1 and 0.1"),
+    ("random=0.5", f"{SHARES} 0.8 and 0.5"),
+):
+    NUMBERS[given] = case(told, f"auxiliary.tapt.objective.{given}", method="tapt")
+
+VALUES = "weighting.values must be finite, not negative, not all zero, got"
+DEVICES = "trainer.devices: training runs on one device; use trainer.devices=1"
+PRECISION = "trainer.precision must be one of auto, bf16-mixed, 32-true, 64-true, got"
+STATIC = ("weighting=static",)
+SETTINGS = {
+    "metric that is none": case(
+        "task.metric=accuracy is not one of the metrics macro_f1, micro_f1, weighted_f1",
+        "task.metric=accuracy",
+    ),
+    "metric class that is none": case(
+        "metrics.macro_f1 cannot be imported: No module named 'nowhere'",
+        "metrics.macro_f1._target_=nowhere.Metric",
+    ),
+    "metric argument": case(
+        "metrics.macro_f1: Expected argument `average` to be one of ('micro', 'macro', "
+        "'weighted', 'none', None), but got best",
+        "metrics.macro_f1.average=best",
+    ),
+    "weighting class that is none": case(
+        "weighting cannot be imported: No module named 'nowhere'",
+        "weighting._target_=nowhere.Weighting",
+        method=META,
+    ),
+    "stage class that is none": case(
+        "module=nowhere.X of a stage cannot be imported: No module named 'nowhere'",
+        "method.stages.finetune.module=nowhere.X",
+    ),
+    "values missing": case(
+        "weighting: Missing mandatory value: weighting.values", *STATIC, method="mt_tartan"
+    ),
+    "values of other tasks": case(
+        "weighting.values must name exactly the tasks ['dapt', 'end_task', 'tapt'], but names "
+        "['end_task', 'news']; e.g. 'weighting.values={end_task: 1, dapt: 1, tapt: 1}'",
+        *STATIC,
+        "weighting.values={end_task: 1, news: 1}",
+        method="mt_tartan",
+    ),
+    "values that are one number": case(
+        "weighting.values must be a mapping, {NAME: VALUE, ...}, got 5",
+        *STATIC,
+        "weighting.values=5",
+        method="mt_tartan",
+    ),
+    "values that are words": case(
+        "weighting.values.dapt must be a number, got 'much'",
+        *STATIC,
+        "weighting.values={end_task: 1, dapt: much, tapt: 1}",
+        method="mt_tartan",
+    ),
+    "values all zero": case(
+        f"{VALUES} {{'end_task': 0, 'dapt': 0, 'tapt': 0}}",
+        *STATIC,
+        "weighting.values={end_task: 0, dapt: 0, tapt: 0}",
+        method="mt_tartan",
+    ),
+    "values below zero": case(
+        f"{VALUES} {{'end_task': 1, 'dapt': -1, 'tapt': 1}}",
+        *STATIC,
+        "weighting.values={end_task: 1, dapt: -1, tapt: 1}",
+        method="mt_tartan",
+    ),
+    "meta weighting without a meta head": case(
+        "this weighting needs the meta-gradient, which method mt_tartan has not; use "
+        "method=meta_tartan, or another weighting",
+        "weighting=meta",
+        method="mt_tartan",
+    ),
+    "meta weighting of a frozen body": case(
+        "freeze_body=true leaves nothing for this weighting to weigh; use weighting=uniform, or "
+        "freeze_body=false",
+        f"{STAGE}.freeze_body=true",
+        method=META,
+    ),
+    "meta head of too few": case(
+        f"{STAGE}.meta_head.examples_from=rest needs 41 training examples beside each batch of 8, "
+        "but there are only 48; use a smaller batch_size, or examples_from=batch",
+        f"{STAGE}.meta_head.examples_from=rest",
+        f"{STAGE}.meta_head.examples=41",
+        method=META,
+    ),
+    "accelerator unknown": case(
+        "trainer.accelerator must be one of auto, gpu, cpu, cuda, mps, tpu, got 'warp'",
+        "trainer.accelerator=warp",
+    ),
+    "accelerator not there": case(
+        "trainer.accelerator=gpu: this machine has none that PyTorch can use; use "
+        "trainer.accelerator=cpu, or auto",
+        "trainer.accelerator=gpu",
+    ),
+    "strategy": case(
+        "trainer.strategy: training runs on one device; use trainer.strategy=auto",
+        "+trainer.strategy=ddp",
+    ),
+    "nodes": case(DEVICES, "+trainer.num_nodes=2"),
+    "precision 16": case(f"{PRECISION} '16-mixed'", "trainer.precision=16-mixed"),
+    "precision null": case(f"{PRECISION} 'None'", "trainer.precision=null"),
+    "clipping": case(
+        "trainer.gradient_clip_val is not used here; set "
+        "method.stages.STAGE.optimisation.clip_norm instead",
+        "+trainer.gradient_clip_val=0.5",
+    ),
+    "accumulation": case(
+        "trainer.accumulate_grad_batches is not used here; set micro_batch_size and "
+        "method.stages.STAGE.batch_size instead",
+        "+trainer.accumulate_grad_batches=4",
+    ),
+    "fast_dev_run": case(
+        "trainer.fast_dev_run is not used here; set max_steps instead",
+        "+trainer.fast_dev_run=true",
+    ),
+    "log interval": case(
+        "trainer.log_every_n_steps must be a whole number of at least 0, got -1",
+        "trainer.log_every_n_steps=-1",
+    ),
+    "progress bar": case(
+        "trainer.enable_progress_bar must be true or false, got 'maybe'",
+        "trainer.enable_progress_bar=maybe",
+    ),
+    "trainer argument": case(
+        "trainer: Trainer.__init__() got an unexpected keyword argument 'bogus'",
+        "+trainer.bogus=1",
+    ),
+    "trainer class that is none": case(
+        "trainer cannot be imported: No module named 'nowhere'", "trainer._target_=nowhere.Trainer"
+    ),
+    "logger class that is none": case(
+        "logger.csv cannot be imported: No module named 'nowhere'",
+        "logger.csv._target_=nowhere.Logger",
+    ),
+    "cache below a file": case(
+        "cache_dir={folder}/file/cache: cannot write there (Not a directory); name another folder",
+        "cache_dir={folder}/file/cache",
+        files={"file": b""},
+    ),
+    "cache without a name": case("cache_dir must name a folder, got null", "cache_dir=null"),
+    **{
+        f"devices {devices}": case(DEVICES, f"trainer.devices={devices}")
+        for devices in ("2", "0", "-1", "auto")
+    },
+}
+
+CASES = {
+    f"{kind}: {name}": entry
+    for kind, entries in (
+        ("files", FILES),
+        ("corpus", CORPORA),
+        ("encoder", ENCODERS),
+        ("number", NUMBERS),
+        ("setting", SETTINGS),
+    )
+    for name, entry in entries.items()
+}
+
+
+@pytest.fixture(autouse=True)
+def no_training(monkeypatch):
+    """Training that starts is a failure; and there is no GPU."""
+
+    def never(*args, **kwargs):
+        raise AssertionError("training started")
+
+    monkeypatch.setattr("lightning.pytorch.Trainer.fit", never)
+    for kind in ("CUDA", "MPS"):
+        monkeypatch.setattr(
+            f"lightning.pytorch.accelerators.{kind}Accelerator.is_available", lambda: False
+        )
+
+
+def message_of(options: list[str], folder: Path) -> str:
+    """What the user is told; nothing may be left that looks like a run's."""
+    with pytest.raises(UserError) as caught:
+        run_experiment(config_of(options), folder)
+    left = {path.name for path in folder.rglob("*")} if folder.is_dir() else set()
+    assert not left & {"result.json", "checkpoints"}
+    assert not [name for name in left if name.endswith(".part")]
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_message_is_one_line_and_comes_before_any_training(name, data_dir, cache_dir, tmp_path):
+    entry, folder = CASES[name], tmp_path / "given"
+    folder.mkdir()
+    for file, content in entry.files.items():
+        (folder / file).write_bytes(content)
+    if entry.make is not None:
+        entry.make(folder)
+
+    def filled(text: str) -> str:
+        return text.replace("{folder}", str(folder)).replace("{data}", str(data_dir))
+
+    options = toy(data_dir, cache_dir, entry.method)
+    if entry.own_task:
+        options = [option for option in options if not option.startswith("task")]
+    message = message_of([*options, *map(filled, entry.options)], tmp_path / "run")
+    assert message == filled(entry.message)
+    assert "\n" not in message
+
+
+def test_a_gzip_file_that_ends_too_early_is_named_with_the_place(data_dir, cache_dir, tmp_path):
+    path = tmp_path / "c.txt.gz"
+    path.write_bytes(MANY[: len(MANY) // 2])
+    options = toy(data_dir, cache_dir, "dapt", f"auxiliary.dapt.path={path}")
+    message = message_of(options, tmp_path / "run")
+    before, _, line = message.partition(" (line ")  # which, depends on the compressor
+    assert before == (
+        f"corpus {path} cannot be read as text: Compressed file ended before the end-of-stream "
+        "marker was reached"
+    )
+    assert 1 < int(line.removesuffix(")")) < 20000
+
+
+def test_a_run_folder_that_cannot_be_written_is_named(data_dir, cache_dir, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    folder = tmp_path / "file" / "run"
+    assert message_of(toy(data_dir, cache_dir, "finetune"), folder) == (
+        f"hydra.run.dir={folder}: cannot write there (Not a directory); name another folder"
+    )
+
+
+def test_a_batch_larger_than_the_data_is_a_warning(data_dir, cache_dir, tmp_path, caplog):
+    options = toy(data_dir, cache_dir, META, f"{STAGE}.batch_size=50", "auxiliary.size=1")
+    with pytest.raises(AssertionError, match="training started"):
+        run_experiment(config_of(options), tmp_path)
+    said = [r.getMessage() for r in caplog.records if "batch_size" in r.getMessage()]
+    assert said == [
+        f"{STAGE}.batch_size=50 is more than there are examples (end_task 48, dapt 48, tapt 48), "
+        "so that a batch holds some of them several times; a smaller batch_size avoids that"
+    ]
+
+
+def test_a_batch_of_all_the_data_is_none(data_dir, cache_dir, tmp_path, caplog):
+    options = toy(data_dir, cache_dir, "tapt", "method.stages.tapt.batch_size=48")
+    with pytest.raises(AssertionError, match="training started"):
+        run_experiment(config_of(options), tmp_path)
+    assert not [r for r in caplog.records if "batch_size" in r.getMessage()]
