@@ -148,7 +148,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     )
     classification.collate(encoder, 1)  # says so if the encoder does not fit
     splits = end_task.splits(encoder, cache_dir)
-    _check_meta_head(stages, len(splits.train))
+    _check_meta_head(config, stages, used, len(splits.train))
     around = Surroundings(
         end_task=end_task,
         encoder=encoder,
@@ -289,9 +289,18 @@ def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]
     return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
 
 
-def _check_meta_head(stages: Mapping[str, Stage], train_examples: int) -> None:
+def _check_meta_head(
+    config: DictConfig,
+    stages: Mapping[str, Stage],
+    used: Mapping[str, Auxiliary],
+    train_examples: int,
+) -> None:
     for name, stage in stages.items():
-        apart = stage.meta_head.examples_apart if module_class(stage).has_meta_head else 0
+        if not module_class(stage).has_meta_head:
+            continue
+        names = [END_TASK, *auxiliaries_of(stage, used)]
+        weighting = build(config.weighting, "weighting", task_names=names)
+        apart = stage.meta_head.examples_apart if weighting.needs_meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(
                 f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "

@@ -238,3 +238,16 @@ def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
     assert sizes["tapt"] == 48
     assert sizes["news"] in (95, 96)  # one line of the corpus is blank
     assert sizes["web"] == 191
+
+
+def test_a_meta_head_on_other_examples_needs_so_many(prepared):
+    rest = "method.stages.joint.meta_head.examples_from=rest"
+    message = error_of(prepared, "meta_tartan", rest, "method.stages.joint.batch_size=17")
+    assert message == (
+        "method.stages.joint.meta_head.examples_from=rest needs 32 training examples beside each "
+        "batch of 17, but there are only 48; use a smaller batch_size, or examples_from=batch"
+    )
+    assert prepared("meta_tartan", rest, "method.stages.joint.batch_size=16")
+    assert prepared(
+        "meta_tartan", rest, "method.stages.joint.batch_size=17", "weighting=uniform"
+    )  # no meta head is built

@@ -55,6 +55,11 @@ class MicroBatch:
     units: int
     examples: int
 
+    def pin_memory(self) -> MicroBatch:
+        """In page-locked memory, from which a GPU copies without waiting (a DataLoader asks)."""
+        inputs = {k: v.pin_memory() if isinstance(v, Tensor) else v for k, v in self.inputs.items()}
+        return MicroBatch(inputs, self.units, self.examples)
+
 
 @dataclass
 class Batch:
@@ -66,6 +71,11 @@ class Batch:
     micro_batches: Sequence[MicroBatch]
     examples: int
     tokens: int = 0
+
+    def pin_memory(self) -> Batch:
+        """See `MicroBatch.pin_memory`."""
+        parts = [part.pin_memory() for part in self.micro_batches]
+        return Batch(parts, self.examples, self.tokens)
 
     @property
     def units(self) -> int:

@@ -43,6 +43,17 @@ class StepBatch:
     meta_head: Batch | None = None
     second: dict[str, Batch] | None = None
 
+    def pin_memory(self) -> StepBatch:
+        """See `MicroBatch.pin_memory`."""
+        second = self.second
+        return StepBatch(
+            step=self.step,
+            tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
+            meta=None if self.meta is None else self.meta.pin_memory(),
+            meta_head=None if self.meta_head is None else self.meta_head.pin_memory(),
+            second=None if second is None else {n: b.pin_memory() for n, b in second.items()},
+        )
+
 
 class ExampleOrder:
     """An endless order of `count` examples, epoch after epoch, each epoch a new permutation.

@@ -5,6 +5,11 @@ from __future__ import annotations
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import RichProgressBar
 
+from src.core.meta_head import waits_for_nothing
+
+READ_EVERY = 10
+"""Steps between two readings of the metrics where reading is waiting."""
+
 
 class StageProgressBar(RichProgressBar):
     """Lightning's Rich bar with one figure a task: its loss and, where tasks are mixed, its weight.
@@ -16,6 +21,7 @@ class StageProgressBar(RichProgressBar):
     def __init__(self, stage: str) -> None:
         super().__init__(leave=True)
         self._stage = stage
+        self._shown: dict[str, int | str | float | dict[str, float]] = {}
 
     def _get_train_description(self, current_epoch: int) -> str:
         return self._stage
@@ -23,7 +29,13 @@ class StageProgressBar(RichProgressBar):
     def get_metrics(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule
     ) -> dict[str, int | str | float | dict[str, float]]:
-        """Lightning's metrics for the bar, `loss/x` and `weight/x` joined to `x: loss (weight)`."""
+        """Lightning's metrics for the bar, `loss/x` and `weight/x` joined to `x: loss (weight)`.
+
+        On a GPU they are read now and then: reading one waits for all queued work.
+        """
+        skipped = trainer.global_step % READ_EVERY != 0 and bool(self._shown)
+        if trainer.training and skipped and not waits_for_nothing(pl_module.device):
+            return self._shown
         values = super().get_metrics(trainer, pl_module)
         values.pop("v_num", None)
         shown: dict[str, int | str | float | dict[str, float]] = {}
@@ -35,4 +47,5 @@ class StageProgressBar(RichProgressBar):
                 shown[task] = f"{value:.2f}{share}"
             elif kind != "weight":
                 shown[name] = value
+        self._shown = shown
         return shown

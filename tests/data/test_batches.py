@@ -268,3 +268,20 @@ def test_second_batches_are_drawn_independently_of_the_first(encoder):
     # 30 x 6 x 6 / 40 = 27 by chance: neither the same batches nor kept apart
     assert 10 < shared < 60
     assert without[0].second is None
+
+
+def test_pinning_reaches_every_tensor(encoder, monkeypatch):
+    """As a DataLoader asks for it; without a GPU nothing can be pinned, so it is only counted."""
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.append(self) or self)
+    classify = Classification(classes=3).collate(encoder, 4)
+    tasks = {"end_task": TaskExamples(examples(), classify, 7)}
+    meta = TaskExamples(examples(9, 2), classify, 4)
+    step = StepBatches(tasks, meta, 3, 0, "joint", apart=("end_task", 5), second=True)[1]
+    again = step.pin_memory()
+    assert flat_step(again) == flat_step(step)
+    batches = [step.tasks["end_task"], step.meta, step.meta_head, step.second["end_task"]]
+    expected = [
+        value for batch in batches for part in batch.micro_batches for value in part.inputs.values()
+    ]
+    assert {id(value) for value in pinned} == {id(value) for value in expected}
