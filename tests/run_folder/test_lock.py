@@ -54,8 +54,10 @@ def test_processes_of_the_same_run_are_let_in(holder, tmp_path, monkeypatch):
         pass
 
 
-def test_a_folder_that_cannot_be_is_named(tmp_path, data_dir, cache_dir):
+def test_a_folder_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    config = config_of(toy(data_dir, cache_dir, "finetune"))
-    with pytest.raises(UserError, match=r"cannot write to .*file/run \(Not a directory\); name"):
-        src.experiment.run_experiment(config, tmp_path / "file" / "run")
+    with (
+        pytest.raises(UserError, match=r"cannot write to .*file/run \(Not a directory\); name"),
+        alone_in(tmp_path / "file" / "run"),
+    ):
+        pass
