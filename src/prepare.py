@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import importlib
 import logging
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from src.configuration import build, check_number, check_whole, shown, typed
+from src.configuration import build, check_number, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
 from src.data.end_task import EndTask, EndTaskSource, Splits
 from src.encoders.base import Encoder, EncoderSource
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
-from src.methods.fit import build_trainer
 from src.methods.module import TaskMixing
-from src.methods.precision import check_accelerator
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
+from src.run_checks import check_numbers, check_trainer, whole_number, writable_folder
 
 log = logging.getLogger(__name__)
 
@@ -30,15 +27,6 @@ END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
 _SETTINGS = ("size", "seed")
 """Keys of the `auxiliary` group that are not tasks."""
-_MOST_WORKERS = 256
-"""Loader processes beyond which a number can only be a slip."""
-_NOT_OURS = {
-    "gradient_clip_val": (None, "method.stages.STAGE.optimisation.clip_norm"),
-    "accumulate_grad_batches": (1, "micro_batch_size and method.stages.STAGE.batch_size"),
-    "fast_dev_run": (False, "max_steps"),
-    "overfit_batches": (0, "max_steps and smaller files"),
-}
-"""Lightning's options that training here does not take: their defaults, and what to use instead."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +84,6 @@ def module_class(stage: Stage) -> Any:
     return found
 
 
-def whole_number(config: DictConfig, option: str, least: int) -> int:
-    """The option's value, checked.
-
-    Raises:
-        UserError: it is not a whole number, or less than `least`.
-    """
-    return check_whole(OmegaConf.select(config, option), option, least)
-
-
 def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
     """Fresh metrics for the task's labels.
 
@@ -124,12 +103,12 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     Raises:
         UserError: whatever is wrong with any of them.
     """
-    _check_numbers(config)
-    _check_trainer(config)
+    check_numbers(config)
+    check_trainer(config)
     choice_seed = whole_number(config, "auxiliary.seed", 0)
     if config.run.folder is not None:
-        _writable_folder(config, "run.folder", "hydra.run.dir")
-    cache_dir = _writable_folder(config, "cache_dir")
+        writable_folder(config, "run.folder", "hydra.run.dir")
+    cache_dir = writable_folder(config, "cache_dir")
     used = _used_auxiliaries(config, stages)
     source: EndTaskSource = build(config.task, "task")
     end_task = source.load()
@@ -167,74 +146,6 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
     _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
     return Prepared(encoder, end_task, splits, classification, auxiliaries)
-
-
-def _check_numbers(config: DictConfig) -> None:
-    """Check the options of the whole run.
-
-    Raises:
-        UserError: names the first that is not as it should be.
-    """
-    for option, least in (
-        ("seed", 0),
-        ("micro_batch_size", 1),
-        ("evaluation_batch_size", 1),
-        ("non_finite_patience", 1),
-    ):
-        whole_number(config, option, least)
-    check_number(config.checkpoint_minutes, "checkpoint_minutes", least=0)
-    if config.num_workers is not None and whole_number(config, "num_workers", 0) > _MOST_WORKERS:
-        raise UserError(f"num_workers must be at most {_MOST_WORKERS}, got {config.num_workers}")
-    _true_or_false(config, "resume")
-
-
-def _true_or_false(config: DictConfig, option: str) -> None:
-    value = OmegaConf.select(config, option, default=True)
-    if not isinstance(value, bool):
-        raise UserError(f"{option} must be true or false, got {shown(value)}")
-
-
-def _check_trainer(config: DictConfig) -> None:
-    """Check what of `trainer` depends on this machine, or on how training is done here.
-
-    Raises:
-        UserError: names the option.
-    """
-    settings = config.trainer
-    check_accelerator(settings.accelerator)
-    for option, (default, instead) in _NOT_OURS.items():
-        if settings.get(option, default) != default:
-            raise UserError(f"trainer.{option} is not used here; set {instead} instead")
-    if settings.get("strategy", "auto") not in ("auto", "single_device"):
-        raise UserError("trainer.strategy: training runs on one device; use trainer.strategy=auto")
-    if settings.get("log_every_n_steps") is not None:
-        whole_number(config, "trainer.log_every_n_steps", 0)
-    _true_or_false(config, "trainer.enable_progress_bar")
-    build_trainer(config, [], max_steps=1, logger=False)  # Lightning says what else is wrong
-
-
-def _writable_folder(config: DictConfig, option: str, named: str | None = None) -> Path:
-    """The folder that `option` names, made if need be.
-
-    Args:
-        named: what to call the option in a message, if not by its name.
-
-    Raises:
-        UserError: it is not the name of a folder, or nothing can be written there.
-    """
-    value, named = OmegaConf.select(config, option), named or option
-    if not isinstance(value, str) or not value:
-        raise UserError(f"{named} must name a folder, got {shown(value)}")
-    folder = Path(value).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UserError(
-            f"{named}={value}: cannot write there ({error.strerror}); name another folder"
-        ) from error
-    return folder
 
 
 def _warn_of_large_batches(

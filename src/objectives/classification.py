@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from src.core.task import Batch, Inputs, MicroBatch
 from src.data.padding import pad, split_by_length
@@ -16,10 +15,11 @@ from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
 from src.objectives.classifier_head import ClassifierHead
+from src.objectives.supervised import Supervised
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Supervised):
     """Cross-entropy over the labels; a unit is an example.
 
     Attributes:
@@ -40,19 +40,6 @@ class Classification:
             input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
         ).last_hidden_state
         return hidden[:, 0]
-
-    def targets(self, inputs: Inputs) -> Tensor:
-        """Labels as indices, `(examples,)`."""
-        labels: Tensor = inputs["labels"]
-        return labels
-
-    def owners(self, inputs: Inputs) -> Tensor:
-        """A unit is an example: `(examples,)`."""
-        return torch.arange(len(inputs["labels"]), device=inputs["labels"].device)
-
-    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Cross-entropy of each example."""
-        return F.cross_entropy(head(features), targets, reduction="none")
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)

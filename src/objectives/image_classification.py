@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from src.configuration import check_whole
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.wide_resnet import ImageEncoder, reads_images
 from src.errors import UserError
 from src.objectives.base import Collate, Row
+from src.objectives.supervised import Supervised
 
 
 @dataclass(frozen=True)
-class ImageClassification:
+class ImageClassification(Supervised):
     """Cross-entropy over the labels; a unit is an image.
 
     Attributes:
@@ -40,19 +40,6 @@ class ImageClassification:
         """The body's features, `(images, hidden)`."""
         features: Tensor = body(inputs["images"])
         return features
-
-    def targets(self, inputs: Inputs) -> Tensor:
-        """Labels as indices, `(images,)`."""
-        labels: Tensor = inputs["labels"]
-        return labels
-
-    def owners(self, inputs: Inputs) -> Tensor:
-        """A unit is an image: `(images,)`."""
-        return torch.arange(len(inputs["labels"]), device=inputs["labels"].device)
-
-    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Cross-entropy of each image."""
-        return F.cross_entropy(head(features), targets, reduction="none")
 
     def new_head(self, encoder: ImageEncoder) -> nn.Module:
         return nn.Linear(encoder.hidden_size, self.classes)
