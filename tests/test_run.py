@@ -77,8 +77,11 @@ def test_help_and_configs_answer_at_once(run_cli, tmp_path):
 
 
 def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
-    run_cli, meta_options, tmp_path
+    run_cli, meta_options, tmp_path, monkeypatch
 ):
+    secret = "s3cret-of-the-environment"
+    for name in ("WANDB_API_KEY", "HF_TOKEN", "MY_PASSWORD"):
+        monkeypatch.setenv(name, secret)
     first = run_cli(*meta_options)
     assert first.returncode == 0, first.stderr
     (folder,) = (tmp_path / "runs" / "toy_meta_tartan").iterdir()
@@ -92,6 +95,8 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
         "logs/joint/metrics.csv",
     ):
         assert (folder / name).is_file(), name
+    for path in (tmp_path / "runs").rglob("*"):
+        assert path.is_dir() or secret.encode() not in path.read_bytes(), path
     result = json.loads((folder / "result.json").read_text())
     value = result["test"]["whole"]["metrics"]["macro_f1"]
     assert f"{value:.4f}" in first.stdout
