@@ -52,7 +52,10 @@ def example_alignments(
         sdpa_kernel(SDPBackend.MATH),
     ):
         for index, part in enumerate(batch.micro_batches):
-            computed = _Losses(body, task, part.examples)
+            owners = task.objective.owners(part.inputs)
+            ones = torch.ones(len(owners), device=owners.device)
+            count = torch.zeros(part.examples, device=owners.device).index_add(0, owners, ones)
+            computed = _Losses(body, task, owners, count)
 
             def of(
                 values: dict[str, Tensor],
@@ -65,31 +68,27 @@ def example_alignments(
             reseed(task.name, index)
             derivatives: Tensor = torch.func.jvp(of, (parameters,), (tangents,))[1]
             alignments.append(derivatives)
-            units.append(_count(task, part.inputs, part.examples, derivatives))
+            units.append(count)
     return torch.cat(alignments), torch.cat(units)
 
 
 class _Losses(nn.Module):
-    """A micro-batch's losses as a function of the body's parameters, for `functional_call`."""
+    """A micro-batch's losses as a function of the body's parameters, for `functional_call`.
 
-    def __init__(self, body: nn.Module, task: Task, examples: int) -> None:
+    `owners` `(units,)` says which example a unit belongs to, `count` `(examples,)` how many it has.
+    """
+
+    def __init__(self, body: nn.Module, task: Task, owners: Tensor, count: Tensor) -> None:
         super().__init__()
-        self.body = body
-        self._task, self._examples = (task,), examples  # a tuple: the head is no part of this
+        self.body, self._task = body, task
+        self._owners, self._count = owners, count
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Each example's mean loss, shape `(examples,)`."""
-        (task,) = self._task
+        task = self._task
         features = task.objective.features(self.body, inputs)
         losses = task.objective.losses(
             self.body, task.head, features, task.objective.targets(inputs)
         )
-        owners = task.objective.owners(inputs)
-        sums = losses.new_zeros(self._examples).index_add(0, owners, losses)
-        return sums / _count(task, inputs, self._examples, losses).clamp(min=1)
-
-
-def _count(task: Task, inputs: Inputs, examples: int, like: Tensor) -> Tensor:
-    owners = task.objective.owners(inputs)
-    ones = torch.ones(len(owners), dtype=like.dtype, device=like.device)
-    return torch.zeros(examples, dtype=like.dtype, device=like.device).index_add(0, owners, ones)
+        sums = losses.new_zeros(len(self._count)).index_add(0, self._owners, losses)
+        return sums / self._count.clamp(min=1)

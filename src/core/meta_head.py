@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from src.core.task import Objective
+from src.core.without_waiting import StepState, waits_for_nothing
 from src.errors import UserError
 
 
@@ -91,8 +92,9 @@ class MetaHead(nn.Module):
         chosen = torch.randperm(len(features), device=features.device)[: settings.examples]
         dtype = next(self.head.parameters()).dtype
         features, targets = features[chosen].to(dtype), targets[chosen]
+        parameters = list(self.head.parameters())
         optimiser = torch.optim.AdamW(
-            self.head.parameters(),
+            parameters,
             lr=settings.lr,
             betas=(0.9, 0.98),
             eps=1e-6,
@@ -110,27 +112,12 @@ class MetaHead(nn.Module):
                     converged = converged | (now > (1 - settings.tolerance) * loss)
                     if waits_for_nothing(features.device) and bool(converged):
                         break
-                torch.autograd.backward(now, inputs=list(self.head.parameters()))
-                self._step(optimiser, converged if settings.tolerance is not None else None)
+                torch.autograd.backward(now, inputs=parameters)
+                before = StepState([], parameters if settings.tolerance is not None else [])
+                optimiser.step()
+                before.restore_unless(~converged)
                 loss = torch.where(converged, loss, now.detach())
         return loss
-
-    def _step(self, optimiser: torch.optim.Optimizer, converged: Tensor | None) -> None:
-        """A step that, once `converged`, changes nothing: to ask the device would be to wait."""
-        if converged is None:
-            optimiser.step()
-            return
-        parameters = list(self.head.parameters())
-        before = [p.detach().clone() for p in parameters]
-        optimiser.step()
-        with torch.no_grad():
-            for parameter, old in zip(parameters, before, strict=True):
-                parameter.copy_(torch.where(converged, old, parameter))
-
-
-def waits_for_nothing(device: torch.device) -> bool:
-    """Whether a branch on a tensor is free there: on other devices it waits for all queued work."""
-    return device.type == "cpu"
 
 
 def _reset(head: nn.Module) -> None:

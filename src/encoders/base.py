@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from src.errors import UserError
+
+T = TypeVar("T")
 
 
 class Encoder(Protocol):
@@ -49,6 +53,23 @@ class EncoderSource(Protocol):
             UserError: it cannot be found or reached.
         """
         ...
+
+
+def of_kind(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:
+    """`encoder`, checked to be of `kind`.
+
+    Args:
+        what: the part of the config that needs it, for the message.
+        content: what an encoder of the kind reads.
+        advice: which one to use.
+
+    Raises:
+        UserError: it is of another kind.
+    """
+    if not isinstance(encoder, kind):
+        name = getattr(encoder, "name", type(encoder).__name__)
+        raise UserError(f"{what} needs an encoder of {content}, and {name} is none; {advice}")
+    return encoder
 
 
 def freeze(module: nn.Module, frozen: bool) -> None:

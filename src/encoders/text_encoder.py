@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.transformers_classifier import save_classifier
 from src.errors import UserError
@@ -269,17 +270,5 @@ def _check_whole(
 
 
 def reads_text(encoder: object, what: str) -> TextEncoder:
-    """`encoder`, checked to be one of text.
-
-    Args:
-        what: the part of the config that needs it, for the message.
-
-    Raises:
-        UserError: it reads something else.
-    """
-    if not isinstance(encoder, TextEncoder):
-        name = getattr(encoder, "name", type(encoder).__name__)
-        raise UserError(
-            f"{what} needs an encoder of text, and {name} is none; e.g. encoder=roberta_base"
-        )
-    return encoder
+    """`encoder`, checked to be one of text for `what` (see `of_kind`)."""
+    return of_kind(encoder, TextEncoder, what, "text", "e.g. encoder=roberta_base")

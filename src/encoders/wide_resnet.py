@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.configuration import check_whole
+from src.encoders.base import of_kind
 from src.errors import UserError
 
 
@@ -161,17 +162,5 @@ class WideResNetSource:
 
 
 def reads_images(encoder: object, what: str) -> ImageEncoder:
-    """`encoder`, checked to be one of images.
-
-    Args:
-        what: the part of the config that needs it, for the message.
-
-    Raises:
-        UserError: it reads something else.
-    """
-    if not isinstance(encoder, ImageEncoder):
-        name = getattr(encoder, "name", type(encoder).__name__)
-        raise UserError(
-            f"{what} needs an encoder of images, and {name} is none; use encoder=wide_resnet"
-        )
-    return encoder
+    """`encoder`, checked to be one of images for `what` (see `of_kind`)."""
+    return of_kind(encoder, ImageEncoder, what, "images", "use encoder=wide_resnet")

@@ -14,10 +14,10 @@ from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.step import StepRecord, mixed_gradients
 from src.core.task import MicroBatch, Task
 from src.core.weighting.base import Weighting
+from src.core.without_waiting import StepState
 from src.data.batches import StepBatch
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
-from src.methods.step_state import StepState
 from src.seeding import seed_for
 
 

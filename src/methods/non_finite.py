@@ -8,8 +8,8 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor
 
-from src.core.meta_head import waits_for_nothing
 from src.core.step import StepRecord
+from src.core.without_waiting import waits_for_nothing
 from src.errors import UserError
 from src.methods.data_module import StageData
 from src.methods.module import TaskMixing

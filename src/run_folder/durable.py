@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,8 +15,6 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
 from src.data.checksum import sha256_of
 from src.errors import UserError
-
-log = logging.getLogger(__name__)
 
 _NOTHING = 1 << 20
 """Bytes of free space below which a disk counts as full."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import RichProgressBar
 
-from src.core.meta_head import waits_for_nothing
+from src.core.without_waiting import waits_for_nothing
 
 READ_EVERY = 10
 """Steps between two readings of the metrics where reading is waiting."""

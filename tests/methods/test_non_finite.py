@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import src.experiment
+from src.core.without_waiting import StepState
 from src.errors import UserError
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
-from src.methods.step_state import StepState
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
