@@ -1,17 +1,22 @@
 """Gradients with respect to the shared body, as lists of tensors that are never concatenated.
 
 A list holds one entry a parameter; `None` (the task does not reach the parameter) counts as zero.
-Nothing here reads a number back to the host.
+Nothing here waits for a device. On a CPU numbers are free to read, and what counts is how often the
+gradients go through memory; on an accelerator it is the number of kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from src.core.without_waiting import waits_for_nothing
+
 Gradient = list[Tensor | None]
+CHUNK = 2**24
+"""Numbers that are put together for one kernel where launching kernels is what costs."""
 
 
 def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
@@ -39,25 +44,50 @@ def dot(
 
     `device` is where the zero is, if there is nothing to multiply.
 
-    Accumulated tensor by tensor: 6 times cheaper on a CPU than concatenating first.
+    On a CPU it is accumulated tensor by tensor, 6 times cheaper than concatenating first; elsewhere
+    over a few chunks.
     """
-    products = [
-        _tensor_dot(a, b, dtype)
+    pairs = [
+        (a.reshape(-1), b.reshape(-1))  # not view: a gradient's memory layout may be its own
         for a, b in zip(left, right, strict=True)
         if a is not None and b is not None
     ]
-    if not products:
+    if not pairs:
         reference = next((g for g in [*left, *right] if g is not None), None)
         return torch.zeros(
             (), dtype=dtype, device=device if reference is None else reference.device
         )
-    return torch.stack(products).sum()
+    if not waits_for_nothing(pairs[0][0].device):
+        pairs = list(chunked(pairs, CHUNK))
+    return torch.stack([_dot(a, b, dtype) for a, b in pairs]).sum()
 
 
-def _tensor_dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
+def chunked(pairs: Sequence[tuple[Tensor, Tensor]], size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of vectors put together to few longer ones, of no more than `size` numbers.
+
+    A pair that is longer by itself stays as it is.
+    """
+    group: list[tuple[Tensor, Tensor]] = []
+    held = 0
+    for pair in pairs:
+        if group and held + pair[0].numel() > size:
+            yield _joined(group)
+            group, held = [], 0
+        group.append(pair)
+        held += pair[0].numel()
+    if group:
+        yield _joined(group)
+
+
+def _joined(group: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    if len(group) == 1:
+        return group[0]
+    return torch.cat([a for a, _ in group]), torch.cat([b for _, b in group])
+
+
+def _dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
     dtype = torch.promote_types(a.dtype, dtype)
-    # reshape, not view: a gradient may come back with another memory layout than its parameter's.
-    return torch.dot(a.reshape(-1).to(dtype), b.reshape(-1).to(dtype))
+    return torch.dot(a.to(dtype), b.to(dtype))
 
 
 def cosine(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tensor:
@@ -82,25 +112,60 @@ def gramian(gradients: Sequence[Gradient], dtype: torch.dtype = torch.float32) -
     return torch.stack(rows)
 
 
-def scale_(gradient: Gradient, factor: Tensor) -> None:
-    """Multiply in place by a scalar tensor."""
-    present = [g for g in gradient if g is not None]
-    if present:
-        torch._foreach_mul_(present, factor)
-
-
 def add_scaled_(total: Gradient, gradient: Gradient, factor: Tensor) -> None:
     """`total += factor * gradient` in place; `gradient` is consumed: its tensors change."""
-    scale_(gradient, factor)
+    left, right, alone = _paired(total, gradient)
+    scale = _factor(factor)
+    if alone:
+        torch._foreach_mul_(alone, scale)
+    if left and isinstance(scale, float):
+        torch._foreach_add_(left, right, alpha=scale)
+    elif left:
+        torch._foreach_mul_(right, scale)
+        torch._foreach_add_(left, right)
+
+
+def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
+    """`mean += share * (gradient - mean)` in place; `gradient` is consumed.
+
+    With `share` the part that a gradient's weight has in the sum of weights so far, `mean` is the
+    weighted mean of all gradients so far: one pass through memory a gradient, none for the first.
+    """
+    before = [m for m, g in zip(mean, gradient, strict=True) if m is not None and g is None]
+    left, right, alone = _paired(mean, gradient)
+    scale = _factor(share)
+    if alone:
+        torch._foreach_mul_(alone, scale)
+    if before:
+        torch._foreach_mul_(before, 1 - scale)
+    if left and isinstance(scale, float):
+        torch._foreach_lerp_(left, right, scale)
+    elif left:
+        torch._foreach_mul_(left, 1 - scale)
+        torch._foreach_mul_(right, scale)
+        torch._foreach_add_(left, right)
+
+
+def _paired(total: Gradient, gradient: Gradient) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """`(in total, added to it)` where both have an entry, and what only `gradient` has.
+
+    The latter are put into `total` as they are.
+    """
     left: list[Tensor] = []
     right: list[Tensor] = []
+    alone: list[Tensor] = []
     for index, (kept, added) in enumerate(zip(total, gradient, strict=True)):
         if added is None:
             continue
         if kept is None:
             total[index] = added
+            alone.append(added)
         else:
             left.append(kept)
             right.append(added)
-    if left:
-        torch._foreach_add_(left, right)
+    return left, right, alone
+
+
+def _factor(factor: Tensor) -> float | Tensor:
+    """The number itself where reading it waits for nothing: kernels take it as an argument."""
+    return float(factor) if waits_for_nothing(factor.device) else factor

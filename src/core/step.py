@@ -15,8 +15,8 @@ from src.core.gradients import (
     cosine,
     dot,
     gramian,
+    move_towards_,
     put_gradient,
-    scale_,
     take_gradient,
 )
 from src.core.meta_head import MetaHead
@@ -52,6 +52,33 @@ class _Pass:
     loss: Tensor
     features: Tensor | None = None
     targets: Tensor | None = None
+
+
+class _Mixture:
+    """`sum_i alpha_i g_i` of gradients that arrive one at a time, in one body-sized buffer.
+
+    Args:
+        parameters: entries of a gradient.
+        sums_to_one: whether `alpha_i` is the factor's share in the sum of all factors. What is held
+            is then the mean so far, so that the sum, known at the end, need not be divided by.
+    """
+
+    def __init__(self, parameters: int, sums_to_one: bool) -> None:
+        self.gradient: Gradient = [None] * parameters
+        self._sums_to_one = sums_to_one
+        self._sum: Tensor | None = None
+
+    def add(self, gradient: Gradient, factor: Tensor) -> None:
+        """Add `factor * gradient`; the gradient is consumed."""
+        if not self._sums_to_one:
+            add_scaled_(self.gradient, gradient, factor)
+        elif self._sum is None:
+            self.gradient, self._sum = gradient, factor
+        else:
+            self._sum = self._sum + factor
+            nothing = self._sum == 0  # as yet: a gradient of weight zero changes nothing
+            share = factor / torch.where(nothing, torch.ones_like(factor), self._sum)
+            move_towards_(self.gradient, gradient, share)
 
 
 def mixed_gradients(
@@ -91,7 +118,7 @@ def mixed_gradients(
     body_parameters = [p for p in body.parameters() if p.requires_grad]
     for parameter in [*body_parameters, *(p for task in tasks for p in task.head.parameters())]:
         parameter.grad = None  # what is left in there would count as the first task's
-    mixed: Gradient = [None] * len(body_parameters)
+    mixture = _Mixture(len(body_parameters), weighting.sums_to_one)
     meta_gradient: Gradient | None = None
     meta_norm = meta_loss = meta_head_loss = None
     losses: list[Tensor] = []
@@ -136,7 +163,7 @@ def mixed_gradients(
         if weighting.needs_gramian:
             held.append((gradient, observation))
         else:
-            add_scaled_(mixed, gradient, weighting.factor(index, observation))
+            mixture.add(gradient, weighting.factor(index, observation))
         losses.append(passed.loss)
         norms.append(squared_norm.sqrt())
         del gradient, passed
@@ -153,10 +180,9 @@ def mixed_gradients(
             products = gramian(gradients, dtype)
         weighting.weigh(products)
         for index, (kept, observation) in enumerate(held):
-            add_scaled_(mixed, kept, weighting.factor(index, observation))
-    weights, normaliser = weighting.finish()
-    scale_(mixed, normaliser.reciprocal())
-    put_gradient(body_parameters, mixed)
+            mixture.add(kept, weighting.factor(index, observation))
+    weights = weighting.finish()
+    put_gradient(body_parameters, mixture.gradient)
     return StepRecord(
         losses=torch.stack(losses),
         weights=weights.detach().clone(),

@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.gradients import add_scaled_, cosine, dot, put_gradient, scale_, take_gradient
+from src.core.gradients import (
+    add_scaled_,
+    chunked,
+    cosine,
+    dot,
+    move_towards_,
+    put_gradient,
+    take_gradient,
+)
 
 
 def random_gradient(seed, missing=()):
@@ -67,11 +75,42 @@ def test_add_scaled_keeps_what_only_one_side_has():
     torch.testing.assert_close(as_vector(total), expected)
 
 
-def test_scale_skips_missing_entries():
-    gradient = random_gradient(0, (1,))
-    expected = 3 * as_vector(gradient)
-    scale_(gradient, torch.tensor(3.0, dtype=torch.float64))
-    torch.testing.assert_close(as_vector(gradient), expected)
+@pytest.mark.parametrize("missing", [[(), (), ()], [(0,), (1,), ()], [(0, 1), (0,), (2,)]])
+def test_moving_by_shares_gives_the_weighted_mean(missing):
+    weights = [0.0, 2.0, 0.5]
+    gradients = [random_gradient(seed, absent) for seed, absent in enumerate(missing)]
+    expected = sum(w * as_vector(g) for w, g in zip(weights, gradients, strict=True)) / sum(weights)
+    mean, total = gradients[0], weights[0]
+    for weight, gradient in zip(weights[1:], gradients[1:], strict=True):
+        total += weight
+        move_towards_(mean, gradient, torch.tensor(weight / total, dtype=torch.float64))
+    torch.testing.assert_close(as_vector(mean), expected)
+
+
+@pytest.mark.parametrize("change", [add_scaled_, move_towards_])
+def test_a_device_that_must_not_be_waited_for_computes_the_same(change, monkeypatch):
+    """As on an accelerator, where factors stay tensors."""
+    results = []
+    for waits in (True, False):
+        monkeypatch.setattr("src.core.gradients.waits_for_nothing", lambda device, w=waits: w)
+        total, gradient = random_gradient(0, (0,)), random_gradient(1, (1,))
+        change(total, gradient, torch.tensor(0.3, dtype=torch.float64))
+        results.append(as_vector(total))
+    torch.testing.assert_close(results[0], results[1])
+
+
+@pytest.mark.parametrize("size", [1, 9, 17, 1000])
+def test_chunks_hold_every_number_once_and_none_is_too_long(size, monkeypatch):
+    left, right = random_gradient(0), random_gradient(1)
+    pairs = [(a.reshape(-1), b.reshape(-1)) for a, b in zip(left, right, strict=True)]
+    chunks = list(chunked(pairs, size))
+    for side, gradient in ((0, left), (1, right)):
+        assert torch.equal(torch.cat([chunk[side] for chunk in chunks]), as_vector(gradient))
+    longest = max(a.numel() for a, _ in pairs)
+    assert all(a.numel() <= max(size, longest) for a, _ in chunks)
+    assert len(chunks) == {1: 3, 9: 3, 17: 2, 1000: 1}[size]
+    monkeypatch.setattr("src.core.gradients.waits_for_nothing", lambda device: False)
+    torch.testing.assert_close(dot(left, right, torch.float64), as_vector(left) @ as_vector(right))
 
 
 def test_taking_and_putting_a_gradient_are_inverse():

@@ -26,10 +26,11 @@ class Observation:
 class Weighting(nn.Module, ABC):
     """Turns the tasks' body gradients `g_i` into `sum_i alpha_i g_i`, one task at a time.
 
-    In each step the training step calls `factor(i, ...)` once for every task, in order, and adds
-    `factor_i * g_i` to a running sum; `finish()` then says by what to divide the sum. So a step
-    holds the same number of body-sized buffers whatever the number of tasks, although the weights
-    that are finally applied may depend on all tasks (softmax).
+    In each step the training step calls `factor(i, ...)` once for every task, in order; `finish()`
+    then says what the weights were. Where they `sums_to_one`, a factor is a relative weight, of
+    which the step takes the share in the sum of all factors: so it holds the same number of
+    body-sized buffers whatever the number of tasks, although the weights that are finally applied
+    may depend on all of them (softmax). Otherwise the factors are the weights.
 
     A weighting that `needs_gramian` has `weigh(gramian)` called with all inner products
     `<g_i, g_j>`, shape `(tasks, tasks)`, before the first `factor`; all gradients are held for it.
@@ -42,6 +43,7 @@ class Weighting(nn.Module, ABC):
     Learned state belongs in buffers, so that it is in every checkpoint.
     """
 
+    sums_to_one: ClassVar[bool] = True
     needs_meta_gradient: ClassVar[bool] = False
     needs_gramian: ClassVar[bool] = False
     weighs_examples: ClassVar[bool] = False
@@ -66,13 +68,11 @@ class Weighting(nn.Module, ABC):
 
     @abstractmethod
     def factor(self, index: int, observation: Observation) -> Tensor:
-        """The factor, a scalar tensor, with which task `index`'s gradient enters the sum."""
+        """The weight of task `index`, a scalar tensor: relative ones must not be negative."""
 
     @abstractmethod
-    def finish(self) -> tuple[Tensor, Tensor]:
-        """End the step: `(alpha, normaliser)`, the weights applied, shape `(tasks,)`, and the
-        scalar by which the sum of `factor_i * g_i` is to be divided.
-        """
+    def finish(self) -> Tensor:
+        """End the step: `alpha`, the weights that were applied, shape `(tasks,)`."""
 
 
 class FixedWeighting(Weighting):
@@ -87,5 +87,5 @@ class FixedWeighting(Weighting):
     def factor(self, index: int, observation: Observation) -> Tensor:
         return self.alpha[index]
 
-    def finish(self) -> tuple[Tensor, Tensor]:
-        return self.alpha, torch.ones_like(self.alpha[0])
+    def finish(self) -> Tensor:
+        return self.alpha

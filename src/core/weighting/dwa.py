@@ -43,7 +43,7 @@ class DWA(Weighting):
         self._losses.append(observation.loss.to(self.sums.dtype))
         return self._alpha()[index]
 
-    def finish(self) -> tuple[Tensor, Tensor]:
+    def finish(self) -> Tensor:
         alpha = self._alpha()
         losses, self._losses = torch.stack(self._losses), []
         self.steps.add_(1)
@@ -53,7 +53,7 @@ class DWA(Weighting):
         self.before.copy_(torch.where(full, self.last, self.before))
         self.last.copy_(torch.where(full, self.sums / self.window, self.last))
         self.sums.copy_(torch.where(full, torch.zeros_like(self.sums), self.sums))
-        return alpha, torch.ones_like(alpha[0])
+        return alpha
 
     def _alpha(self) -> Tensor:
         known = self.before > 0

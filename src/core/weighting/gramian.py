@@ -38,6 +38,7 @@ class Gramian(Weighting):
     """
 
     needs_gramian = True
+    sums_to_one = False
 
     def __init__(
         self,
@@ -81,8 +82,8 @@ class Gramian(Weighting):
     def factor(self, index: int, observation: Observation) -> Tensor:
         return self._alpha[index]
 
-    def finish(self) -> tuple[Tensor, Tensor]:
-        return self._alpha, torch.ones_like(self._alpha[0])
+    def finish(self) -> Tensor:
+        return self._alpha
 
     def get_extra_state(self) -> Tensor:
         """What a weighting with a memory (GradVac, SDMGrad, ...) remembers between steps.

@@ -21,8 +21,7 @@ class Meta(Weighting):
             mixes with the old ones and updates them afterwards (section 3.2's wording).
 
     The softmax is taken without holding the gradients: with `m = max(w) + eta`, which bounds every
-    new logit, task `i` enters the sum with `exp(w_i - m)` (its new `w_i`), and the sum is divided
-    by the sum of these factors.
+    new logit, task `i`'s relative weight is `exp(w_i - m)` (its new `w_i`).
     """
 
     needs_meta_gradient = True
@@ -56,9 +55,8 @@ class Meta(Weighting):
         self._factors.append(factor)
         return factor
 
-    def finish(self) -> tuple[Tensor, Tensor]:
+    def finish(self) -> Tensor:
         factors = torch.stack(self._factors)
         self.logits.copy_(torch.stack(self._new_logits))
         self._new_logits, self._factors = [], []
-        normaliser = factors.sum()
-        return factors / normaliser, normaliser
+        return factors / factors.sum()

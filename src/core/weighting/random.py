@@ -25,5 +25,5 @@ class Random(Weighting):
             self._alpha = drawn.softmax(dim=0)
         return self._alpha[index]
 
-    def finish(self) -> tuple[Tensor, Tensor]:
-        return self._alpha, torch.ones_like(self._alpha[0])
+    def finish(self) -> Tensor:
+        return self._alpha

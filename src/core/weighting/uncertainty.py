@@ -21,6 +21,7 @@ class Uncertainty(Weighting):
         lr: learning rate of `s`.
     """
 
+    sums_to_one = False
     log_variances: Tensor
 
     def __init__(self, task_names: list[str], lr: float = 0.01) -> None:
@@ -35,8 +36,8 @@ class Uncertainty(Weighting):
         self._losses.append(observation.loss.to(self.log_variances.dtype))
         return (-self.log_variances[index]).exp()
 
-    def finish(self) -> tuple[Tensor, Tensor]:
+    def finish(self) -> Tensor:
         losses, self._losses = torch.stack(self._losses), []
         alpha = (-self.log_variances).exp()
         self.log_variances.sub_(self.lr * (1 - alpha * losses))
-        return alpha, torch.ones_like(alpha[0])
+        return alpha
