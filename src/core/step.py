@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -93,6 +94,7 @@ def mixed_gradients(
     meta_head_batch: Batch | None = None,
     second_batches: Mapping[str, Batch] | None = None,
     dtype: torch.dtype = torch.float32,
+    clock: AbstractContextManager[object] | None = None,
 ) -> StepRecord:
     """Fill `.grad` of the body with `sum_i alpha_i g_i`, and of each head with its own gradient.
 
@@ -110,11 +112,13 @@ def mixed_gradients(
             of its batch.
         second_batches: batches drawn independently of `batches`, for weightings that need such.
         dtype: accumulation type of inner products.
+        clock: entered for each task's pass and for that of the meta-gradient.
 
     Raises:
         ValueError: the weighting needs a meta-gradient, but there is no meta head or batch; or a
             second batch, and there is none.
     """
+    clock = clock or nullcontext()
     body_parameters = [p for p in body.parameters() if p.requires_grad]
     for parameter in [*body_parameters, *(p for task in tasks for p in task.head.parameters())]:
         parameter.grad = None  # what is left in there would count as the first task's
@@ -135,10 +139,11 @@ def mixed_gradients(
             aligned = example_alignments(body, task, batch, meta_gradient, reseed)
             example_weights = weighting.weigh_examples(*aligned)
             effective.append(_effective_share(example_weights))
-        passed = _backward(
-            body, task, task.head, batch, body_parameters, reseed,
-            keep=leads and meta_head_batch is None, example_weights=example_weights,
-        )  # fmt: skip
+        with clock:
+            passed = _backward(
+                body, task, task.head, batch, body_parameters, reseed,
+                keep=leads and meta_head_batch is None, example_weights=example_weights,
+            )  # fmt: skip
         gradient = take_gradient(body_parameters)
         if leads:
             if meta_head is None or meta_batch is None:
@@ -147,7 +152,7 @@ def mixed_gradients(
                 if meta_head_batch is not None:
                     passed = _features(body, task, meta_head_batch, passed.loss, reseed)
                 meta_head_loss, meta_loss = _meta_backward(
-                    body, task, meta_head, meta_batch, passed, body_parameters, reseed
+                    body, task, meta_head, meta_batch, passed, body_parameters, reseed, clock
                 )
             meta_gradient = take_gradient(body_parameters)
             meta_norm = dot(meta_gradient, meta_gradient, dtype)
@@ -287,6 +292,7 @@ def _meta_backward(
     end_pass: _Pass,
     body_parameters: Sequence[nn.Parameter],
     reseed: Reseed,
+    clock: AbstractContextManager[object],
 ) -> tuple[Tensor | None, Tensor]:
     """Leave `g_meta` in the body's `.grad`: `(meta head's loss, loss on the validation batch)`."""
     if meta_head.settings.kind == "shared":
@@ -297,8 +303,9 @@ def _meta_backward(
         reseed("meta_head", 0)
         head_loss = meta_head.fit(body, end_task.objective, end_pass.features, end_pass.targets)
         head = meta_head.head
-    passed = _backward(
-        body, end_task, head, meta_batch, body_parameters, reseed,
-        name="meta", head_gradient=False,
-    )  # fmt: skip
+    with clock:
+        passed = _backward(
+            body, end_task, head, meta_batch, body_parameters, reseed,
+            name="meta", head_gradient=False,
+        )  # fmt: skip
     return head_loss, passed.loss

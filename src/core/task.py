@@ -65,17 +65,19 @@ class MicroBatch:
 class Batch:
     """What the optimiser sees of one task in one step, in parts that bound the memory.
 
-    `examples` and `tokens` (0 where the modality has none) count what the step costs.
+    `examples`, `tokens` and `padding` (positions that hold no token; both 0 where the modality has
+    none) count what the step costs.
     """
 
     micro_batches: Sequence[MicroBatch]
     examples: int
     tokens: int = 0
+    padding: int = 0
 
     def pin_memory(self) -> Batch:
         """See `MicroBatch.pin_memory`."""
         parts = [part.pin_memory() for part in self.micro_batches]
-        return Batch(parts, self.examples, self.tokens)
+        return Batch(parts, self.examples, self.tokens, self.padding)
 
     @property
     def units(self) -> int:

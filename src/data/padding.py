@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from src.core.task import MicroBatch
+
 
 def split_by_length(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
     """Positions of a batch's examples in parts of at most `micro_batch_size`.
@@ -31,3 +33,9 @@ def pad(token_ids: Sequence[np.ndarray], pad_id: int) -> dict[str, Tensor]:
         padded[row, : len(ids)] = ids
         mask[row, : len(ids)] = 1
     return {"input_ids": torch.from_numpy(padded), "attention_mask": torch.from_numpy(mask)}
+
+
+def tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:
+    """How many positions of the micro-batches hold a token, and how many do not."""
+    tokens = sum(int(part.inputs["attention_mask"].sum()) for part in parts)
+    return tokens, sum(part.inputs["attention_mask"].numel() for part in parts) - tokens

@@ -15,8 +15,9 @@ from src.configuration import build
 from src.data.batches import EvaluationBatches
 from src.errors import UserError
 from src.methods.best_weights import BestWeights
+from src.methods.cost import CostMeter
 from src.methods.data_module import StageData, evaluation_loader
-from src.methods.history import EvaluationHistory, Stopwatch
+from src.methods.history import EvaluationHistory
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
@@ -78,7 +79,7 @@ def fit_stage(
         step = int(resumed_from.stem)
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
         log.warning("stage %s goes on after step %s of %s", name, step, steps)
-    stopwatch = Stopwatch()
+    meter = CostMeter()
     points = ResumePoints(
         checkpoints / "resume",
         float(config.checkpoint_minutes),
@@ -87,7 +88,7 @@ def fit_stage(
     )
     trainer = build_trainer(
         config,
-        [*callbacks, stopwatch, points],
+        [*callbacks, meter, points],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
@@ -108,10 +109,8 @@ def fit_stage(
         name=name,
         steps=trainer.global_step,
         best_step=best_step,
-        seconds=stopwatch.seconds,
         skipped=int(module.skipped),
-        tokens_seen=dict(module.tokens_seen),
-        examples_seen=dict(module.examples_seen),
+        cost=meter.cost(),
         # of the last step, not of the kept one: what the weighting ended with
         task_weights=module.last_task_weights() if mixed else {},
         evaluations=[] if history is None else history.series(),

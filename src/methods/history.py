@@ -1,31 +1,10 @@
-"""What a stage keeps count of while it trains, through every interruption."""
+"""The evaluations of a stage, through every interruption."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import lightning.pytorch as pl
-
-
-class Stopwatch(pl.Callback):
-    """Seconds that a stage has trained and evaluated, over all its continuations."""
-
-    def __init__(self) -> None:
-        self._before, self._started = 0.0, time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Up to now."""
-        return self._before + time.perf_counter() - self._started
-
-    def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints."""
-        return {"seconds": self.seconds}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Count on from there."""
-        self._before = state_dict["seconds"]
 
 
 class EvaluationHistory(pl.Callback):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import lightning.pytorch as pl
@@ -38,6 +39,10 @@ class TaskMixing(pl.LightningModule):
         metrics: the end task's metrics; needed with `end_task`.
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
         inner_products: type in which products of gradients are accumulated.
+
+    Attributes:
+        running_pass: name of the pass that a step is in; None outside of steps.
+        clock: entered for the passes and the update that no step can do without.
 
     Raises:
         ValueError: the weighting needs a meta-gradient, and the method has none.
@@ -86,8 +91,8 @@ class TaskMixing(pl.LightningModule):
         self._applied: Tensor | None = None
         self.last_finite: Tensor | None = None
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
-        self.tokens_seen = {task.name: 0 for task in tasks}
-        self.examples_seen = {task.name: 0 for task in tasks}
+        self.running_pass: str | None = None
+        self.clock: AbstractContextManager[object] = nullcontext()
 
     @property
     def uses_meta_gradient(self) -> bool:
@@ -110,6 +115,7 @@ class TaskMixing(pl.LightningModule):
         """
 
         def reseed(name: str, part: int) -> None:
+            self.running_pass = name
             torch.manual_seed(seed_for(self.seed, self.stage, "dropout", name, batch.step, part))
 
         meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
@@ -125,7 +131,9 @@ class TaskMixing(pl.LightningModule):
             meta_head_batch=batch.meta_head,
             second_batches=batch.second,
             dtype=self.inner_products,
+            clock=self.clock,
         )
+        self.running_pass = None
         # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision
         limit = self.optimisation.clip_norm
         norm = nn.utils.clip_grad_norm_(
@@ -143,11 +151,11 @@ class TaskMixing(pl.LightningModule):
             optimiser.optimizer.found_inf = (~finite).float()
         elif not bool(finite):
             optimiser.zero_grad(set_to_none=True)
-        optimiser.step()  # in any case: Lightning counts the steps by it
+        with self.clock:
+            optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
         scheduler = self.lr_schedulers()
         scheduler.step()  # type: ignore[union-attr, call-arg]
-        self._count(batch)
         self.last_finite = finite
         before = record.weights if self._applied is None else self._applied
         self._applied = torch.where(finite, record.weights, before)
@@ -158,11 +166,6 @@ class TaskMixing(pl.LightningModule):
         """Parameters of body and heads that the optimiser moves."""
         modules = [self.body, self.heads]
         return [p for module in modules for p in module.parameters() if p.requires_grad]
-
-    def _count(self, batch: StepBatch) -> None:
-        for name, part in batch.tasks.items():
-            self.tokens_seen[name] += part.tokens
-            self.examples_seen[name] += part.examples
 
     def _show(self, record: StepRecord) -> None:
         self.last_record = record
@@ -218,8 +221,6 @@ class TaskMixing(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Add what is counted beside the parameters."""
         checkpoint["progress"] = {
-            "tokens_seen": dict(self.tokens_seen),
-            "examples_seen": dict(self.examples_seen),
             "weights": list(self.last_task_weights().values()),
             "skipped": int(self.skipped),
         }
@@ -227,7 +228,5 @@ class TaskMixing(pl.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Take it back."""
         progress = checkpoint["progress"]
-        self.tokens_seen = dict(progress["tokens_seen"])
-        self.examples_seen = dict(progress["examples_seen"])
         self._last_weights = list(progress["weights"])
         self.skipped.fill_(progress["skipped"])

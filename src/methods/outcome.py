@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from src.methods.cost import StageCost
 from src.methods.module import TaskMixing
 from src.run_folder.durable import is_whole, load_whole, remove, write_with_checksum
 
@@ -22,10 +23,8 @@ class StageOutcome:
         name: the stage.
         steps: optimiser steps taken.
         best_step: the step whose weights were kept.
-        seconds: wall time of the stage's training and evaluations.
         skipped: updates that were skipped because a number was not finite.
-        tokens_seen: tokens of each task that went through the body, padding not counted.
-        examples_seen: the same in examples.
+        cost: what it spent.
         task_weights: the final weights, by task; empty where one task trained alone.
         evaluations: `(step, dev metric)`, in order; empty without the end task.
         dev: metrics of the kept weights on dev, by name; None without the end task.
@@ -35,10 +34,8 @@ class StageOutcome:
     name: str
     steps: int
     best_step: int
-    seconds: float
     skipped: int
-    tokens_seen: dict[str, int]
-    examples_seen: dict[str, int]
+    cost: StageCost
     task_weights: dict[str, float]
     evaluations: list[tuple[int, float]]
     dev: dict[str, float] | None
@@ -55,6 +52,7 @@ def store_outcome(outcome: StageOutcome, folder: Path) -> None:
     Points to go on from are not needed any more.
     """
     entries = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "module"}
+    entries["cost"] = asdict(outcome.cost)
     write_with_checksum(
         folder / OUTCOME, lambda path: path.write_text(json.dumps(entries, indent=1) + "\n")
     )
@@ -75,6 +73,7 @@ def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
         return None
     entries = json.loads(path.read_text(encoding="utf-8"))
     entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
+    entries["cost"] = StageCost(**entries["cost"])
     weights = folder / WEIGHTS[entries["dev"] is not None]
     module.load_state_dict(load_whole(weights)["state_dict"])
     return StageOutcome(**entries, module=module)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import pad, split_by_length
+from src.data.padding import pad, split_by_length, tokens_and_padding
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
@@ -68,4 +68,4 @@ class ClassificationCollator:
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])
             parts.append(MicroBatch(inputs, units=len(members), examples=len(members)))
-        return Batch(parts, examples=len(rows), tokens=sum(lengths))
+        return Batch(parts, len(rows), *tokens_and_padding(parts))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import pad, split_by_length
+from src.data.padding import pad, split_by_length, tokens_and_padding
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
@@ -123,7 +123,7 @@ class MaskedLMCollator:
             inputs["positions"] = torch.from_numpy(positions)
             inputs["targets"] = torch.from_numpy(targets)
             parts.append(MicroBatch(inputs, units=len(targets), examples=len(members)))
-        return Batch(parts, examples=len(rows), tokens=len(flat))
+        return Batch(parts, len(rows), *tokens_and_padding(parts))
 
     def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Which of the tokens `(tokens,)` to predict, and the tokens as the body sees them."""

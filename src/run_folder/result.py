@@ -13,12 +13,13 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
+from src.methods.cost import StageCost
 from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
 from src.prepare import Prepared
 from src.run_folder.durable import write_durably
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file's layout."""
 
 _DISTRIBUTIONS = (
@@ -85,15 +86,18 @@ def result_of(
                 "name": outcome.name,
                 "steps": outcome.steps,
                 "best_step": outcome.best_step,
-                "seconds": round(outcome.seconds, 3),
                 "skipped": outcome.skipped,
-                "tokens_seen": outcome.tokens_seen,
-                "examples_seen": outcome.examples_seen,
+                **_cost_of(outcome.cost),
                 "final_task_weights": outcome.task_weights,
                 "evaluations": [list(pair) for pair in outcome.evaluations],
             }
             for outcome in outcomes
         ],
+        "cost": {
+            "tokens": sum(sum(outcome.cost.tokens.values()) for outcome in outcomes),
+            "flops": sum(sum(outcome.cost.flops.values()) for outcome in outcomes),
+        },
+        "measured": {"seconds": sum(outcome.cost.seconds for outcome in outcomes)},
         "fingerprints": dict(end_task.fingerprints),
         "versions": {
             "python": platform.python_version(),
@@ -106,6 +110,24 @@ def result_of(
             "precision": resolve_precision(
                 str(config.trainer.precision), str(config.trainer.accelerator)
             ),
+        },
+    }
+
+
+def _cost_of(cost: StageCost) -> dict[str, Any]:
+    """What was spent, which every run of the same config spends, apart from what was measured."""
+    return {
+        "cost": {
+            "tokens": cost.tokens,
+            "examples": cost.examples,
+            "flops": cost.flops,
+            "padding_share": cost.padding_share,
+        },
+        "measured": {
+            "seconds": cost.seconds,
+            "tokens_per_second": cost.tokens_per_second,
+            "floor_share": cost.floor_share,
+            "peak_memory_bytes": cost.peak_memory_bytes,
         },
     }
 

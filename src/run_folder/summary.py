@@ -37,6 +37,9 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     if weights:
         console.print("task weights  " + "  ".join(f"{k} {v:.3f}" for k, v in weights.items()))
     console.print("[dim]* chooses the checkpoint[/dim]")
+    console.print(
+        "[dim]† share of the steps' time in forward and backward passes and the update[/dim]"
+    )
     for what, name in (
         ("result", "result.json"),
         ("weights over time", "task_weights.png"),
@@ -59,12 +62,40 @@ def _cell(metrics: Mapping[str, float] | None, name: str) -> str:
 
 
 def _stages(result: Mapping[str, Any]) -> Table:
+    """What each stage cost, and each task's part in it."""
     table = Table(show_edge=False, box=None, padding=(0, 2, 0, 0))
-    text = any(any(stage["tokens_seen"].values()) for stage in result["stages"])
+    text = any(any(stage["cost"]["tokens"].values()) for stage in result["stages"])
     unit = "tokens" if text else "examples"
-    for name in ("stage", "steps", "seconds", f"{unit} seen"):
+    headings = ("stage", "steps", "seconds", unit, "GFLOP")
+    for name in (*headings, *(("tokens/s", "padding") if text else ()), "memory", "at the floor †"):
         table.add_column(name, justify="left" if name == "stage" else "right", style="dim")
     for stage in result["stages"]:
-        seen = ", ".join(f"{k} {v:,}" for k, v in stage[f"{unit}_seen"].items())
-        table.add_row(stage["name"], f"{stage['steps']:,}", f"{stage['seconds']:.0f}", seen)
+        cost, measured = stage["cost"], stage["measured"]
+        cells = [
+            stage["name"],
+            f"{stage['steps']:,}",
+            f"{measured['seconds']:.0f}",
+            f"{sum(cost[unit].values()):,}",
+            _giga(sum(cost["flops"].values())),
+        ]
+        if text:
+            cells += [
+                _or_dash(measured["tokens_per_second"], ",.0f"),
+                f"{cost['padding_share']:.0%}",
+            ]
+        peak = measured["peak_memory_bytes"]
+        cells.append(_or_dash(peak and peak / 2**30, ".1f", " GiB"))
+        cells.append(_or_dash(measured["floor_share"], ".0%"))
+        table.add_row(*cells)
+        if len(cost[unit]) > 1:
+            for name, count in cost[unit].items():
+                table.add_row(f"  {name}", "", "", f"{count:,}", _giga(cost["flops"].get(name, 0)))
     return table
+
+
+def _giga(flops: int) -> str:
+    return f"{flops / 1e9:,.0f}"
+
+
+def _or_dash(value: float | None, form: str, unit: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{unit}"

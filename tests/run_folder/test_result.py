@@ -74,23 +74,71 @@ def test_without_unseen_texts_there_is_no_score_of_them(data_dir, cache_dir, tmp
 def test_each_stage_says_how_long_it_was(chain):
     stages = chain.result["stages"]
     assert [(s["name"], s["steps"]) for s in stages] == [("dapt", 6), ("tapt", 4), ("finetune", 6)]
-    assert all(stage["seconds"] > 0 for stage in stages)
+    assert all(stage["measured"]["seconds"] > 0 for stage in stages)
+    assert all(0 < stage["measured"]["floor_share"] < 1 for stage in stages)
+    assert all(stage["measured"]["tokens_per_second"] > 0 for stage in stages)
+    assert all(stage["measured"]["peak_memory_bytes"] > 2**20 for stage in stages)
     assert [stage["best_step"] for stage in stages[:2]] == [6, 4]
     assert stages[2]["best_step"] == chain.result["chosen"]["step"]
 
 
 def test_each_stage_counts_what_went_through_the_body(chain):
     for stage in chain.result["stages"]:
-        (task,) = stage["examples_seen"]
+        (task,) = stage["cost"]["examples"]
         batches = [
             chain.data[stage["name"]].train[step].tasks[task] for step in range(stage["steps"])
         ]
-        assert stage["examples_seen"][task] == 8 * stage["steps"]
+        assert stage["cost"]["examples"][task] == 8 * stage["steps"]
         attended = sum(
             int(part.inputs["attention_mask"].sum()) for b in batches for part in b.micro_batches
         )
-        assert stage["tokens_seen"][task] >= attended  # parts without a masked token are left out
-        assert stage["tokens_seen"][task] == sum(batch.tokens for batch in batches)
+        positions = sum(
+            part.inputs["attention_mask"].numel() for b in batches for part in b.micro_batches
+        )
+        assert stage["cost"]["tokens"][task] == attended
+        assert stage["cost"]["padding_share"] == pytest.approx(1 - attended / positions)
+
+
+HIDDEN, LAYERS, CLASSES, META_HEAD_STEPS, META_HEAD_EXAMPLES = 32, 2, 3, 10, 8
+
+
+def forward_of_body(batch):
+    """Operations of the tiny encoder: two for each entry of a matrix, attention's products."""
+    matrices = 4 * HIDDEN * HIDDEN + 2 * HIDDEN * 4 * HIDDEN
+    total = 0
+    for part in batch.micro_batches:
+        examples, length = part.inputs["input_ids"].shape
+        total += 2 * examples * length * LAYERS * (matrices + 2 * length * HIDDEN)
+    return total
+
+
+def forward_of_classifier(examples):
+    return 2 * examples * HIDDEN * (HIDDEN + CLASSES)
+
+
+def test_operations_of_each_task_are_those_of_its_batches(meta):
+    """Against the encoder's arithmetic, written out; a training pass is three forward passes."""
+    (stage,) = meta.result["stages"]
+    steps = [meta.data["joint"].train[step] for step in range(stage["steps"])]
+    flops = stage["cost"]["flops"]
+    assert set(flops) == {"end_task", "dapt", "tapt", "meta_gradient", "meta_head"}
+    for name, batches in (
+        ("end_task", [step.tasks["end_task"] for step in steps]),
+        ("meta_gradient", [step.meta for step in steps]),
+    ):
+        body = sum(forward_of_body(batch) for batch in batches)
+        head = sum(forward_of_classifier(batch.examples) for batch in batches)
+        assert flops[name] == 3 * (body + head)
+        assert stage["cost"]["tokens"][name] == sum(batch.tokens for batch in batches)
+    vocabulary = len(meta.modules["joint"].heads["tapt"].bias)
+    for name in ("dapt", "tapt"):
+        batches = [step.tasks[name] for step in steps]
+        units = sum(batch.units for batch in batches)
+        head = 2 * units * HIDDEN * (HIDDEN + vocabulary)
+        assert flops[name] == 3 * (sum(forward_of_body(batch) for batch in batches) + head)
+    fitted = forward_of_classifier(META_HEAD_EXAMPLES) * META_HEAD_STEPS * len(steps)
+    assert flops["meta_head"] == 3 * fitted
+    assert meta.result["cost"]["flops"] == sum(flops.values())
 
 
 def test_task_weights_are_those_of_the_last_step(meta, chain):

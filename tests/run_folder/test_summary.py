@@ -32,7 +32,22 @@ RESULT = {
     },
     "final_task_weights": {"end_task": 0.51249, "tapt": 0.48751},
     "stages": [
-        {"name": "joint", "steps": 1500, "seconds": 12.3, "tokens_seen": {"end_task": 34567}}
+        {
+            "name": "joint",
+            "steps": 1500,
+            "cost": {
+                "tokens": {"end_task": 34567, "tapt": 65433},
+                "examples": {"end_task": 1000, "tapt": 1000},
+                "flops": {"end_task": 4 * 10**12, "tapt": 6 * 10**12},
+                "padding_share": 0.25,
+            },
+            "measured": {
+                "seconds": 12.3,
+                "tokens_per_second": 9876.5,
+                "peak_memory_bytes": 3 * 2**29,
+                "floor_share": 0.955,
+            },
+        }
     ],
 }
 
@@ -74,8 +89,11 @@ def test_the_title_says_what_was_run(tmp_path):
 
 def test_stages_and_task_weights_are_shown(tmp_path):
     text = shown(RESULT, tmp_path)
-    (line,) = [line for line in text.splitlines() if line.startswith("joint")]
-    assert line.split() == ["joint", "1,500", "12", "end_task", "34,567"]
+    lines = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+    whole = ["1,500", "12", "100,000", "10,000", "9,876", "25%", "1.5", "GiB", "96%"]
+    assert lines["joint"] == whole
+    assert lines["end_task"] == ["34,567", "4,000"]
+    assert lines["tapt"] == ["65,433", "6,000"]
     assert "end_task 0.512  tapt 0.488" in text
 
 

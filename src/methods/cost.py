@@ -1,0 +1,191 @@
+"""What a stage's training costs: tokens, floating-point operations, time, memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+
+from src.core.clock import PassClock
+from src.core.task import Batch
+from src.methods.flops import ForwardFlops
+from src.methods.module import TaskMixing
+
+if sys.platform != "win32":
+    import resource
+
+META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
+"""Names beside the tasks' under which costs are reported."""
+_PASSES = {"meta": META_GRADIENT, "meta_head_features": META_HEAD}
+"""Passes that are reported under another name than they draw their randomness by."""
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """What a stage spent on training; evaluations count only in `seconds`.
+
+    Attributes:
+        seconds: wall time of the stage's training and evaluations.
+        tokens: tokens of each task that went through the body, padding not counted (0 where there
+            are none); `meta_gradient` and `meta_head` are the end task's for those.
+        examples: the same in examples.
+        flops: the same in floating-point operations, head included.
+        padding_share: padding's share of the positions that went through the body.
+        tokens_per_second: of the steps' time, evaluations left out; None without tokens.
+        peak_memory_bytes: the device's largest allocation; on a CPU the process's.
+        floor_share: share of the steps' time that went into the tasks' forward and backward passes,
+            that of the meta-gradient and the optimiser's update, which no step can do without.
+    """
+
+    seconds: float
+    tokens: dict[str, int]
+    examples: dict[str, int]
+    flops: dict[str, int]
+    padding_share: float
+    tokens_per_second: float | None
+    peak_memory_bytes: int | None
+    floor_share: float | None
+
+
+class CostMeter(pl.Callback):
+    """Keeps account of what a stage spends, through every interruption."""
+
+    def __init__(self) -> None:
+        self._tokens: Counter[str] = Counter()
+        self._examples: Counter[str] = Counter()
+        self._flops: Counter[str] = Counter()
+        self._padding = 0
+        self._peak = 0
+        # seconds: of all, of the steps, of what no step can do without
+        self._all, self._steps, self._floor = _Span(), _Span(), 0.0
+        self._clock: PassClock | None = None
+        self._watch: ForwardFlops | None = None
+        self._all.start()
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Begin to count and to measure."""
+        assert isinstance(pl_module, TaskMixing)
+        device = pl_module.device
+        self._clock = pl_module.clock = PassClock(device)
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        watched = [pl_module.body, *pl_module.heads.values()]
+        if pl_module.meta_head is not None:
+            watched.append(pl_module.meta_head.head)
+
+        def spent(operations: int) -> None:
+            name = pl_module.running_pass
+            if name is not None:
+                self._flops[_PASSES.get(name, name)] += operations
+
+        self._watch = ForwardFlops(watched, spent)
+        self._steps.start()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
+    ) -> None:
+        """Count the step's tokens, examples and padding."""
+        parts: dict[str, Batch | None] = dict(batch.tasks)
+        parts |= {META_GRADIENT: batch.meta, META_HEAD: batch.meta_head}
+        parts |= {f"second {name}": part for name, part in (batch.second or {}).items()}
+        for name, part in parts.items():
+            if part is not None:
+                self._tokens[name] += part.tokens
+                self._examples[name] += part.examples
+                self._padding += part.padding
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """What follows is no training."""
+        self._steps.stop(_now(pl_module.device))
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """What follows is."""
+        if self._clock is not None:
+            self._steps.start()
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """End of the stage."""
+        self._steps.stop(_now(pl_module.device))
+
+    def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Leave the modules as they were."""
+        if self._watch is not None:
+            self._watch.remove()
+            self._peak = max(self._peak, _peak_memory(pl_module.device))
+
+    def cost(self) -> StageCost:
+        """Up to now."""
+        steps, tokens = self._steps.seconds(), sum(self._tokens.values())
+        floor = self._floor + (0.0 if self._clock is None else self._clock.seconds())
+        return StageCost(
+            seconds=self._all.seconds(),
+            tokens=dict(self._tokens),
+            examples=dict(self._examples),
+            flops=dict(self._flops),
+            padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
+            tokens_per_second=tokens / steps if tokens and steps else None,
+            peak_memory_bytes=self._peak or None,
+            floor_share=floor / steps if steps else None,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Lightning puts this into its checkpoints."""
+        return {
+            "tokens": dict(self._tokens),
+            "examples": dict(self._examples),
+            "flops": dict(self._flops),
+            "padding": self._padding,
+            "peak": self._peak,
+            "all": self._all.seconds(),
+            "steps": self._steps.seconds(),
+            "floor": self._floor + (0.0 if self._clock is None else self._clock.seconds()),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Count on from there."""
+        self._tokens = Counter(state_dict["tokens"])
+        self._examples = Counter(state_dict["examples"])
+        self._flops = Counter(state_dict["flops"])
+        self._padding, self._peak = state_dict["padding"], state_dict["peak"]
+        self._all.before, self._steps.before = state_dict["all"], state_dict["steps"]
+        self._floor = state_dict["floor"]
+
+
+class _Span:
+    """Seconds between starts and stops, with those of earlier processes."""
+
+    def __init__(self) -> None:
+        self.before = 0.0
+        self._began: float | None = None
+
+    def start(self) -> None:
+        self._began = time.perf_counter()
+
+    def stop(self, now: float) -> None:
+        if self._began is not None:
+            self.before += now - self._began
+            self._began = None
+
+    def seconds(self) -> float:
+        running = 0.0 if self._began is None else time.perf_counter() - self._began
+        return self.before + running
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)  # between steps and evaluations only
+    return time.perf_counter()
+
+
+def _peak_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

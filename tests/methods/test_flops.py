@@ -1,0 +1,108 @@
+"""Operations of forward passes: against counting by hand, and torch's own counter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from src.encoders.tiny import TinyEncoder
+from src.methods.flops import ForwardFlops
+
+
+@pytest.fixture
+def spent():
+    return []
+
+
+def test_a_linear_layer_costs_two_operations_a_weight_and_row(spent):
+    layer = nn.Linear(5, 7)
+    ForwardFlops([layer], spent.append)
+    with torch.no_grad():
+        layer(torch.ones(3, 5))
+        layer(torch.ones(11, 5))
+    assert spent == [2 * 3 * 5 * 7, 2 * 11 * 5 * 7]
+
+
+def test_a_pass_that_is_differentiated_costs_three_times_as_much(spent):
+    layer = nn.Linear(5, 7)
+    ForwardFlops([layer], spent.append)
+    layer(torch.ones(3, 5))
+    assert spent == [3 * 2 * 3 * 5 * 7]
+
+
+def test_a_shape_seen_before_costs_the_same_again(spent):
+    layer = nn.Linear(5, 7)
+    ForwardFlops([layer], spent.append)
+    with torch.no_grad():
+        for rows in (3, 4, 3, 4, 3):
+            layer(torch.ones(rows, 5))
+    assert spent == [210, 280, 210, 280, 210]
+
+
+def test_modules_are_told_apart_and_left_alone_in_the_end(spent):
+    layers = [nn.Linear(5, 7), nn.Linear(5, 1)]
+    watch = ForwardFlops(layers, spent.append)
+    with torch.no_grad():
+        for layer in layers:
+            layer(torch.ones(1, 5))
+        watch.remove()
+        layers[0](torch.ones(1, 5))
+    assert spent == [70, 10]
+    assert not any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_an_encoder_costs_what_its_matrices_and_its_attention_do(spent, dropout):
+    """Fused attention (no dropout) and plain products (dropout) count alike."""
+    hidden, layers, examples, length = 32, 2, 3, 11
+    body = TinyEncoder(dropout=dropout).load().body
+    ForwardFlops([body], spent.append)
+    ids = torch.ones(examples, length, dtype=torch.int64)
+    with torch.no_grad():
+        body(input_ids=ids, attention_mask=torch.ones_like(ids))
+    matrices = 4 * hidden * hidden + 2 * hidden * 4 * hidden
+    attention = 2 * length * hidden  # queries by keys, and weights by values
+    assert spent == [2 * examples * length * layers * (matrices + attention)]
+
+
+def test_convolutions_cost_what_torchs_own_counter_says(spent):
+    network = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 4, 3, stride=2))
+    images = torch.ones(2, 3, 9, 9)
+    with torch.no_grad():
+        with FlopCounterMode(display=False) as reference:
+            network(images)
+        ForwardFlops([network], spent.append)
+        network(images)
+    assert spent == [reference.get_total_flops()]
+
+
+def test_forward_mode_counts_the_tangents_too(spent):
+    """A product of two matrices with tangents is three products."""
+    layer = nn.Linear(5, 7, bias=False)
+    ForwardFlops([layer], spent.append)
+    with torch.no_grad():
+        layer(torch.ones(3, 5))
+
+    def loss(weight):
+        return torch.func.functional_call(layer, {"weight": weight}, (torch.ones(3, 5),)).sum()
+
+    torch.func.jvp(loss, (layer.weight.detach(),), (torch.ones(7, 5),))
+    assert spent[0] == 210
+    assert spent[1] >= 2 * 210
+
+
+def test_counting_changes_no_number(spent):
+    body = TinyEncoder().load().body
+    ids = torch.ones(3, 11, dtype=torch.int64)
+    results = []
+    for watched in (False, True):
+        if watched:
+            ForwardFlops([body], spent.append)
+        torch.manual_seed(0)
+        out = body(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        body.zero_grad()
+        out.square().sum().backward()
+        results.append(torch.cat([out.flatten(), *(p.grad.flatten() for p in body.parameters())]))
+    assert torch.equal(*results)
