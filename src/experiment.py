@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
@@ -20,6 +22,7 @@ from src.methods.data_module import StageData
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
+from src.methods.part_overhead import resolve_part_overhead
 from src.methods.stage import Stage
 from src.prepare import (
     END_TASK,
@@ -105,26 +108,35 @@ class StageChain:
         self._heads: dict[str, nn.Module] = {}
         self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
 
-    def run(self, name: str, stage: Stage) -> StageOutcome:
-        """Run one stage; body and heads are left as it is to be followed."""
+    def run(self, name: str, stage: Stage, observers: Sequence[pl.Callback] = ()) -> StageOutcome:
+        """Run one stage; body and heads are left as it is to be followed.
+
+        Args:
+            observers: callbacks that look on, after all others.
+        """
         config, body = self._config, self._prepared.encoder.body
         config.run.stage = name
-        torch.manual_seed(seed_for(int(config.seed), name, "heads"))
-        module_type = module_class(stage)
-        tasks = self._tasks(stage, module_type)
+        module, data, examples = self.build(name, stage)
         freeze(body, stage.freeze_body)
-        module = self._module(module_type, name, stage, tasks)
-        data, examples = self._data(module, name, stage)
         outcome = fit_stage(
-            module, data, stage, name=name, examples=examples, config=config, folder=self._folder
-        )
+            module, data, stage, name=name, examples=examples, config=config,
+            folder=self._folder, observers=observers,
+        )  # fmt: skip
         freeze(body, False)
-        self._heads |= {task.name: task.head for task in tasks}
-        if not module_type.trains_end_task:
-            self._prepared.encoder.adopt(tasks[0].head)
+        self._heads |= {task.name: task.head for task in module.tasks}
+        if not module.trains_end_task:
+            self._prepared.encoder.adopt(module.tasks[0].head)
         if outcome.dev is not None:
             self._remember(outcome)
         return outcome
+
+    def build(self, name: str, stage: Stage) -> tuple[TaskMixing, StageData, int]:
+        """A stage's module and batches, and how many training examples make one of its epochs."""
+        torch.manual_seed(seed_for(int(self._config.seed), name, "heads"))
+        module_type = module_class(stage)
+        tasks = self._tasks(stage, module_type)
+        module = self._module(module_type, name, stage, tasks)
+        return module, *self._data(module, name, stage)
 
     def keep_best(self) -> StageOutcome:
         """Put back the weights of the stage that did best on dev, and return its outcome."""
@@ -194,10 +206,13 @@ class StageChain:
         prepared, config = self._prepared, self._config
         rows = {name: examples.rows for name, (_, examples) in prepared.auxiliaries.items()}
         rows[END_TASK] = prepared.splits.train
+        overhead = resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
         sources = {
             task.name: TaskExamples(
                 rows[task.name],
-                task.objective.collate(prepared.encoder, config.micro_batch_size),  # type: ignore[attr-defined]
+                task.objective.collate(  # type: ignore[attr-defined]
+                    prepared.encoder, config.micro_batch_size, part_overhead=overhead
+                ),
                 stage.batch_size,
             )
             for task in module.tasks
@@ -207,7 +222,7 @@ class StageChain:
         meta = None
         if module.uses_meta_gradient:
             collate = prepared.classification.collate(
-                prepared.encoder, config.micro_batch_size, training=False
+                prepared.encoder, config.micro_batch_size, training=False, part_overhead=overhead
             )
             meta = TaskExamples(prepared.splits.dev, collate, stage.meta_batch_size)
         apart = stage.meta_head.examples_apart if module.uses_meta_gradient else 0

@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.configuration import check_number, check_whole, shown
 from src.errors import UserError
 from src.methods.fit import build_trainer
+from src.methods.part_overhead import resolve_part_overhead
 from src.methods.precision import check_accelerator
 
 _MOST_WORKERS = 256
@@ -48,6 +49,7 @@ def check_numbers(config: DictConfig) -> None:
     check_number(config.checkpoint_minutes, "checkpoint_minutes", least=0)
     if config.num_workers is not None and whole_number(config, "num_workers", 0) > _MOST_WORKERS:
         raise UserError(f"num_workers must be at most {_MOST_WORKERS}, got {config.num_workers}")
+    resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
     _true_or_false(config, "resume")
 
 

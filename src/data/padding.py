@@ -11,17 +11,49 @@ from torch import Tensor
 from src.core.task import MicroBatch
 
 
-def split_by_length(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
+def split_by_length(
+    lengths: Sequence[int], micro_batch_size: int, part_overhead: int | None = None
+) -> list[list[int]]:
     """Positions of a batch's examples in parts of at most `micro_batch_size`.
 
     Examples of similar length share a part, so that little is padding; which examples are in the
     batch is not changed, and neither is the gradient of the whole batch.
+
+    Args:
+        part_overhead: what a part costs besides its examples, in tokens. The parts are those that
+            cost least: one more is worth while where it saves more padding. None makes as few parts
+            as there can be.
     """
     by_length = sorted(range(len(lengths)), key=lambda position: lengths[position])
-    return [
-        by_length[start : start + micro_batch_size]
-        for start in range(0, len(by_length), micro_batch_size)
-    ]
+    if part_overhead is None:
+        starts = list(range(0, len(by_length), micro_batch_size))
+    else:
+        ordered = [lengths[position] for position in by_length]
+        starts = _cheapest_starts(ordered, micro_batch_size, part_overhead)
+    ends = [*starts[1:], len(by_length)]
+    return [by_length[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _cheapest_starts(lengths: Sequence[int], most: int, overhead: int) -> list[int]:
+    """Where the parts of ascending `lengths` begin that cost least, by dynamic programming.
+
+    A part costs its longest length for each of its at most `most` examples, and `overhead`.
+    """
+    costs, last_start = [0], [0]
+    for end in range(1, len(lengths) + 1):
+        longest = lengths[end - 1]
+        options = (
+            (costs[start] + (end - start) * longest + overhead, start)
+            for start in range(max(0, end - most), end)
+        )
+        cost, start = min(options)
+        costs.append(cost)
+        last_start.append(start)
+    starts, end = [], len(lengths)
+    while end:
+        end = last_start[end]
+        starts.append(end)
+    return starts[::-1]
 
 
 def pad(token_ids: Sequence[np.ndarray], pad_id: int) -> dict[str, Tensor]:

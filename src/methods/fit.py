@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def fit_stage(
     examples: int,
     config: DictConfig,
     folder: Path,
+    observers: Sequence[pl.Callback] = (),
 ) -> StageOutcome:
     """Train `module` for the stage's steps and leave the weights to keep in it.
 
@@ -54,6 +56,7 @@ def fit_stage(
 
     Args:
         examples: training examples that make an epoch.
+        observers: callbacks that look on, after all others but those that write checkpoints.
     """
     steps = len(data.train)
     checkpoints = folder / "checkpoints" / name
@@ -88,7 +91,7 @@ def fit_stage(
     )
     trainer = build_trainer(
         config,
-        [*callbacks, meter, points],
+        [*callbacks, meter, *observers, points],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),

@@ -26,12 +26,20 @@ class TaskObjective(Objective, Protocol[E]):
         """The task's own head, on top of the encoder's body."""
         ...
 
-    def collate(self, encoder: E, micro_batch_size: int, *, training: bool = True) -> Collate:
+    def collate(
+        self,
+        encoder: E,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        part_overhead: int | None = None,
+    ) -> Collate:
         """How rows become batches for this encoder.
 
         Args:
-            micro_batch_size: examples that go through the body at once.
+            micro_batch_size: examples that go through the body at once, at most.
             training: False leaves out what would change the examples (augmentation).
+            part_overhead: see `split_by_length`; means nothing where there is no padding.
 
         Raises:
             UserError: the encoder lacks what the objective needs.

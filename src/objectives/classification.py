@@ -45,10 +45,17 @@ class Classification(Supervised):
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
 
     def collate(
-        self, encoder: TextEncoder, micro_batch_size: int, *, training: bool = True
+        self,
+        encoder: TextEncoder,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        part_overhead: int | None = None,
     ) -> Collate:
         reads_text(encoder, "classifier=text")
-        return ClassificationCollator(int(encoder.tokenizer.pad_token_id), micro_batch_size)
+        return ClassificationCollator(
+            int(encoder.tokenizer.pad_token_id), micro_batch_size, part_overhead
+        )
 
 
 @dataclass(frozen=True)
@@ -57,12 +64,13 @@ class ClassificationCollator:
 
     pad_id: int
     micro_batch_size: int
+    part_overhead: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
         lengths = [len(ids) for ids in token_ids]
         parts = []
-        for members in split_by_length(lengths, self.micro_batch_size):
+        for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
             inputs = pad([token_ids[i] for i in members], self.pad_id)
             inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
             if "unseen" in rows[0]:

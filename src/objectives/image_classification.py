@@ -45,7 +45,12 @@ class ImageClassification(Supervised):
         return nn.Linear(encoder.hidden_size, self.classes)
 
     def collate(
-        self, encoder: ImageEncoder, micro_batch_size: int, *, training: bool = True
+        self,
+        encoder: ImageEncoder,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        part_overhead: int | None = None,
     ) -> Collate:
         """See `TaskObjective.collate`; only training images are shifted and flipped."""
         image_encoder = reads_images(encoder, "classifier=images")

@@ -67,7 +67,12 @@ class MaskedLM:
         return encoder.new_mlm_head()
 
     def collate(
-        self, encoder: TextEncoder, micro_batch_size: int, *, training: bool = True
+        self,
+        encoder: TextEncoder,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        part_overhead: int | None = None,
     ) -> Collate:
         reads_text(encoder, "masked language modelling")
         tokenizer = encoder.tokenizer
@@ -83,6 +88,7 @@ class MaskedLM:
             vocabulary_size=len(tokenizer),
             special_ids=np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64),
             micro_batch_size=micro_batch_size,
+            part_overhead=part_overhead,
         )
 
 
@@ -100,6 +106,7 @@ class MaskedLMCollator:
     vocabulary_size: int
     special_ids: np.ndarray
     micro_batch_size: int
+    part_overhead: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
@@ -110,7 +117,7 @@ class MaskedLMCollator:
         chosen_by_row, corrupted_by_row = np.split(chosen, ends), np.split(corrupted, ends)
 
         parts = []
-        for members in split_by_length(lengths, self.micro_batch_size):
+        for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
             inputs = pad([corrupted_by_row[i] for i in members], self.pad_id)
             width = inputs["input_ids"].shape[1]
             places = [np.flatnonzero(chosen_by_row[i]) for i in members]

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.data.padding import pad, split_by_length
+from src.core.task import MicroBatch
+from src.data.padding import pad, split_by_length, tokens_and_padding
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 45))
@@ -27,6 +28,40 @@ def test_examples_of_one_length_keep_their_order():
 
 def test_a_micro_batch_larger_than_the_batch_is_the_batch():
     assert split_by_length([5, 2, 9], 16) == [[1, 0, 2]]
+
+
+def cost_of(parts, lengths, overhead):
+    return sum(len(part) * max(lengths[i] for i in part) + overhead for part in parts)
+
+
+def cheapest(lengths, most, overhead):
+    """Of all ways to cut the sorted lengths, by trying them."""
+    if not lengths:
+        return 0
+    return min(
+        size * lengths[-1] + overhead + cheapest(lengths[:-size], most, overhead)
+        for size in range(1, min(most, len(lengths)) + 1)
+    )
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 9), st.integers(0, 100))
+def test_with_an_overhead_no_other_split_costs_less(lengths, size, overhead):
+    parts = split_by_length(lengths, size, overhead)
+    assert sorted(i for part in parts for i in part) == list(range(len(lengths)))
+    assert all(1 <= len(part) <= size for part in parts)
+    assert cost_of(parts, lengths, overhead) == cheapest(sorted(lengths), size, overhead)
+
+
+def test_a_part_is_made_where_it_saves_more_than_it_costs():
+    lengths = [10, 10, 10, 50]
+    assert split_by_length(lengths, 4, 119) == [[0, 1, 2], [3]]
+    assert split_by_length(lengths, 4, 121) == [[0, 1, 2, 3]]
+
+
+def test_tokens_and_padding_are_told_apart():
+    inputs = [pad([np.array([7, 8, 9]), np.array([5])], 0), pad([np.array([1])], 0)]
+    parts = [MicroBatch(values, units=1, examples=len(values["input_ids"])) for values in inputs]
+    assert tokens_and_padding(parts) == (5, 2)
 
 
 @pytest.mark.parametrize("pad_id", [0, 1])

@@ -197,7 +197,8 @@ def test_roberta_base_takes_512_tokens():
 
 
 def test_an_architecture_without_a_limit_has_none():
-    body = SimpleNamespace(config=SimpleNamespace(model_type="any"))
+    body = nn.Module()
+    body.config = SimpleNamespace(model_type="any")
     assert TextEncoder("any", body, letter_pair_tokenizer()).max_positions is None
 
 

@@ -1,0 +1,214 @@
+"""`python -m src.bench`: measure speed and memory, print tables, write their figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import hydra
+import torch
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from src.bench.case import Case
+from src.bench.floor import measure_floor
+from src.bench.growth import draw_growth, measure_growth
+from src.bench.leads import measure_leads
+from src.bench.measure import matrix_rate
+from src.bench.memory import measure_memory
+from src.bench.peers import against_published, against_torchjd, against_trainer
+from src.bench.start_up import measure_start
+from src.bench.tables import (
+    floor_table,
+    growth_table,
+    lead_table,
+    memory_table,
+    peer_table,
+    start_table,
+)
+from src.command_line import run_command_line
+from src.errors import UserError
+from src.methods.precision import resolve_precision
+from src.quiet import quiet_libraries
+
+MINILM, ROBERTA = "minilm", "roberta_base_random"
+
+
+class Bench:
+    """The sections of the bench, over one config (`conf/bench.yaml`).
+
+    Args:
+        scratch: a folder for the cases' runs.
+    """
+
+    def __init__(self, config: DictConfig, scratch: Path, console: Console) -> None:
+        self._config, self._scratch, self._console = config, scratch, console
+        self._options = [
+            f"task={config.data.task}",
+            f"task.max_length={config.data.max_length}",
+            f"data_dir={'null' if config.data.dir is None else config.data.dir}",
+            f"trainer.precision={config.precision}",
+            f"cache_dir={scratch / 'cache'}",
+        ]
+        self._corpus = None if config.data.corpus is None else str(config.data.corpus)
+        self._full = bool(config.full)
+        self._rounds = int(config.rounds or (15 if self._full else 5))
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    def floor(self) -> dict[str, Any]:
+        """Each method against the floor of its steps."""
+        dtype = torch.bfloat16 if resolve_precision("auto", "auto") != "32-true" else torch.float32
+        rate = matrix_rate(self._device, dtype)
+        cases = [(MINILM, "finetune", 0), (MINILM, "mt_tartan", 1), (MINILM, "meta_tartan", 1)]
+        cases += [(MINILM, "meta_tartan", 2)]
+        cases += [(ROBERTA, "meta_tartan", 1)]
+        if self._full:
+            cases += [(MINILM, "mt_tartan", 4), (MINILM, "meta_tartan", 4)]
+            cases += [(ROBERTA, "finetune", 0), (ROBERTA, "mt_tartan", 1)]
+            cases += [(ROBERTA, "meta_tartan", 2), (ROBERTA, "meta_tartan", 4)]
+        rows = [
+            measure_floor(
+                self._case(method, tasks, encoder), encoder, self._rounds, self._scratch / "floor"
+            )
+            for encoder, method, tasks in cases
+        ]
+        self._console.print(floor_table(rows, rate))
+        return {"matrix_rate": rate, "rows": [asdict(row) for row in rows]}
+
+    def leads(self) -> dict[str, Any]:
+        """What each way of saving time is worth."""
+        rows = measure_leads(
+            self._case("meta_tartan", 1), self._rounds, self._scratch / "leads", self._device
+        )
+        self._console.print(lead_table(rows))
+        return {"rows": [asdict(row) for row in rows]}
+
+    def peers(self) -> dict[str, Any]:
+        """Others' steps against ours."""
+        folder, rounds, device = self._scratch / "peers", self._rounds, self._device
+        rows = [
+            against_published(self._case("meta_tartan", 1), rounds, folder, device),
+            against_trainer(self._case("finetune", 0), rounds, folder, device),
+            against_trainer(self._case("tapt", 0), rounds, folder, device),
+            against_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
+        ]
+        self._console.print(peer_table(rows))
+        return {"rows": [asdict(row) for row in rows]}
+
+    def memory(self) -> dict[str, Any]:
+        """Peak memory of a step."""
+        numbers = (1, 2, 4, 8, 16) if self._full else (1, 2, 4)
+        cases = [self._case("finetune", 0), self._case("mt_tartan", 1)]
+        cases += [self._case("meta_tartan", number) for number in numbers]
+        rows = [measure_memory(case, self._scratch / "memory", self._device) for case in cases]
+        self._console.print(memory_table(rows))
+        return {"rows": [asdict(row) for row in rows]}
+
+    def growth(self) -> dict[str, Any]:
+        """Seconds a step over tasks, tokens and body size."""
+        size = int(self._config.batch_size)
+        numbers = (1, 2, 4, 8) if self._full else (1, 2, 4)
+        widths = (192, 384, 768) if self._full else (192, 384)
+        along: dict[str, dict[float, Case]] = {
+            "auxiliary tasks": {n: self._case("meta_tartan", n) for n in numbers},
+            "tokens a batch": {
+                part: self._case("meta_tartan", 1, batch_size=max(1, size // part))
+                for part in (4, 2, 1)
+            },
+            "parameters of the body": {
+                width: self._case("meta_tartan", 1, ROBERTA, width=width) for width in widths
+            },
+        }
+        growths = [
+            measure_growth(what, cases, self._rounds, self._scratch / "growth", self._device)
+            for what, cases in along.items()
+        ]
+        self._console.print(growth_table(growths))
+        picture = Path(str(self._config.output)).with_suffix(".png")
+        draw_growth(growths, picture)
+        return {"rows": [asdict(growth) for growth in growths], "picture": str(picture)}
+
+    def start_up(self) -> dict[str, Any]:
+        """From the command to the first step, with an empty cache and a filled one."""
+        method = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
+        if self._corpus is not None:
+            method.append(f"auxiliary.dapt.path={self._corpus}")
+        rows = [
+            measure_start(what, [*self._options, *method], self._scratch / "start" / str(number))
+            for number, what in enumerate(("whole corpus, first start", "whole corpus, from cache"))
+        ]
+        self._console.print(start_table(rows))
+        return {"rows": [asdict(row) for row in rows]}
+
+    def _case(
+        self,
+        method: str,
+        tasks: int,
+        encoder: str = MINILM,
+        batch_size: int | None = None,
+        width: int | None = None,
+    ) -> Case:
+        options = [f"encoder={encoder}", *self._options]
+        if width is not None:
+            heads = width // 64
+            sizes = {"hidden_size": width, "intermediate_size": 4 * width}
+            sizes |= {"num_attention_heads": heads}
+            options += [f"+encoder.sizes.{name}={value}" for name, value in sizes.items()]
+        size = batch_size or int(self._config.batch_size)
+        return Case(method, tasks, size, options, self._corpus)
+
+
+SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
+    name: getattr(Bench, name)
+    for name in ("floor", "leads", "peers", "memory", "growth", "start_up")
+}
+
+
+@hydra.main(version_base="1.3", config_path="../../conf", config_name="bench")
+def main(config: DictConfig) -> None:
+    """Run the sections of the config, in order."""
+    quiet_libraries()
+    logging.getLogger("src").setLevel(logging.ERROR)  # remarks on the data are for runs
+    console = Console()
+    unknown = [name for name in config.sections if name not in SECTIONS]
+    if unknown:
+        print(f"error: sections: {unknown[0]} is none of {', '.join(SECTIONS)}", file=sys.stderr)
+        sys.exit(1)
+    measured: dict[str, Any] = {"machine": machine(), "config": OmegaConf.to_container(config)}
+    output = Path(str(config.output))
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(config, Path(scratch), console)
+        for name in config.sections:
+            try:
+                measured[name] = SECTIONS[name](bench)
+            except UserError as error:
+                print(f"error: {name}: {error}", file=sys.stderr)
+                sys.exit(1)
+            # after each section, so that nothing measured is lost
+            output.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    console.print(f"figures in {output}", highlight=False)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {
+        "gpu": gpu,
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "precision": resolve_precision("auto", "auto"),
+        "torch": str(torch.__version__),
+    }
+
+
+if __name__ == "__main__":
+    run_command_line(main)

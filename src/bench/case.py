@@ -1,0 +1,130 @@
+"""A case of the bench: a config, as the command line would compose it, and its first stage."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import lightning.pytorch as pl
+import torch
+from hydra import compose
+from omegaconf import DictConfig, OmegaConf
+
+from src.experiment import StageChain
+from src.methods.data_module import StageData
+from src.methods.module import TaskMixing
+from src.methods.outcome import StageOutcome
+from src.methods.precision import resolve_precision
+from src.methods.stage import Stage
+from src.prepare import enabled_stages, prepare
+
+STAGE_OF = {"finetune": "finetune", "mt_tartan": "joint", "meta_tartan": "joint", "tapt": "tapt"}
+"""The stage that a method's case measures."""
+_FURTHER = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in range(4, 17)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: a method with so many auxiliary tasks.
+
+    Attributes:
+        method: its name in `conf/method`.
+        tasks: number of auxiliary tasks: domain text, the task's text, more domain text.
+        batch_size: examples of each task in a step.
+        options: further overrides: data, encoder, precision.
+        corpus: domain text; None: the task's own.
+    """
+
+    method: str
+    tasks: int
+    batch_size: int
+    options: Sequence[str]
+    corpus: str | None = None
+
+    def config(self, steps: int, folder: Path, *more: str) -> DictConfig:
+        """The config of a run of `steps` steps in `folder`, without evaluations on the way."""
+        stage = f"method.stages.{STAGE_OF[self.method]}"
+        overrides = [
+            "auxiliary.size=10",
+            *self.options,
+            f"method={self.method}",
+            f"max_steps={steps}",
+            f"{stage}.max_steps={steps}",
+            f"{stage}.max_epochs=null",
+            f"{stage}.batch_size={self.batch_size}",
+            f"{stage}.meta_batch_size={self.batch_size}",
+            "trainer.enable_progress_bar=false",
+            *self._auxiliaries(),
+            *more,
+        ]
+        if self.method != "tapt":
+            overrides += [f"{stage}.evaluate_every={steps}", f"{stage}.patience=null"]
+        config = compose("config", overrides=overrides)
+        OmegaConf.set_struct(config, False)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        config.run.folder = str(folder)
+        return config
+
+    def _auxiliaries(self) -> list[str]:
+        if self.method == "finetune":
+            return ["auxiliary=none"]
+        if self.method == "tapt":
+            return ["auxiliary=tapt"]
+        names = _FURTHER[: self.tasks]
+        kinds = {name: "mlm_task" if name == "tapt" else "mlm_domain" for name in names}
+        chosen = [f"+auxiliary_task@auxiliary.{name}={kind}" for name, kind in kinds.items()]
+        if self.corpus is not None:
+            chosen += [
+                f"auxiliary.{n}.path={self.corpus}" for n, k in kinds.items() if k == "mlm_domain"
+            ]
+        return ["auxiliary=none", *chosen]
+
+
+def run_case(
+    case: Case, steps: int, folder: Path, observers: Sequence[pl.Callback], *more: str
+) -> StageOutcome:
+    """Train the case's stage as a run does, with `observers` looking on."""
+    config = case.config(steps, folder, *more)
+    stages = enabled_stages(config)
+    chain = StageChain(config, folder, prepare(config, stages))
+    name = STAGE_OF[case.method]
+    return chain.run(name, stages[name], observers)
+
+
+def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
+    """The case's module and batches, for steps that are taken by hand."""
+    config = case.config(steps, folder, *more)
+    stages = enabled_stages(config)
+    chain = StageChain(config, folder, prepare(config, stages))
+    name = STAGE_OF[case.method]
+    module, data, _ = chain.build(name, stages[name])
+    precision = resolve_precision(str(config.trainer.precision), str(config.trainer.accelerator))
+    return BuiltCase(config, stages[name], module, data, precision)
+
+
+@dataclass
+class BuiltCase:
+    """A stage's parts.
+
+    Attributes:
+        config: the case's config.
+        stage: its settings.
+        module: the LightningModule, on the CPU.
+        data: its batches.
+        precision: Lightning's name of it.
+    """
+
+    config: DictConfig
+    stage: Stage
+    module: TaskMixing
+    data: StageData
+    precision: str
+
+    def autocast(self, device: torch.device) -> torch.autocast:
+        """The precision as a context."""
+        return torch.autocast(
+            device.type, dtype=torch.bfloat16, enabled=self.precision.startswith("bf16")
+        )

@@ -1,0 +1,126 @@
+"""What a step's arithmetic costs: the plain passes over its batches and one update.
+
+The floor of a step is the forward and backward pass of each of its batches, by itself, through the
+encoder and the task's head, with the same micro-batches, precision and kernels, and one optimiser
+step: `n + 1` passes for MT-TARTAN with `n` auxiliary tasks, `n + 2` for META-TARTAN.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import nn
+
+from src.bench.case import Case, run_case
+from src.bench.measure import Ratio, now, ratio
+from src.core.task import Batch, Objective
+from src.data.batches import StepBatch
+from src.methods.module import TaskMixing
+
+
+class Floor:
+    """The floor of a module's steps, on copies of its body and heads."""
+
+    def __init__(self, module: TaskMixing) -> None:
+        meta_head = None if module.meta_head is None else module.meta_head.head
+        heads = [task.head for task in module.tasks]
+        self._body, self._heads, self._meta_head = copy.deepcopy((module.body, heads, meta_head))
+        self._objectives = {task.name: task.objective for task in module.tasks}
+        end, others = (None, self._heads)
+        if module.end_task is not None:
+            end, others = self._heads[0], self._heads[1:]
+        self._optimiser = module.optimisation.optimiser(self._body, end, others)
+
+    def step(self, batch: StepBatch) -> None:
+        """One step on the batches of a step."""
+        names = list(self._objectives)
+        for name, head in zip(names, self._heads, strict=True):
+            self._pass(self._objectives[name], head, batch.tasks[name])
+        if batch.meta is not None and self._meta_head is not None:
+            self._pass(self._objectives[names[0]], self._meta_head, batch.meta)
+        self._optimiser.step()
+
+    def _pass(self, objective: Objective, head: nn.Module, batch: Batch) -> None:
+        for parameter in self._body.parameters():
+            parameter.grad = None
+        for part in batch.micro_batches:
+            features = objective.features(self._body, part.inputs)
+            losses = objective.losses(self._body, head, features, objective.targets(part.inputs))
+            torch.autograd.backward(losses.sum() / batch.units)
+
+
+class FloorProbe(pl.Callback):
+    """After each step of a run, takes the floor's step on the same batches, and times both.
+
+    A step's time is all that lies between two floors: fetching the batch, logging and callbacks
+    included. The first two steps do not count.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self.floors: list[float] = []
+        self._floor: Floor | None = None
+        self._began: float | None = None
+        self._number = 0
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
+    ) -> None:
+        """The step is over."""
+        assert isinstance(pl_module, TaskMixing)
+        ended = now(pl_module.device)
+        if self._floor is None:
+            self._floor = Floor(pl_module)
+        before = now(pl_module.device)
+        with trainer.precision_plugin.forward_context():
+            self._floor.step(batch)
+        after = now(pl_module.device)
+        self._number += 1
+        if self._began is not None and self._number > 2:
+            self.steps.append(ended - self._began)
+            self.floors.append(after - before)
+        self._began = now(pl_module.device)
+
+
+@dataclass(frozen=True)
+class FloorRow:
+    """A case against its floor.
+
+    Attributes:
+        ratio: a step's time to the floor's.
+        seconds: the median step's.
+        flops: operations of a step.
+        passes: forward and backward passes of the floor.
+    """
+
+    encoder: str
+    method: str
+    tasks: int
+    passes: int
+    ratio: Ratio
+    seconds: float
+    flops: float
+    padding_share: float
+
+
+def measure_floor(case: Case, encoder: str, steps: int, folder: Path) -> FloorRow:
+    """Train a case for some steps, with the floor's step after each of its own."""
+    probe = FloorProbe()
+    outcome = run_case(case, steps + 2, folder, [probe])
+    extra = {"finetune": 0, "mt_tartan": case.tasks, "meta_tartan": case.tasks + 1}[case.method]
+    seconds = sorted(probe.steps)[len(probe.steps) // 2]
+    return FloorRow(
+        encoder=encoder,
+        method=case.method,
+        tasks=0 if case.method == "finetune" else case.tasks,
+        passes=1 + extra,
+        ratio=ratio(probe.steps, probe.floors),
+        seconds=seconds,
+        flops=sum(outcome.cost.flops.values()) / outcome.steps,
+        padding_share=outcome.cost.padding_share,
+    )

@@ -1,0 +1,142 @@
+"""A META-TARTAN step written the way the authors' code takes it, from its description.
+
+Examples are padded to the longest of a random micro-batch and no attention mask is passed; the
+masked-LM head computes vocabulary logits at every position; the meta head is refitted with a whole
+forward pass of the body for each of its steps; every task's gradient is kept, and inner products
+are read back to the host tensor by tensor.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.bench.case import BuiltCase
+from src.core.task import Batch
+from src.data.batches import StepBatch
+from src.data.padding import pad
+
+IGNORED = -100
+"""The label of positions that are not to be predicted."""
+
+
+class PublishedStep:
+    """One optimiser step on the examples of a case's batch, on copies of its body and heads.
+
+    Args:
+        pad_id: the tokenizer's padding.
+        micro_batch_size: examples that go through the body at once.
+    """
+
+    def __init__(
+        self, case: BuiltCase, pad_id: int, micro_batch_size: int, device: torch.device
+    ) -> None:
+        module = case.module
+        assert module.meta_head is not None
+        self._case, self._device = case, device
+        self._settings = module.meta_head.settings
+        self._names = [task.name for task in module.tasks]
+        copies = copy.deepcopy((module.body, list(module.heads.values()), module.meta_head.head))
+        self._body, self._heads, self._meta_head = (
+            copies[0].to(device), [head.to(device) for head in copies[1]], copies[2].to(device),
+        )  # fmt: skip
+        self._eta, self._weights = 0.1, [1 / len(self._names)] * len(self._names)
+        self._trained = [p for m in (self._body, *self._heads) for p in m.parameters()]
+        self._clip = module.optimisation.clip_norm
+        self._optimiser = torch.optim.AdamW(self._trained, lr=module.optimisation.body_lr)
+        self._pad_id, self._size = pad_id, micro_batch_size
+        self._rng = np.random.default_rng(0)
+
+    def step(self, batch: StepBatch) -> None:
+        """One optimiser step."""
+        assert batch.meta is not None
+        with self._case.autocast(self._device):
+            gradients = []
+            for name, head in zip(self._names, self._heads, strict=True):
+                gradients.append(self._gradient(head, self._micro_batches(batch.tasks[name])))
+            self._fit_meta_head(self._micro_batches(batch.tasks[self._names[0]]))
+            meta = self._gradient(self._meta_head, self._micro_batches(batch.meta))
+        for index, gradient in enumerate(gradients):
+            self._weights[index] += self._eta * _cosine(meta, gradient)
+        total = sum(math.exp(weight) for weight in self._weights)
+        for parameter in self._body.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        for weight, gradient in zip(self._weights, gradients, strict=True):
+            for parameter, part in zip(self._body.parameters(), gradient, strict=True):
+                if part is not None and parameter.grad is not None:
+                    parameter.grad += math.exp(weight) / total * part
+        if self._clip is not None:
+            nn.utils.clip_grad_norm_(self._trained, self._clip)
+        self._optimiser.step()
+        self._optimiser.zero_grad()
+
+    def _micro_batches(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """`(token ids, labels)` of the batch's examples, put together at random."""
+        examples = []
+        for part in batch.micro_batches:
+            ids, mask = part.inputs["input_ids"].cpu(), part.inputs["attention_mask"].cpu()
+            labels = torch.full_like(ids, IGNORED)
+            if "positions" in part.inputs:
+                labels.view(-1)[part.inputs["positions"].cpu()] = part.inputs["targets"].cpu()
+            else:
+                labels[:, 0] = part.inputs["labels"].cpu()
+            for row, length in enumerate(mask.sum(dim=1).tolist()):
+                examples.append((ids[row, :length].numpy(), labels[row, :length].numpy()))
+        order = self._rng.permutation(len(examples))
+        parts = []
+        for start in range(0, len(order), self._size):
+            chosen = [examples[place] for place in order[start : start + self._size]]
+            ids = pad([ids for ids, _ in chosen], self._pad_id)["input_ids"]
+            labels = pad([labels for _, labels in chosen], IGNORED)["input_ids"]
+            parts.append((ids.to(self._device), labels.to(self._device)))
+        return parts
+
+    def _gradient(self, head: nn.Module, parts: list[tuple[Tensor, Tensor]]) -> list[Tensor | None]:
+        for parameter in self._body.parameters():
+            parameter.grad = None
+        for ids, labels in parts:
+            loss = self._loss(head, self._body(input_ids=ids).last_hidden_state, labels)
+            torch.autograd.backward(loss / len(parts))
+            loss.item()
+        return [None if p.grad is None else p.grad.clone() for p in self._body.parameters()]
+
+    def _loss(self, head: nn.Module, hidden: Tensor, labels: Tensor) -> Tensor:
+        if any(head is own for own in (self._heads[0], self._meta_head)):
+            return F.cross_entropy(head(hidden[:, 0]), labels[:, 0])
+        logits = head(hidden, self._embeddings())
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+
+    def _embeddings(self) -> Tensor:
+        weight: Tensor = self._body.get_input_embeddings().weight  # type: ignore[operator]
+        return weight
+
+    def _fit_meta_head(self, parts: list[tuple[Tensor, Tensor]]) -> None:
+        optimiser = torch.optim.AdamW(self._meta_head.parameters(), lr=self._settings.lr)
+        examples = 0
+        chosen = []
+        for ids, labels in parts:
+            if examples < self._settings.examples:
+                chosen.append((ids, labels))
+                examples += len(ids)
+        for _ in range(self._settings.steps):
+            optimiser.zero_grad()
+            for ids, labels in chosen:
+                with torch.no_grad():
+                    hidden = self._body(input_ids=ids).last_hidden_state
+                torch.autograd.backward(self._loss(self._meta_head, hidden, labels))
+            optimiser.step()
+
+
+def _cosine(left: list[Tensor | None], right: list[Tensor | None]) -> float:
+    product = squared_left = squared_right = 0.0
+    for a, b in zip(left, right, strict=True):
+        if a is not None and b is not None:
+            product += float((a * b).sum())
+            squared_left += float((a * a).sum())
+            squared_right += float((b * b).sum())
+    return product / max(math.sqrt(squared_left * squared_right), 1e-12)

@@ -1,0 +1,53 @@
+"""Seconds from the command to the first step, preparing a corpus, evaluating."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from src.errors import UserError
+
+PATIENCE = 1800
+"""Seconds after which a run that takes one step must have failed."""
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """How long the user waits.
+
+    Attributes:
+        what: which start.
+        seconds: from the command to the end of the first step.
+        seconds_to_end: to the end of the process, one evaluation of dev and test included.
+    """
+
+    what: str
+    seconds: float
+    seconds_to_end: float
+
+
+def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
+    """Run the command line for one step.
+
+    Raises:
+        UserError: the run failed; holds its last line.
+    """
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "src.run", *overrides, "max_steps=1", f"hydra.run.dir={folder}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    first = None
+    log = folder / "steps.csv"
+    while process.poll() is None and time.perf_counter() - began < PATIENCE:
+        if first is None and log.exists() and log.stat().st_size:
+            first = time.perf_counter() - began
+        time.sleep(0.01)
+    _, errors = process.communicate()
+    if process.returncode != 0 or first is None:
+        raise UserError(f"the run of {what} failed: {(errors.strip().splitlines() or ['?'])[-1]}")
+    return StartUp(what, first, time.perf_counter() - began)

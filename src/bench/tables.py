@@ -1,0 +1,94 @@
+"""The bench's tables as the terminal shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from src.bench.floor import FloorRow
+from src.bench.growth import Growth
+from src.bench.leads import LeadRow
+from src.bench.memory import MemoryRow
+from src.bench.peers import PeerRow
+from src.bench.start_up import StartUp
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
+    """Each case against its floor, in a whole run.
+
+    Args:
+        rate: floating-point operations a second of plain matrix products on the same device.
+    """
+    table = _table(
+        "time of a step, in multiples of the floor: median (quartiles)",
+        "encoder", "method", "auxiliary", "passes", "x floor", "s/step", "of matrix rate",
+        "padding",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            row.encoder, row.method, str(row.tasks), str(row.passes), str(row.ratio),
+            f"{row.seconds:.3f}", f"{row.flops / row.seconds / rate:.0%}",
+            f"{row.padding_share:.0%}",
+        )  # fmt: skip
+    return table
+
+
+def lead_table(rows: Sequence[LeadRow]) -> Table:
+    """What a step takes without each way of saving time."""
+    table = _table("time of a META-TARTAN step without it, in multiples", "lead", "without", "used")
+    for row in rows:
+        table.add_row(row.name, str(row.ratio), "always" if row.used else "on request")
+    return table
+
+
+def peer_table(rows: Sequence[PeerRow]) -> Table:
+    """Others' steps."""
+    table = _table("another's step, in multiples of ours", "peer", "case", "x ours")
+    for row in rows:
+        table.add_row(row.peer, row.case, str(row.ratio))
+    return table
+
+
+def memory_table(rows: Sequence[MemoryRow]) -> Table:
+    """Peaks, and how much a further task adds beyond its head."""
+    table = _table(
+        "peak memory of a step", "method", "auxiliary", "MiB", "growth a task, head left out"
+    )
+    first: MemoryRow | None = None
+    for row in rows:
+        growth = ""
+        if row.method == "meta_tartan":
+            first = first or row
+            if row.tasks > first.tasks:
+                added = (row.peak - row.heads) - (first.peak - first.heads)
+                growth = f"{added / (row.tasks - first.tasks) / first.peak:+.2%}"
+        table.add_row(row.method, str(row.tasks), f"{row.peak / 2**20:,.0f}", growth)
+    return table
+
+
+def growth_table(rows: Sequence[Growth]) -> Table:
+    """Slopes on logarithmic axes."""
+    table = _table("seconds a META-TARTAN step", "along", "from", "to", "s/step", "slope (log-log)")
+    for row in rows:
+        table.add_row(
+            row.along, f"{min(row.sizes):,.0f}", f"{max(row.sizes):,.0f}",
+            f"{row.seconds[0]:.3f} to {row.seconds[-1]:.3f}",
+            f"{row.slope:.2f} ± {row.slope_error:.2f}",
+        )  # fmt: skip
+    return table
+
+
+def start_table(rows: Sequence[StartUp]) -> Table:
+    """Waiting times."""
+    table = _table("from the command", "start", "s to the first step", "s to the end")
+    for row in rows:
+        table.add_row(row.what, f"{row.seconds:.1f}", f"{row.seconds_to_end:.1f}")
+    return table

@@ -1,0 +1,59 @@
+"""The same tasks trained with TorchJD's `mtl_backward` and a Gramian-based aggregator."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+
+import torch
+from torch import nn
+
+from src.bench.case import BuiltCase
+from src.data.batches import StepBatch
+
+
+class TorchJDStep:
+    """One optimiser step on a case's batch, on copies of its body and heads.
+
+    The decoder of a masked-LM head is tied to the body; `mtl_backward` takes no parameter as both
+    shared and a task's, so that the decoder's part of the embeddings' gradient is left out.
+
+    Args:
+        aggregator: a class of `torchjd.aggregation`.
+    """
+
+    def __init__(self, case: BuiltCase, aggregator: str, device: torch.device) -> None:
+        module = case.module
+        self._case, self._device = case, device
+        self._objectives = {task.name: task.objective for task in module.tasks}
+        body, heads = copy.deepcopy((module.body, list(module.heads.values())))
+        self._body, self._heads = body.to(device), [head.to(device) for head in heads]
+        self._optimiser = module.optimisation.optimiser(self._body, self._heads[0], self._heads[1:])
+        self._clip = module.optimisation.clip_norm
+        self._autojac = importlib.import_module("torchjd.autojac")
+        self._aggregator = getattr(importlib.import_module("torchjd.aggregation"), aggregator)()
+
+    def step(self, batch: StepBatch) -> None:
+        """One optimiser step; each task's batch goes through the body as a whole."""
+        losses, features = [], []
+        with self._case.autocast(self._device):
+            for (name, objective), head in zip(self._objectives.items(), self._heads, strict=True):
+                own = batch.tasks[name]
+                (part,) = own.micro_batches
+                read = objective.features(self._body, part.inputs)
+                targets = objective.targets(part.inputs)
+                losses.append(objective.losses(self._body, head, read, targets).sum() / own.units)
+                features.append(read)
+        self._autojac.mtl_backward(
+            losses,
+            features,
+            tasks_params=[list(head.parameters()) for head in self._heads],
+            shared_params=list(self._body.parameters()),
+            parallel_chunk_size=1,
+        )
+        self._autojac.jac_to_grad(list(self._body.parameters()), self._aggregator)
+        if self._clip is not None:
+            trained = [p for group in self._optimiser.param_groups for p in group["params"]]
+            nn.utils.clip_grad_norm_(trained, self._clip)
+        self._optimiser.step()
+        self._optimiser.zero_grad(set_to_none=True)

@@ -1,0 +1,58 @@
+"""An encoder of any size with random weights, and another's tokenizer: for measuring speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel
+
+from src.encoders.base import EncoderSource
+from src.encoders.text_encoder import TextEncoder, reads_text
+from src.errors import UserError
+
+
+@dataclass(frozen=True)
+class RandomWeights:
+    """An architecture of Transformers before any training; the same weights every time.
+
+    Attributes:
+        name: the name the result is reported under.
+        architecture: a `model_type` of Transformers, such as `roberta`.
+        sizes: entries of its configuration; the padding token is the tokenizer's.
+        tokenizer: an encoder whose tokenizer is used, so that texts are as long as they really are.
+        lr: see `PretrainedEncoder`.
+    """
+
+    name: str
+    architecture: str
+    sizes: Mapping[str, Any]
+    tokenizer: EncoderSource
+    lr: Mapping[str, float] = field(default_factory=dict)
+
+    def load(self) -> TextEncoder:
+        """Build the body; the caller's random state is left as it was.
+
+        Raises:
+            UserError: there is no such architecture, or it has not these sizes.
+        """
+        tokenizer = reads_text(self.tokenizer.load(), f"encoder {self.name}").tokenizer
+        sizes = {str(key): value for key, value in self.sizes.items()}
+        try:
+            config = AutoConfig.for_model(
+                self.architecture, pad_token_id=tokenizer.pad_token_id, **sizes
+            )
+            with torch.random.fork_rng():
+                torch.manual_seed(0)
+                body = AutoModel.from_config(config, add_pooling_layer=False)
+        except (ValueError, TypeError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise UserError(f"encoder.architecture={self.architecture}: {reason}") from error
+        if len(tokenizer) > config.vocab_size:
+            raise UserError(
+                f"encoder.sizes.vocab_size={config.vocab_size} is less than the tokenizer's "
+                f"{len(tokenizer)} pieces"
+            )
+        return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)

@@ -1,0 +1,176 @@
+"""The bench's steps compute what they are said to compute."""
+
+from __future__ import annotations
+
+import copy
+from itertools import chain
+
+import pytest
+import torch
+from hydra import initialize_config_dir
+
+from src.bench.by_hand import OurStep
+from src.bench.case import Case, built_case
+from src.bench.floor import Floor, measure_floor
+from src.bench.growth import draw_growth, measure_growth
+from src.bench.leads import LEADS, measure_leads
+from src.bench.memory import measure_memory, peak_bytes
+from src.bench.peers import against_published, against_torchjd, against_trainer
+from src.bench.published_step import PublishedStep
+from tests.conftest import ROOT
+
+CPU = torch.device("cpu")
+NO_DROPOUT = ("encoder.dropout=0", "classifier.dropout=0")
+
+
+@pytest.fixture(autouse=True)
+def _hydra():
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        yield
+
+
+@pytest.fixture
+def case(data_dir, cache_dir):
+    def new(method, tasks, *more):
+        options = [
+            "encoder=tiny",
+            "task=files",
+            *(f"task.{split}={data_dir}/toy/{split}.jsonl" for split in ("train", "dev", "test")),
+            "task.max_length=32",
+            "auxiliary.size=2",
+            f"cache_dir={cache_dir}",
+            "trainer.precision=32-true",
+            *more,
+        ]
+        return Case(method, tasks, 8, options, str(data_dir / "corpus.txt"))
+
+    return new
+
+
+def moved(before, module):
+    return max(float((a - b).abs().max()) for a, b in zip(before, module.parameters(), strict=True))
+
+
+def copied(module):
+    return [p.detach().clone() for p in module.parameters()]
+
+
+def test_a_cases_tasks_are_as_many_as_it_says(case, tmp_path):
+    for tasks in (1, 2, 4):
+        built = built_case(case("meta_tartan", tasks), 2, tmp_path)
+        assert len(built.module.tasks) == 1 + tasks
+        batch = built.data.train[0]
+        assert [part.examples for part in batch.tasks.values()] == [8] * (1 + tasks)
+        assert batch.meta.examples == 8
+
+
+def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
+    built = built_case(case("meta_tartan", 2), 2, tmp_path)
+    floor = Floor(built.module)
+    calls = []
+    floor._body.register_forward_hook(lambda *_: calls.append(1))
+    before, own = copied(floor._body), copied(built.module.body)
+    batch = built.data.train[0]
+    floor.step(batch)
+    parts = [*batch.tasks.values(), batch.meta]
+    assert len(calls) == sum(len(part.micro_batches) for part in parts)
+    assert moved(before, floor._body) > 0
+    assert moved(own, built.module.body) == 0  # the run's own is left alone
+
+
+def test_watching_the_floor_does_not_change_the_run(case, tmp_path):
+    row = measure_floor(case("meta_tartan", 1), "tiny", 3, tmp_path / "watched")
+    assert (row.passes, row.tasks, row.ratio.pairs) == (3, 1, 3)
+    assert row.ratio.median > 0
+    assert row.flops > 0
+
+
+def test_our_step_by_hand_is_that_of_the_module(case, tmp_path):
+    """Without dropout both give the same gradients: the update is that of plain training."""
+    built = built_case(case("finetune", 0, *NO_DROPOUT), 2, tmp_path)
+    reference = copy.deepcopy(built.module)
+    batch = built.data.train[0]
+    ours = OurStep(built, CPU)
+    loss = sum(
+        reference.tasks[0].objective.losses(
+            reference.body, reference.tasks[0].head,
+            reference.tasks[0].objective.features(reference.body, part.inputs),
+            part.inputs["labels"],
+        ).sum()
+        for part in batch.tasks["end_task"].micro_batches
+    ) / 8  # fmt: skip
+    loss.backward()
+    parameters = [*reference.body.parameters(), *reference.tasks[0].head.parameters()]
+    torch.nn.utils.clip_grad_norm_(parameters, reference.optimisation.clip_norm)
+    optimiser = reference.optimisation.optimiser(reference.body, reference.tasks[0].head, [])
+    optimiser.step()
+    ours.step(batch)
+    for a, b in zip(ours.module.body.parameters(), reference.body.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_the_published_step_sees_each_example_of_the_batch_once(case, tmp_path):
+    built = built_case(case("meta_tartan", 1), 2, tmp_path)
+    published = PublishedStep(built, pad_id=0, micro_batch_size=3, device=CPU)
+    batch = built.data.train[0]
+    parts = published._micro_batches(batch.tasks["dapt"])
+    assert [len(ids) for ids, _ in parts] == [3, 3, 2]
+    predicted = sum(int((labels != -100).sum()) for _, labels in parts)
+    assert predicted == batch.tasks["dapt"].units
+    labels = [
+        labels[:, 0].tolist() for _, labels in published._micro_batches(batch.tasks["end_task"])
+    ]
+    own = [part.inputs["labels"].tolist() for part in batch.tasks["end_task"].micro_batches]
+    assert sorted(chain(*labels)) == sorted(chain(*own))
+    before = copied(published._body)
+    published.step(batch)
+    assert moved(before, published._body) > 0
+    assert all(torch.isfinite(p).all() for p in published._body.parameters())
+
+
+def test_peers_are_measured_against_ours(case, tmp_path):
+    row = against_published(case("meta_tartan", 1), 2, tmp_path, CPU)
+    assert row.ratio.pairs == 2
+    assert row.ratio.median > 0
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    assert against_torchjd(case("mt_tartan", 2), 2, tmp_path, CPU).ratio.pairs == 2
+
+
+@pytest.mark.parametrize("method", ["finetune", "tapt"])
+def test_transformers_trainer_trains_on_the_same_texts(case, tmp_path, method):
+    pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
+    assert against_trainer(case(method, 0), 2, tmp_path, CPU).ratio.pairs == 2
+
+
+def test_leads_are_measured_one_by_one(case, tmp_path):
+    rows = measure_leads(case("meta_tartan", 1), 1, tmp_path, CPU, optional=["encoder.dropout=0"])
+    assert [row.name for row in rows][: len(LEADS)] == [lead.name for lead in LEADS]
+    assert [row.used for row in rows] == [True] * len(LEADS) + [False]
+
+
+def test_peak_bytes_are_those_held_at_once():
+    def run():
+        for _ in range(3):
+            held = torch.empty(1000, dtype=torch.float32)
+            del held
+
+    assert 4000 <= peak_bytes(run, CPU) < 8000
+
+
+def test_a_further_task_costs_its_head_and_its_batch(case, tmp_path):
+    few, many = (measure_memory(case("meta_tartan", n), tmp_path, CPU) for n in (1, 4))
+    assert many.heads == 4 * few.heads
+    assert many.peak > 0
+
+
+def test_proportional_growth_has_slope_one(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "src.bench.growth.interleaved",
+        lambda parts, rounds, device: {n: [0.3 * 2**i] for i, n in enumerate(parts)},
+    )
+    cases = {n: case("meta_tartan", n) for n in (1, 2, 4)}
+    growth = measure_growth("auxiliary tasks", cases, 1, tmp_path, CPU)
+    assert growth.slope == pytest.approx(1)
+    assert growth.seconds == pytest.approx([0.1, 0.2, 0.4])
+    draw_growth([growth, growth], tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").stat().st_size > 1000
