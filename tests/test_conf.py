@@ -77,7 +77,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     assert weighting.needs_meta_gradient == mixing_meta
     assert build(config.classifier, "classifier", classes=3).classes == 3
     metrics = {n: build(m, f"metrics.{n}", num_classes=3) for n, m in config.metrics.items()}
-    EndTaskMetrics(metrics, source.metric)
+    EndTaskMetrics(metrics, source.metric, 3)
     assert build_trainer(config, [], max_steps=1, logger=False).max_steps == 1
 
 
