@@ -43,35 +43,31 @@ class EndTaskMetrics(nn.Module):
         whole = MetricCollection(dict(metrics))
         self.whole = whole.clone()
         self.unseen = whole.clone(postfix="_unseen")
-        self._counts = nn.ModuleDict(
-            {
-                part: MulticlassConfusionMatrix(classes, validate_args=False)
-                for part in ("whole", "unseen")
-            }
-        )
+        self.whole_counts = MulticlassConfusionMatrix(classes, validate_args=False)
+        self.unseen_counts = self.whole_counts.clone()
         self.confusion: dict[str, Tensor] = {}
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor) -> None:
         """Count a batch: `logits` `(n, classes)`, `labels` `(n,)`, `unseen` `(n,)` booleans."""
         predictions = logits.argmax(dim=1)
         self.whole.update(predictions, labels)
-        self._counts["whole"].update(predictions, labels)
+        self.whole_counts.update(predictions, labels)
         if bool(unseen.any()):
             self.unseen.update(predictions[unseen], labels[unseen])
-            self._counts["unseen"].update(predictions[unseen], labels[unseen])
+            self.unseen_counts.update(predictions[unseen], labels[unseen])
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
         """All metrics by name; those of the unseen part end in `_unseen`. Sets `confusion`."""
         values = dict(self.whole.compute())
+        self.confusion = {"whole": self.whole_counts.compute()}
         if any_unseen:
             values |= self.unseen.compute()
-        parts = ("whole", "unseen") if any_unseen else ("whole",)
-        self.confusion = {part: self._counts[part].compute() for part in parts}
+            self.confusion["unseen"] = self.unseen_counts.compute()
         return values
 
     def reset(self) -> None:
         """Start a new evaluation."""
         self.whole.reset()
         self.unseen.reset()
-        for counts in self._counts.values():
-            counts.reset()
+        self.whole_counts.reset()
+        self.unseen_counts.reset()
