@@ -1,0 +1,1 @@
+"""Is one setting better than another, by how much, and how sure is that?"""

@@ -1,0 +1,13 @@
+"""What stands in a cell besides its number."""
+
+from __future__ import annotations
+
+from src.report.table import Cell, Score
+
+
+def marks(cell: Cell) -> str:
+    """Marks that the table's notes explain: `†` for fewer seeds, `‡` for one of several settings."""
+    if not isinstance(cell, Score):
+        return ""
+    seeds = f" ({cell.seeds})†" if cell.fewer else ""
+    return f"{seeds}{' ‡' if cell.others else ''}"
