@@ -14,6 +14,8 @@ METHODS = {
 """The paper's names, in its tables' order; a method of one's own keeps the name it has."""
 JOINT = ("mt_tartan", "meta_tartan")
 """Methods that train the end task together with its auxiliaries: the paper's claim."""
+NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
+"""Methods whose name says what their auxiliaries are."""
 PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
 
 

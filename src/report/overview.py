@@ -42,7 +42,7 @@ def overview(bench: Bench, part: Part, choice: Choice) -> Table:
         for setting in bench.settings
     ]
     return Table(
-        key=f"{bench.key}-{part}",
+        key=bench.key,
         title=f"{bench.label}: {PARTS[part]}, {bench.metric_label}",
         part=part,
         heads=("setting", "runs"),

@@ -21,7 +21,7 @@ class Column(Plain):
         auxiliaries: kinds of the auxiliary tasks, all of them; None: any.
         size: of those of kind `domain`.
         weighting: how the tasks were mixed; None: any, or not at all.
-        options: of the config; one that a run's config lacks rules it out.
+        without: options of the config and the values that rule a run out.
     """
 
     label: str
@@ -29,7 +29,7 @@ class Column(Plain):
     auxiliaries: list[Literal["task", "domain"]] | None = None
     size: float | Literal["all"] | None = None
     weighting: str | None = None
-    options: dict[str, Any] = {}
+    without: dict[str, Any] = Field(default_factory=dict)
 
     def holds(self, setting: Setting) -> bool:
         """Whether the setting's runs belong in this column."""
@@ -42,7 +42,7 @@ class Column(Plain):
             and (self.auxiliaries is None or kinds == sorted(self.auxiliaries))
             and (self.size is None or sizes == {self.size})
             and (self.weighting is None or result.weighting == self.weighting)
-            and all(options.get(name) == value for name, value in self.options.items())
+            and all(options.get(name) != value for name, value in self.without.items())
         )
 
 
@@ -50,7 +50,7 @@ class Published(Plain):
     """A row of the paper's: mean and standard deviation in percent by column, and p-values."""
 
     scores: dict[str, tuple[float, float]]
-    p: dict[str, float] = {}
+    p: dict[str, float] = Field(default_factory=dict)
 
 
 class PaperTable(Plain):
@@ -74,12 +74,12 @@ class PaperTable(Plain):
     title: str
     kind: Literal["text", "images"]
     columns: dict[str, Column]
-    against: list[str] = []
-    tested: list[str] = []
-    tasks: list[str] = []
-    published: dict[str, Published] = {}
+    against: list[str] = Field(default_factory=list)
+    tested: list[str] = Field(default_factory=list)
+    tasks: list[str] = Field(default_factory=list)
+    published: dict[str, Published] = Field(default_factory=dict)
     encoder: str = ""
-    encoder_names: list[str] = []
+    encoder_names: list[str] = Field(default_factory=list)
     seeds: int = 0
 
     def takes(self, bench: Bench) -> bool:

@@ -116,8 +116,7 @@ def _shown(table: PaperTable, row: _OurRow) -> Row:
         score = cells[best]
         assert isinstance(score, Score)
         cells[best] = replace(score, best=True)
-    for name in table.tested:
-        cells.append(_p_cell(row.tested.get(name)))
+    cells += [_p_cell(row.tested.get(name)) for name in table.tested]
     seeds = sorted({cell.seeds for cell in cells if isinstance(cell, Score)})
     counted = plural(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
     return Row(row.bench.label, f"ours, {counted}", tuple(cells))
@@ -142,8 +141,10 @@ def _published(table: PaperTable, task: str, encoder: str) -> Row:
             cells.append(Score(mean / 100, deviation / 100, table.seeds))
         else:
             cells.append(Words("–"))
-    for name in table.tested:
-        cells.append(Number(row.p[name], p_words(row.p[name])) if name in row.p else Words("–"))
+    cells += [
+        Number(row.p[name], p_words(row.p[name])) if name in row.p else Words("–")
+        for name in table.tested
+    ]
     another = " (another encoder)" if encoder and encoder not in table.encoder_names else ""
     whose = f"paper, {table.encoder}{another}, {table.seeds} seeds"
     return Row(task, whose, tuple(cells), from_paper=True)

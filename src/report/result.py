@@ -70,9 +70,9 @@ class Stage(Plain):
     name: Short
     steps: Count
     seconds: Amount
-    tokens_seen: dict[Short, Count] = {}
-    examples_seen: dict[Short, Count] = {}
-    evaluations: list[tuple[Count, float]] = []
+    tokens_seen: dict[Short, Count] = Field(default_factory=dict)
+    examples_seen: dict[Short, Count] = Field(default_factory=dict)
+    evaluations: list[tuple[Count, float]] = Field(default_factory=list)
     cost: StageCost | None = None
 
     @property
@@ -103,9 +103,9 @@ class Result(Plain):
     train: TrainSplit
     dev: Split
     test: Split
-    final_task_weights: dict[Short, float] = {}
+    final_task_weights: dict[Short, float] = Field(default_factory=dict)
     stages: Annotated[list[Stage], Field(min_length=1)]
-    fingerprints: dict[Short, Short] = {}
+    fingerprints: dict[Short, Short] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> Result:
@@ -154,5 +154,3 @@ def read_result(folder: Path) -> Result:
         UserError: what is wrong with it, in one line.
     """
     return read_json(folder / "result.json", Result)
-
-

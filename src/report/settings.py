@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from src.report.labels import METHODS, method_label, metric_label, size_label
+from src.report.labels import METHODS, NAMED_BY_AUXILIARIES, method_label, metric_label, size_label
 from src.report.result import Part, Result
 from src.report.run import Run
 
@@ -27,7 +28,7 @@ class Setting:
     """Runs of one config, a seed each.
 
     Attributes:
-        key: names the setting's place in the report: letters, digits and dashes.
+        key: names the setting's place in the report: letters, digits, `_` and `-`.
         label: tells it from the others on the same bench.
         runs: by seed; never empty.
         repeated: further runs of a seed that is in `runs` already: they are the same run, and
@@ -65,7 +66,7 @@ class Bench:
     """What may be compared: settings on the same data with the same encoder.
 
     Attributes:
-        key: names the bench's place in the report.
+        key: names the bench's place in the report, and its files; as a setting's.
         label: the task and the encoder.
         task: the task's name.
         encoder: the encoder's name.
@@ -101,11 +102,11 @@ def benches_of(runs: Iterable[Run]) -> list[Bench]:
     versions: dict[tuple[str, ...], int] = defaultdict(int)
     for task, encoder, _ in sorted_runs:
         versions[(task, encoder)] += 1
-    benches = []
-    for number, ((task, encoder, data), members) in enumerate(sorted(sorted_runs.items()), 1):
+    benches: list[Bench] = []
+    for (task, encoder, data), members in sorted(sorted_runs.items()):
         # the same names for other data: the numbers must not be compared
         suffix = f", data {data[:6]}" if versions[(task, encoder)] > 1 else ""
-        key = f"bench-{number}"
+        key = _key(f"{task}-{encoder}{suffix}", [bench.key for bench in benches])
         benches.append(
             Bench(
                 key,
@@ -161,7 +162,7 @@ def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
     for number, setting in enumerate(unnamed, 1):
         alike = [other for other in unnamed if other.label == setting.label]
         label = setting.label + _apart(setting, alike)
-        named.append(replace(setting, key=f"{bench}-setting-{number}", label=label))
+        named.append(replace(setting, key=f"{bench}-{number}", label=label))
     return tuple(named)
 
 
@@ -179,11 +180,14 @@ def _options_of(run: Run, run_stages: bool = False) -> dict[str, Any]:
 
 def _plain_label(result: Result) -> str:
     label = method_label(result.method)
+    if result.method in NAMED_BY_AUXILIARIES:
+        sizes = [size_label(a.size) for a in result.auxiliaries.values() if a.kind != "task"]
+        return " ".join([label, *sizes])
     usual = {"mt_tartan": "uniform", "meta_tartan": "meta"}.get(result.method, result.weighting)
     if result.weighting not in (None, usual):
         label += f" ({result.weighting})"
     auxiliaries = auxiliaries_label(result)
-    return f"{label}, {auxiliaries}" if auxiliaries and auxiliaries != label else label
+    return f"{label}, {auxiliaries}" if auxiliaries else label
 
 
 def _apart(setting: Setting, alike: Sequence[Setting]) -> str:
@@ -191,12 +195,10 @@ def _apart(setting: Setting, alike: Sequence[Setting]) -> str:
     if len(alike) == 1:
         return ""
     differing = {
-        name: row
-        for name, row in differing_options(alike).items()
-        if not name.startswith(_TOLD)
+        name: row for name, row in differing_options(alike).items() if not name.startswith(_TOLD)
     }
     index = alike.index(setting)
-    shown = [f"{name.rsplit('.', 1)[-1]}={row[index]}" for name, row in differing.items()]
+    shown = [f"{'.'.join(n.split('.')[-2:])}={row[index]}" for n, row in differing.items()]
     if not shown:
         return f" [{index + 1}]"
     more = ", ..." if len(shown) > _SHOWN else ""
@@ -206,10 +208,19 @@ def _apart(setting: Setting, alike: Sequence[Setting]) -> str:
 def _place(setting: Setting) -> tuple[Any, ...]:
     methods = list(METHODS)
     place = methods.index(setting.method) if setting.method in methods else len(methods)
-    sizes = [
-        a.examples for a in setting.result.auxiliaries.values() if a.kind != "task"
-    ]
-    return place, setting.label, sizes, setting.runs[0].name
+    sizes = [a.examples for a in setting.result.auxiliaries.values() if a.kind != "task"]
+    kinds = sorted(a.kind for a in setting.result.auxiliaries.values())
+    return place, setting.result.weighting or "", kinds, sizes, setting.label, setting.runs[0].name
+
+
+def _key(text: str, taken: Sequence[str]) -> str:
+    """`text` in letters that files and anchors may have, and unlike those that are taken."""
+    key = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:80] or "runs"
+    number, free = 1, key
+    while free in taken:
+        number += 1
+        free = f"{key}--{number}"
+    return free
 
 
 def _digest(content: Any) -> str:

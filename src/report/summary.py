@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from src.report.comparison import LEVEL, Comparison
-from src.report.labels import PARTS, plural
+from src.report.labels import JOINT, PARTS, plural
 from src.report.result import Part
 from src.report.search import Found
 from src.report.settings import Bench, Setting
@@ -75,18 +75,32 @@ def _sentences(bench: Bench, verdict: Verdict, part: Part) -> list[Sentence]:
         " with ",
         Linked(_score(runner_up, part), runner_up),
         f" ({_seeds(runner_up, part)}), {_difference(verdict.next_best)}",
+        *_caution(bench, verdict.next_best),
     )
     claim = verdict.claim
     if claim is None or {claim.ours, claim.theirs} == {best, runner_up}:
         return [first]
+    joint, baseline = "joint training with the highest mean", "best baseline"
+    ahead, behind = (joint, baseline) if claim.ours.method in JOINT else (baseline, joint)
     second: Sentence = (
-        "Of joint training and the baselines' best, ",
+        f"The {ahead}, ",
         Linked(claim.ours.label, claim.ours),
-        " is ahead of ",
+        f", is ahead of the {behind}, ",
         Linked(claim.theirs.label, claim.theirs),
-        f", {_score(claim.theirs, part)}: {_difference(claim)}",
+        ", which has ",
+        Linked(_score(claim.theirs, part), claim.theirs),
+        f", {_difference(claim)}",
+        *_caution(bench, claim),
     )
     return [first, second]
+
+
+def _caution(bench: Bench, comparison: Comparison) -> Sentence:
+    """What a significant winner's p leaves out."""
+    count = len(bench.settings)
+    if not comparison.significant or count < 3:
+        return ()
+    return (f" But it was picked from {count} settings by this same split: p flatters it.",)
 
 
 def _difference(comparison: Comparison) -> str:

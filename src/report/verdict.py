@@ -49,7 +49,7 @@ def disagreements(whole: Verdict, unseen: Verdict) -> list[str]:
     """What the unseen part says otherwise, in words that follow 'there'; empty if nothing."""
     found = []
     if unseen.best is not whole.best:
-        found.append(f"{unseen.best.label} has the highest mean")
+        found.append("another setting has the highest mean")
     pairs = [("the best and the next", whole.next_best, unseen.next_best)]
     pairs.append(("joint training and the best baseline", whole.claim, unseen.claim))
     for what, on_whole, on_unseen in pairs:

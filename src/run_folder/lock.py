@@ -11,7 +11,6 @@ from filelock import FileLock, Timeout
 
 from src.errors import UserError
 
-
 LOCK = "run.lock"
 """The file in a run folder that its process holds."""
 _GLANCE_S = 1.0

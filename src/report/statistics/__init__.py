@@ -1,1 +1,1 @@
-"""Is one setting better than another, by how much, and how sure is that?"""
+"""Two sets of values, a seed each: how far apart, and how sure that is."""

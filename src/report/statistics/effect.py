@@ -65,10 +65,7 @@ def effect_of(
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    if paired:
-        pairs = np.sign(left - right)
-    else:
-        pairs = np.sign(left[:, None] - right[None, :])
+    pairs = np.sign(left - right if paired else left[:, None] - right[None, :])
     return Effect(
         difference=float(left.mean() - right.mean()),
         low=float(interval.low),

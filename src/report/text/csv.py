@@ -26,7 +26,8 @@ def to_csv(table: Table) -> str:
         for column, cell in zip(table.columns, row.cells, strict=True)
     ]
     frame = pd.DataFrame(rows).astype({"seeds": "Int64"})
-    return frame.to_csv(index=False, lineterminator="\n")
+    text: str = frame.to_csv(index=False, lineterminator="\n")
+    return text
 
 
 def _entries(cell: Cell) -> dict[str, float | int | str | bool | None]:

@@ -6,7 +6,7 @@ from src.report.table import Cell, Score
 
 
 def marks(cell: Cell) -> str:
-    """Marks that the table's notes explain: `†` for fewer seeds, `‡` for one of several settings."""
+    """Marks that a table's notes explain: `†` fewer seeds, `‡` one of several settings."""
     if not isinstance(cell, Score):
         return ""
     seeds = f" ({cell.seeds})†" if cell.fewer else ""
