@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from src.report.comparison import LEVEL, Comparison, adjust, compare
-from src.report.labels import JOINT, PARTS, seconds_label
+from src.report.labels import JOINT, PARTS, plural, seconds_label
 from src.report.paper_table import Choice
 from src.report.result import Part
 from src.report.settings import Bench, Setting
 from src.report.table import Cell, Number, Row, Score, Table, Words, p_words, score_of
 
 _COLUMNS = (
-    "seeds",
     "dev",
     "test",
     "difference",
@@ -38,7 +37,7 @@ def overview(bench: Bench, part: Part, choice: Choice) -> Table:
         compared = adjust(compared)
     by_setting = {id(comparison.ours): comparison for comparison in compared}
     rows = [
-        Row(setting.label, "ours", tuple(_cells(setting, part, by_setting.get(id(setting)))))
+        Row(setting.label, plural(len(setting.runs), "seed"), tuple(_cells(setting, part, by_setting.get(id(setting)))))
         for setting in bench.settings
     ]
     return Table(
@@ -67,7 +66,6 @@ def reference_of(settings: Sequence[Setting], part: Part) -> Setting | None:
 def _cells(setting: Setting, part: Part, comparison: Comparison | None) -> list[Cell]:
     dev = setting.dev_mean
     cells: list[Cell] = [
-        Number(len(setting.runs), str(len(setting.runs)), setting),
         Number(dev, f"{100 * dev:.2f}", setting),
     ]
     score = score_of(setting, part)
@@ -89,15 +87,15 @@ def _cells(setting: Setting, part: Part, comparison: Comparison | None) -> list[
 def _difference(comparison: Comparison | None, scored: bool) -> list[Cell]:
     if comparison is None:
         return [Words("reference" if scored else "–"), *[Words("–")] * 4]
-    effect, test = comparison.effect, comparison.test
+    effect, test, ours = comparison.effect, comparison.test, comparison.ours
     if effect is None or test is None or comparison.p is None:
         return [Words(comparison.reason), *[Words("–")] * 4]
     return [
-        Number(effect.difference, f"{100 * effect.difference:+.2f}", comparison.ours),
-        Words(f"{100 * effect.low:+.2f} to {100 * effect.high:+.2f}"),
-        Number(effect.superiority, f"{effect.superiority:.2f}"),
-        Number(comparison.p, p_words(comparison.p, comparison.adjusted is not None)),
-        Number(test.two_sided, p_words(test.two_sided)),
+        Number(effect.difference, f"{100 * effect.difference:+.2f}", ours),
+        Words(f"{100 * effect.low:+.2f} to {100 * effect.high:+.2f}", ours),
+        Number(effect.superiority, f"{effect.superiority:.2f}", ours),
+        Number(comparison.p, p_words(comparison.p, comparison.adjusted is not None), ours),
+        Number(test.two_sided, p_words(test.two_sided), ours),
     ]
 
 

@@ -70,7 +70,8 @@ def seeds_figure(bench: Bench) -> go.Figure:
         )
     figure.update_yaxes(categoryorder="array", categoryarray=labels, automargin=True)
     figure.update_xaxes(title=f"test {html.escape(bench.metric_label)} (%)")
-    return _finished(figure, 150 + 34 * len(settings))
+    _finished(figure, 150 + 34 * len(settings))
+    return figure.update_layout(legend={"yanchor": "bottom", "y": 1.0}, margin={"t": 40})
 
 
 def curves_figure(bench: Bench, unit: Unit) -> go.Figure | None:
@@ -166,6 +167,9 @@ def _finished(figure: go.Figure, height: int) -> go.Figure:
         margin={"l": 60, "r": 15, "t": 15, "b": 50},
         legend={"orientation": "h", "yanchor": "top", "y": -0.18},
         font={"size": 13},
+        xaxis_exponentformat="power",
+        xaxis_title_font_size=13,
+        yaxis_title_font_size=13,
         hovermode="closest",
     )
     return figure

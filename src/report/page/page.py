@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from src.report.page.interactive import (
 from src.report.pictures import Picture
 from src.report.report import BenchReport, Report
 from src.report.settings import Bench, differing_options
-from src.report.table import Cell, Number, Score
+from src.report.table import Cell, Number, Score, Table
 from src.report.text.escape import one_line
 from src.report.text.marks import marks
 
@@ -74,6 +75,7 @@ def page_of(report: Report, figures: Path) -> str:
         static=[p for p in report.pictures if p.kind not in _REDRAWN],
         image=lambda picture: _image(picture, figures),
         differing=_differing,
+        same_as_before=_same_as_before,
         is_best=lambda cell: isinstance(cell, Score) and cell.best,
     )
     return page
@@ -107,6 +109,15 @@ def _differing(bench: Bench) -> dict[str, list[str]]:
         name: ["" if value is None else str(value) for value in row]
         for name, row in differing_options(bench.settings).items()
     }
+
+
+def _same_as_before(tables: Sequence[Table], place: int) -> bool:
+    """Whether a table says cell for cell what the one before it says."""
+    words = [
+        [[cell.words for cell in row.cells] for row in table.rows]
+        for table in tables[max(0, place - 1) : place + 1]
+    ]
+    return len(words) == 2 and words[0] == words[1]
 
 
 def _sort_key(cell: Cell) -> float | str:

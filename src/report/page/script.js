@@ -46,8 +46,10 @@ if (location.hash) {
   reveal();
 }
 
-// A click on a point leads to its run.
+// A click on a point leads to its run. A plot is drawn before those beside it are there: once all
+// are, each gets the width that is left.
 for (const plot of document.querySelectorAll(".js-plotly-plot")) {
+  Plotly.Plots.resize(plot);
   plot.on("plotly_click", (event) => {
     const place = event.points[0].customdata;
     if (place) {
