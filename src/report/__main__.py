@@ -30,21 +30,22 @@ def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     from src.report.paper_table import Choice
     from src.report.report import report_of
     from src.report.summary import in_words
+    from src.report.text.escape import one_line
     from src.report.write import PAGE, progress_line, write_report
 
     report = report_of(runs, Choice(paired=options.paired, holm=options.holm))
     write_report(report, out)
-    print(in_words(report.inventory))
+    lines = [in_words(report.inventory)]
     if not report.progress.is_over:
-        print(progress_line(report.progress))
+        lines.append(progress_line(report.progress))
     for part in report.benches:
-        print(f"\n{part.bench.label}")
-        for sentence in part.sentences:
-            print(f"- {in_words(sentence)}")
+        lines += ["", part.bench.label, *(f"- {in_words(s)}" for s in part.sentences)]
     for unreadable in (*report.found.unreadable, *report.progress.unreadable):
-        print(f"\nnot read: {unreadable.name}: {unreadable.reason}")
+        lines += ["", f"not read: {unreadable.name}: {unreadable.reason}"]
     for remark in report.remarks:
-        print(f"\n{remark}")
+        lines += ["", remark]
+    for line in lines:
+        print(one_line(line))  # names of folders may hold what moves a terminal's cursor
     print(f"\n{out / PAGE}")
 
 

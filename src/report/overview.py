@@ -37,7 +37,11 @@ def overview(bench: Bench, part: Part, choice: Choice) -> Table:
         compared = adjust(compared)
     by_setting = {id(comparison.ours): comparison for comparison in compared}
     rows = [
-        Row(setting.label, plural(len(setting.runs), "seed"), tuple(_cells(setting, part, by_setting.get(id(setting)))))
+        Row(
+            setting.label,
+            plural(len(setting.runs), "seed"),
+            tuple(_cells(setting, part, by_setting.get(id(setting)))),
+        )
         for setting in bench.settings
     ]
     return Table(

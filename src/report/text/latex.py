@@ -32,7 +32,7 @@ def to_latex(table: Table) -> str:
 def _cell(cell: Cell) -> str:
     words = escape(cell.words)
     bold = isinstance(cell, Score) and cell.best
-    return (f"\\textbf{{{words}}}" if bold else words) + escape(marks(cell))
+    return (f"\\textbf{{{words}}}" if bold else words) + f" {escape(marks(cell))}".rstrip()
 
 
 def _italic(text: str, italic: bool) -> str:

@@ -30,7 +30,7 @@ def to_markdown(table: Table) -> str:
 def _cell(cell: Cell) -> str:
     words = escape(cell.words)
     bold = isinstance(cell, Score) and cell.best
-    return (f"**{words}**" if bold else words) + escape(marks(cell))
+    return (f"**{words}**" if bold else words) + f" {escape(marks(cell))}".rstrip()
 
 
 def _emphasised(text: str, emphasised: bool) -> str:

@@ -9,5 +9,5 @@ def marks(cell: Cell) -> str:
     """Marks that a table's notes explain: `†` fewer seeds, `‡` one of several settings."""
     if not isinstance(cell, Score):
         return ""
-    seeds = f" ({cell.seeds})†" if cell.fewer else ""
-    return f"{seeds}{' ‡' if cell.others else ''}"
+    found = [f"({cell.seeds})†"] if cell.fewer else []
+    return " ".join([*found, "‡"] if cell.others else found)

@@ -1,4 +1,4 @@
-"""The permutation test, against enumeration by hand, by properties, and the paper's own p-values."""
+"""The permutation test: by enumeration, by properties, and against the paper's p-values."""
 
 from __future__ import annotations
 
