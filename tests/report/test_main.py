@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from src.report.__main__ import main
 from tests.conftest import ROOT
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
-
-SMALL = ["encoder.depth=10", "encoder.width=1", "trainer.enable_progress_bar=false"]
 
 
 @pytest.fixture
@@ -88,14 +89,15 @@ def test_what_cannot_be_read_is_listed_and_stops_nothing(report, tmp_path):
         (["runs", "--out", "file/x"], "error: cannot write the report (file/x"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments, said, report, tmp_path):
+def test_what_is_wrong_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     write_setting(tmp_path / "runs", "ft", "finetune", [0.5])
-    done = report(*arguments)
-    assert done.returncode == 1
-    assert done.stderr.startswith(said)
-    assert done.stderr.count("\n") == 1
+    assert main(arguments) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith(said)
+    assert errors.count("\n") == 1
 
 
 def test_help_answers_without_reading_anything(report):
@@ -105,27 +107,44 @@ def test_help_answers_without_reading_anything(report):
         assert option in done.stdout
 
 
-def test_a_real_sweep_is_reported_on(run_cli, report, tmp_path):
-    """Two methods and two seeds on digits, and a job that fails."""
-    digits = ["-m", "+experiment=images", "task=digits", "max_steps=3", *SMALL]
-    swept = run_cli(*digits, "method=finetune,meta_tartan", "seed=0,1")
+def demo(steps):
+    """Arguments of the two programs that `make report-demo` calls."""
+    recipe = subprocess.run(
+        ["make", "-n", "report-demo", f"DEMO_STEPS={steps}"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.replace("\\\n", " ")  # fmt: skip
+    commands = [shlex.split(line) for line in recipe.splitlines() if "python -m src." in line]
+    assert [command[1:3] for command in commands] == [["-m", "src.run"], ["-m", "src.report"]]
+    return [command[3:] for command in commands]
+
+
+def test_the_demonstration_reports_on_real_runs(run_cli, report, tmp_path):
+    """All methods on digits, three seeds each, in few steps; and a job that fails."""
+    sweep, reported = demo(steps=2)
+    swept = run_cli(*sweep)
     assert swept.returncode == 0, swept.stderr
-    failed = run_cli(*digits, "method=mt_tartan", "micro_batch_size=0")
-    assert failed.returncode == 1
-    done = report("runs")
+    bad = ["+experiment=digits_mt", "micro_batch_size=0", "hydra.sweep.dir=runs/report_demo"]
+    assert run_cli("-m", *bad).returncode == 1
+    done = report(*reported)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "4 finished, 1 failed" in done.stdout
-    page = (tmp_path / "runs" / "report" / "report.html").read_text(encoding="utf-8")
+    assert "12 finished, 1 failed" in done.stdout
+    assert "could not be: with 3 and 3 seeds the smallest one-sided p is 0.050" in done.stdout
+    folder = tmp_path / "runs" / "report_demo"
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "micro_batch_size must be a whole number of at least 1, got 0" in page
-    files = files_of(tmp_path / "runs" / "report")
+    files = files_of(folder / "report")
     for kind in ("seeds-whole", "confusion", "learning", "cost"):
-        assert f"figures/digits-wide_resnet_10_1.{kind}.png" in files
+        assert f"figures/digits-wide_resnet_16_2.{kind}.png" in files
     assert "figures/task-weights.svg" in files
-    table = (tmp_path / "runs" / "report" / "tables" / "table_5.whole.md").read_text()
+    table = (folder / "report" / "tables" / "table_5.whole.md").read_text(encoding="utf-8")
     scores = []
-    for seed in (0, 1):
-        (path,) = (tmp_path / "runs" / "images").glob(f"*meta_tartan*seed={seed}*/result.json")
-        scores.append(json.loads(path.read_text())["test"]["whole"]["metrics"]["macro_f1"])
-    assert f"{50 * sum(scores):.2f} ±" in table
+    for path in folder.glob("digits_meta/*/result.json"):
+        result = json.loads(path.read_text())
+        scores.append(result["test"]["whole"]["metrics"]["macro_f1"])
+        counts = np.array(result["test"]["whole"]["confusion"])
+        assert counts.trace() / counts.sum() == pytest.approx(
+            result["test"]["whole"]["metrics"]["micro_f1"]
+        )
+    assert f"{100 * np.mean(scores):.2f} ± {100 * np.std(scores, ddof=1):.2f}" in table
     assert "*paper, a WideResNet of its own, 3 seeds*" in table
