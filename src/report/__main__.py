@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     # here, so that --help answers at once
-    from src.report.paper_table import Choice
+    from src.report.comparison import Choice
     from src.report.report import report_of
     from src.report.summary import in_words
     from src.report.text.escape import one_line

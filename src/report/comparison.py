@@ -16,6 +16,19 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
+class Choice:
+    """How comparisons are made.
+
+    Attributes:
+        paired: values of the same seed belong together.
+        holm: p-values are adjusted for how many a table holds.
+    """
+
+    paired: bool = False
+    holm: bool = False
+
+
+@dataclass(frozen=True)
 class Comparison:
     """How `ours` does against `theirs` on a part of test.
 

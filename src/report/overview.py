@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from src.report.comparison import LEVEL, Comparison, adjust, compare
+from src.report.comparison import LEVEL, Choice, Comparison, adjust, compare
 from src.report.labels import JOINT, PARTS, plural, seconds_label
-from src.report.paper_table import Choice
 from src.report.result import Part
 from src.report.settings import Bench, Setting
 from src.report.table import Cell, Number, Row, Score, Table, Words, p_words, score_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from src.report.comparison import LEVEL, Comparison, adjust, compare
+from src.report.comparison import LEVEL, Choice, Comparison, adjust, compare
 from src.report.labels import PARTS, plural
 from src.report.paper import PaperTable, Published, candidate
 from src.report.result import Part
@@ -22,19 +22,6 @@ from src.report.table import (
     p_words,
     score_of,
 )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """How comparisons are made.
-
-    Attributes:
-        paired: values of the same seed belong together.
-        holm: p-values are adjusted for how many a table holds.
-    """
-
-    paired: bool = False
-    holm: bool = False
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def progress_of(found: Found) -> Progress:
         if not record.is_dir():
             continue
         try:
-            jobs |= _jobs_of(record, runs, others)
+            jobs |= _jobs_of(record, _names_below(record.parents[1], found), runs, others)
         except UserError as error:
             name = record.relative_to(found.root).as_posix()
             unreadable.append(Unreadable(name, str(error)))
@@ -138,18 +138,32 @@ def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float 
     return left / max(1, len(running))
 
 
+def _names_below(sweep: Path, found: Found) -> dict[str, str]:
+    """Folders' names as the report has them, by what they are below the sweep's folder."""
+    everything = (*found.runs, *found.unfinished, *found.unreadable)
+    folders = {one.name: found.root / one.name for one in everything}
+    return {
+        folder.relative_to(sweep).as_posix(): name
+        for name, folder in folders.items()
+        if folder.is_relative_to(sweep)
+    }
+
+
 def _jobs_of(
-    record: Path, runs: Mapping[str, Run], others: Mapping[str, Unfinished | Unreadable]
+    record: Path,
+    names: Mapping[str, str],
+    runs: Mapping[str, Run],
+    others: Mapping[str, Unfinished | Unreadable],
 ) -> dict[str, Job]:
     """A sweep's jobs by command, so that a later sweep's word on the same job counts."""
     plan = record / PLAN
     commands = read_json(plan, _Plan).commands if plan.is_file() else []
     jobs = {command: Job("missing", "", command) for command in commands}
-    names = [*runs, *others]
     for path in sorted(record.glob("[0-9]*.json")):
         report = read_json(path, _Report)
-        # the folders may have been moved since, as a whole
-        name = next((n for n in names if report.folder.endswith(f"/{n}")), "")
+        # the sweep's folder may have been moved since, as a whole
+        fitting = [below for below in names if report.folder.endswith(f"/{below}")]
+        name = names[max(fitting, key=len)] if fitting else ""
         jobs[report.command] = _job(report, name, runs, others, (record / ENDED).exists())
     return jobs
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src.errors import UserError
+from src.report.comparison import Choice
 from src.report.overview import overview
 from src.report.paper import PaperTable, paper_tables
-from src.report.paper_table import Choice, paper_table
+from src.report.paper_table import paper_table
 from src.report.pictures import Picture, pictures_of
 from src.report.progress import Progress, progress_of
 from src.report.result import PARTS

@@ -33,9 +33,7 @@ def in_words(sentence: Sentence) -> str:
 
 def inventory(found: Found, benches: Sequence[Bench]) -> Sentence:
     """What was read."""
-    states = [run.state for run in found.unfinished]
     parts = [plural(len(found.runs), "finished run")]
-    parts += [f"{states.count(s)} {s}" for s in dict.fromkeys(states)]
     if found.unreadable:
         parts.append(f"{len(found.unreadable)} that cannot be read")
     settings = sum(len(bench.settings) for bench in benches)

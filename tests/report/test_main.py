@@ -100,6 +100,20 @@ def test_what_is_wrong_is_one_line(arguments, said, tmp_path, monkeypatch, capsy
     assert errors.count("\n") == 1
 
 
+def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
+    """Nothing of a run is loaded: neither its modules nor what they are made of."""
+    write_setting(tmp_path, "m", "meta_tartan", [0.5, 0.6], auxiliaries=["dapt"])
+    code = (
+        "import sys\nfrom src.report.__main__ import main\n"
+        f"code = main([{str(tmp_path)!r}])\n"
+        "print(code, [m for m in ('torch', 'lightning', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
 def test_help_answers_without_reading_anything(report):
     done = report("--help")
     assert done.returncode == 0

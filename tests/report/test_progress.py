@@ -45,24 +45,25 @@ def states(progress):
 @pytest.fixture
 def sweep(tmp_path):
     """Five planned jobs: finished, failed, running, died, not begun."""
+    root = tmp_path / "runs"
     commands = [f"+experiment=x seed={seed}" for seed in range(5)]
-    write_run(tmp_path / "x" / "seed=0", result_of("finetune", 0, 0.5), overrides=["seed=0"])
+    write_run(root / "x" / "seed=0", result_of("finetune", 0, 0.5), overrides=["seed=0"])
     config = config_of(result_of("finetune", 2, 0.5))
-    running = write_run(tmp_path / "x" / "seed=2", None, config)
-    write_run(tmp_path / "x" / "seed=3", None, config)
+    running = write_run(root / "x" / "seed=2", None, config)
+    write_run(root / "x" / "seed=3", None, config)
     jobs = [
         (0, "finished", "x/seed=0", ""),
         (1, "failed", "x/seed=1", "micro_batch_size must be at least 1"),
         (2, "started", "x/seed=2", ""),
         (3, "started", "x/seed=3", ""),
     ]
-    write_record(tmp_path, commands, jobs)
+    write_record(root, commands, jobs)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(running)],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert holder.stdout.readline() == "held\n"
-    yield tmp_path
+    yield root
     holder.kill()
     holder.communicate()
 
@@ -87,6 +88,15 @@ def test_runs_outside_a_sweep_are_listed_too(sweep):
     found = states(progress_of(search(sweep)))
     assert found["method=tapt"] == "finished"
     assert [job.state for job in progress_of(search(sweep)).jobs][-1] == "not begun"
+
+
+def test_a_sweep_is_recognised_below_whatever_folder_it_was_moved_to(sweep):
+    below = sweep.parent
+    progress = progress_of(search(below))
+    folder = sweep.name
+    states = {job.name: job.state for job in progress.jobs if job.name}
+    assert states[f"{folder}/x/seed=0"] == "finished"
+    assert states[f"{folder}/x/seed=2"] == "running"
 
 
 def test_a_later_sweeps_word_counts(tmp_path):

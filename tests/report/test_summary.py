@@ -9,7 +9,7 @@ import pytest
 from src.report.search import search
 from src.report.settings import benches_of
 from src.report.summary import in_words, inventory, sentences_of
-from tests.report.made_up_runs import bench_of, config_of, result_of, write_run, write_setting
+from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
 
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
@@ -115,10 +115,9 @@ def test_pairs_are_used_where_asked_for(tmp_path):
 
 def test_the_inventory_counts_what_was_read(tmp_path):
     two(tmp_path, HIGH, LOW)
-    write_run(tmp_path / "stopped", None, config_of(result_of("finetune", 0, 0.5)))
     (write_run(tmp_path / "bad", result_of("finetune", 0, 0.5)) / "result.json").write_text("{")
     found = search(tmp_path)
     assert in_words(inventory(found, benches_of(found.runs))) == (
-        "8 finished runs, 1 stopped, 1 that cannot be read; 2 settings (runs that differ by their "
+        "8 finished runs, 1 that cannot be read; 2 settings (runs that differ by their "
         "seed alone) in 1 comparison."
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from src.report.comparison import adjust, compare
+from src.report.comparison import Choice, adjust, compare
 from src.report.overview import overview, reference_of
 from src.report.paper import PaperTable, paper_tables
-from src.report.paper_table import Choice, paper_table
+from src.report.paper_table import paper_table
 from src.report.settings import benches_of
 from src.report.table import Number, Score, Words, p_words
 from tests.report.made_up_runs import (
