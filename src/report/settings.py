@@ -162,7 +162,7 @@ def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
     for number, setting in enumerate(unnamed, 1):
         alike = [other for other in unnamed if other.label == setting.label]
         label = setting.label + _apart(setting, alike)
-        named.append(replace(setting, key=f"{bench}-{number}", label=label))
+        named.append(replace(setting, key=f"{bench}--setting-{number}", label=label))
     return tuple(named)
 
 
@@ -214,8 +214,11 @@ def _place(setting: Setting) -> tuple[Any, ...]:
 
 
 def _key(text: str, taken: Sequence[str]) -> str:
-    """`text` in letters that files and anchors may have, and unlike those that are taken."""
-    key = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:80] or "runs"
+    """`text` in letters that files and anchors may have, and unlike those that are taken.
+
+    Two dashes in a row are only where something is added to it.
+    """
+    key = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:80] or "runs"
     number, free = 1, key
     while free in taken:
         number += 1

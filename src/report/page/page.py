@@ -91,7 +91,7 @@ def _interactive(part: BenchReport) -> list[_Interactive]:
         ("cost", "Test by computation spent in all", cost_figure(bench, "flops")),
     ]
     return [
-        _Interactive(caption, Markup(as_html(figure, f"{bench.key}-plot-{name}")))
+        _Interactive(caption, Markup(as_html(figure, f"plot-{name}-{bench.key}")))
         for name, caption, figure in figures
         if figure is not None
     ]

@@ -138,7 +138,7 @@ def test_a_number_leads_to_its_runs(visit, report):
 
 def test_a_point_leads_to_its_run(visit, report):
     page = visit(report)
-    plot = page.locator("#acl_arc-tiny-plot-seeds")
+    plot = page.locator("#plot-seeds-acl_arc-tiny")
     plot.scroll_into_view_if_needed()
     point = plot.locator(".points path").first.bounding_box()
     page.mouse.click(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
