@@ -36,10 +36,10 @@ class SweepReport(Callback):
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
         folder.mkdir(parents=True, exist_ok=True)
+        os.environ[VARIABLE] = str(folder)
         commands = planned_commands(config)
         if commands is not None:
             _write(folder / PLAN, {"commands": commands})
-        os.environ[VARIABLE] = str(folder)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Print the table, and keep the record for a report of the runs."""
