@@ -6,7 +6,14 @@ import math
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    Field,
+    FiniteFloat,
+    NonNegativeInt,
+    model_validator,
+)
 
 from src.report.plain import Plain, Short, read_json
 
@@ -65,14 +72,29 @@ class StageCost(Plain):
 
 
 class Stage(Plain):
-    """A stage that was trained; `evaluations` are pairs of step and dev metric."""
+    """A stage that was trained.
+
+    Layout 1 of the file has seconds and tokens in the stage itself, layout 2 in `measured` and
+    `cost`.
+
+    Attributes:
+        tokens_seen: by task; those of images are 0.
+        evaluations: pairs of step and dev metric.
+        final_task_weights: by task; empty where one task trained alone.
+        cost: None where the run did not count it.
+    """
 
     name: Short
     steps: Count
-    seconds: Amount
-    tokens_seen: dict[Short, Count] = Field(default_factory=dict)
-    examples_seen: dict[Short, Count] = Field(default_factory=dict)
+    seconds: Amount = Field(
+        validation_alias=AliasChoices(AliasPath("measured", "seconds"), "seconds")
+    )
+    tokens_seen: dict[Short, Count] = Field(
+        default_factory=dict,
+        validation_alias=AliasChoices(AliasPath("cost", "tokens"), "tokens_seen"),
+    )
     evaluations: list[tuple[Count, float]] = Field(default_factory=list)
+    final_task_weights: dict[Short, float] = Field(default_factory=dict)
     cost: StageCost | None = None
 
     @property
@@ -91,7 +113,7 @@ class TrainSplit(Plain):
 class Result(Plain):
     """What a finished run says of itself."""
 
-    schema_version: Literal[1] = Field(alias="schema")
+    schema_version: Literal[1, 2] = Field(alias="schema")
     task: Short
     method: Short
     weighting: Short | None = None
@@ -103,7 +125,6 @@ class Result(Plain):
     train: TrainSplit
     dev: Split
     test: Split
-    final_task_weights: dict[Short, float] = Field(default_factory=dict)
     stages: Annotated[list[Stage], Field(min_length=1)]
     fingerprints: dict[Short, Short] = Field(default_factory=dict)
 

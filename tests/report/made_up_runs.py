@@ -150,9 +150,9 @@ def write_run(
     (folder / ".hydra" / "overrides.yaml").write_text(yaml.safe_dump(list(overrides)))
     if result is not None:
         (folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-        mixed = [stage for stage in result["stages"] if len(stage["examples_seen"]) > 1]
+        mixed = [stage for stage in result["stages"] if stage["final_task_weights"]]
         if steps and mixed:
-            write_steps(folder, list(mixed[-1]["examples_seen"]), result["seed"])
+            write_steps(folder, list(mixed[-1]["final_task_weights"]), result["seed"])
     return folder
 
 

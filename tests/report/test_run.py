@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -37,6 +38,22 @@ def test_costs_are_optional_and_unknown_entries_are_ignored(tmp_path):
     assert read_run(write_run(tmp_path / "b", result), "b").result.flops is None
 
 
+def test_both_layouts_say_the_same(tmp_path):
+    """The second keeps what was spent and what was measured apart from the rest of a stage."""
+    second = {**copy.deepcopy(GOOD), "schema": 2}
+    for stage in second["stages"]:
+        tokens, examples = stage.pop("tokens_seen"), stage.pop("examples_seen")
+        stage["cost"] |= {"tokens": tokens, "examples": examples, "padding_share": 0.1}
+        stage["measured"] = {"seconds": stage.pop("seconds"), "tokens_per_second": None}
+    (folder_1, folder_2) = (
+        write_run(tmp_path / str(layout["schema"]), layout, config_of(GOOD), steps=False)
+        for layout in (GOOD, second)
+    )
+    first, other = read_run(folder_1, "1").result, read_run(folder_2, "2").result
+    for name in ("seconds", "flops", "is_text", "dev_score", "stages"):
+        assert getattr(first, name) == getattr(other, name)
+
+
 def test_only_some_texts_need_an_unseen_score(tmp_path):
     result = result_of("finetune", 0, 0.5, unseen_examples=0)
     run = read_run(write_run(tmp_path / "run", result), "run")
@@ -46,7 +63,7 @@ def test_only_some_texts_need_an_unseen_score(tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("schema", 2, "schema: Input should be 1"),
+        ("schema", 3, "schema: Input should be 1 or 2"),
         ("task", ..., "task: Field required"),
         ("task", 5, "task: Input should be a valid string"),
         ("task", "x" * 400, "task: String should have at most 300 characters"),

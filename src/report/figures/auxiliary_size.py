@@ -58,26 +58,27 @@ def draw_auxiliary_size(bench: Bench, part: Part) -> Figure | None:
     picture = figure(7.2, 4.4)
     (axes,) = axes_of(picture)
     axes.set_xscale("log")
+    what = "domain text" if bench.runs[0].result.is_text else "auxiliary images"
     for index, (name, points) in enumerate(lines.items()):
-        _draw_line(axes, plain(name), points, style(index))
+        _draw_line(axes, plain(name), points, style(index), what)
     sizes = sorted({p.size for points in lines.values() for p in points if p.size})
     axes.set_xticks(sizes)
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}x"))
-    axes.set_xlabel("domain text, in multiples of the labelled training examples (log scale)")
+    axes.set_xlabel(f"{what}, in multiples of the labelled training examples (log scale)")
     axes.set_ylabel(f"{bench.metric_label}, {PARTS[part]} (%):\nmean, band: one standard deviation")
     title(axes, bench.label)
     legend_below(picture, axes)
     return picture
 
 
-def _draw_line(axes: Axes, name: str, points: list[SizedPoint], style: Style) -> None:
+def _draw_line(axes: Axes, name: str, points: list[SizedPoint], style: Style, what: str) -> None:
     sized = [point for point in points if point.size]
     for point in points:
         if not point.size:
             axes.axhline(
                 100 * point.mean, color=style.colour, linestyle=style.line, linewidth=1.4,
-                label=f"{name} (no domain text)",
+                label=f"{name} (no {what})",
             )  # fmt: skip
     if not sized:
         return

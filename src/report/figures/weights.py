@@ -28,7 +28,7 @@ def weights_of(setting: Setting, remarks: list[str]) -> pd.DataFrame | None:
     """
     tables = []
     for run in setting.runs:
-        mixed = [stage.name for stage in run.result.stages if len(stage.examples_seen) > 1]
+        mixed = [stage.name for stage in run.result.stages if stage.final_task_weights]
         if not mixed:
             continue
         try:
