@@ -140,8 +140,9 @@ def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float 
 
 def _names_below(sweep: Path, found: Found) -> dict[str, str]:
     """Folders' names as the report has them, by what they are below the sweep's folder."""
-    everything = (*found.runs, *found.unfinished, *found.unreadable)
-    folders = {one.name: found.root / one.name for one in everything}
+    names = [run.name for run in found.runs]
+    names += [other.name for other in (*found.unfinished, *found.unreadable)]
+    folders = {name: found.root / name for name in names}
     return {
         folder.relative_to(sweep).as_posix(): name
         for name, folder in folders.items()
