@@ -140,8 +140,8 @@ def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float 
 
 def _names_below(sweep: Path, found: Found) -> dict[str, str]:
     """Folders' names as the report has them, by what they are below the sweep's folder."""
-    names = [run.name for run in found.runs]
-    names += [other.name for other in (*found.unfinished, *found.unreadable)]
+    names = [run.name for run in found.runs] + [run.name for run in found.unfinished]
+    names += [other.name for other in found.unreadable]
     folders = {name: found.root / name for name in names}
     return {
         folder.relative_to(sweep).as_posix(): name
