@@ -5,11 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # processes that run the tests
 WORKERS ?= 2
+# optimiser steps of each stage in the demonstration of the report
+DEMO_STEPS ?= 100
+DEMO := runs/report_demo
 
-.PHONY: help setup quickstart test torture bench bench-full lint format clean
+.PHONY: help setup quickstart report-demo test torture bench bench-full lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
+	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
 	@echo "make test        run the tests"
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
@@ -27,6 +31,11 @@ $(READY): pyproject.toml constraints.txt
 
 quickstart: $(READY)
 	$(BIN)/python -m src.run +experiment=quickstart
+
+report-demo: $(READY)
+	$(BIN)/python -m src.run -m +experiment=digits_finetune,digits_pretrain,digits_mt,digits_meta \
+		seed=0,1,2 max_steps=$(DEMO_STEPS) hydra.sweep.dir=$(DEMO) trainer.enable_progress_bar=false
+	$(BIN)/python -m src.report $(DEMO)
 
 test: $(READY)
 	$(BIN)/python -m pytest -m 'not slow' -n $(WORKERS) --dist worksteal

@@ -94,7 +94,7 @@ def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
         str(name): build(node, f"metrics.{name}", num_classes=len(end_task.labels))
         for name, node in config.metrics.items()
     }
-    return EndTaskMetrics(metrics, end_task.metric)
+    return EndTaskMetrics(metrics, end_task.metric, len(end_task.labels))
 
 
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:

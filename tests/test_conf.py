@@ -17,9 +17,9 @@ from src.methods.stage import Stage
 from src.prepare import auxiliaries_of, enabled_stages, module_class
 from tests.in_process import CONF, STAGES, config_of
 
-EXPERIMENTS = sorted(
-    p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in ("paper", "images")
-)
+SHARED = ("paper", "images", "docstrings")
+"""What experiments have in common; none by itself."""
+EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in SHARED)
 TASKS = ["acl_arc", "scierc", "chemprot", "hyperpartisan"]
 IMAGES = ["digits", "cifar100"]
 METHODS = {
@@ -53,7 +53,8 @@ def stages_of(*options) -> dict[str, Stage]:
 def test_the_experiments_are_every_method_on_every_task_of_the_paper_and_the_quickstart():
     papers = {f"{task}_{ending}" for task in TASKS for ending in METHODS}
     images = {f"{task}_{ending}" for task in IMAGES for ending in ("pretrain", "mt", "meta")}
-    assert set(EXPERIMENTS) == papers | images | {"quickstart"}
+    docstrings = {f"docstrings_{ending}" for ending in METHODS if ending != "dapt_tapt"}
+    assert set(EXPERIMENTS) == papers | images | docstrings | {"quickstart", "digits_finetune"}
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -77,7 +78,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     assert weighting.needs_meta_gradient == mixing_meta
     assert build(config.classifier, "classifier", classes=3).classes == 3
     metrics = {n: build(m, f"metrics.{n}", num_classes=3) for n, m in config.metrics.items()}
-    EndTaskMetrics(metrics, source.metric)
+    EndTaskMetrics(metrics, source.metric, 3)
     assert build_trainer(config, [], max_steps=1, logger=False).max_steps == 1
 
 
@@ -87,6 +88,14 @@ def test_an_experiments_name_says_task_and_method(task, ending):
     config = config_of([f"+experiment={task}_{ending}"])
     assert (config.task.name, config.method.name) == (task, METHODS[ending])
     assert config.encoder.name == "FacebookAI/roberta-base"
+
+
+@pytest.mark.parametrize("ending", ["finetune", "tapt", "dapt", "mt", "meta"])
+def test_methods_on_docstrings_see_as_many_labelled_examples(ending):
+    config = config_of([f"+experiment=docstrings_{ending}"])
+    assert (config.task.name, config.method.name) == ("docstrings", METHODS[ending])
+    for stage in enabled_stages(config).values():
+        assert (stage.batch_size, stage.max_steps, stage.patience) == (32, 36, None)
 
 
 def test_the_quickstart_needs_no_network():

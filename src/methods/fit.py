@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from src.configuration import build
 from src.data.batches import EvaluationBatches
 from src.errors import UserError
+from src.evaluation.metrics import SplitScores
 from src.methods.best_weights import BestWeights
 from src.methods.cost import CostMeter
 from src.methods.data_module import StageData, evaluation_loader
@@ -127,16 +128,19 @@ def fit_stage(
 
 def evaluate_on_test(
     module: TaskMixing, split: EvaluationBatches, config: DictConfig
-) -> dict[str, float]:
-    """Metrics of `module` on the test split, by name."""
+) -> SplitScores:
+    """What `module` reaches on the test split."""
     trainer = build_trainer(config, [], max_steps=1, logger=False)
     with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
         trainer.test(module, evaluation_loader(split), verbose=False)
-    return {
+    metrics = {
         name.removeprefix("test/"): float(value)
         for name, value in trainer.callback_metrics.items()
         if name.startswith("test/")
     }
+    assert module.metrics is not None
+    confusion = {part: counts.tolist() for part, counts in module.metrics.confusion.items()}
+    return SplitScores(metrics, confusion)
 
 
 def build_trainer(

@@ -11,6 +11,29 @@ from filelock import FileLock, Timeout
 
 from src.errors import UserError
 
+LOCK = "run.lock"
+"""The file in a run folder that its process holds."""
+_GLANCE_S = 1.0
+"""Seconds after which a lock that is still held is a run's, and no glance of `is_held`."""
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is running in the folder now, as far as its files tell.
+
+    Raises:
+        OSError: the lock's file cannot be opened.
+    """
+    path = folder / LOCK
+    if not path.is_file():
+        return False
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    lock.release()
+    return False
+
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
@@ -24,10 +47,10 @@ def alone_in(folder: Path) -> Iterator[None]:
     if os.environ.get("LOCAL_RANK", "0") != "0":
         yield
         return
-    lock = FileLock(folder / "run.lock")
+    lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_GLANCE_S)
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise UserError(
             f"cannot write to {folder} ({error.strerror}); name another folder: "

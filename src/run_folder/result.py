@@ -13,6 +13,7 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
+from src.evaluation.metrics import SplitScores
 from src.methods.cost import StageCost
 from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
@@ -46,14 +47,13 @@ def result_of(
     prepared: Prepared,
     outcomes: list[StageOutcome],
     chosen: StageOutcome,
-    test: dict[str, float],
+    test: SplitScores,
 ) -> dict[str, Any]:
     """What a run reached, as plain JSON values.
 
     Args:
         chosen: the stage whose weights were kept; its dev metrics are the run's.
-        test: metrics on the test split, by name; those ending in `_unseen` count only the
-            examples whose text is not in train.
+        test: what it reached on the test split.
     """
     end_task, splits = prepared.end_task, prepared.splits
     weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
@@ -77,7 +77,7 @@ def result_of(
             for name, (auxiliary, examples) in prepared.auxiliaries.items()
         },
         "train": {"examples": len(splits.train)},
-        "dev": _scores(chosen.dev or {}, splits.dev),
+        "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
         "test": _scores(test, splits.test),
         "final_task_weights": weights,
         "chosen": {"stage": chosen.name, "step": chosen.best_step},
@@ -144,13 +144,17 @@ def write_result(result: dict[str, Any], folder: Path) -> None:
     write_durably(folder / "result.json", lambda path: path.write_text(content, encoding="utf-8"))
 
 
-def _scores(values: dict[str, float], split: datasets.Dataset) -> dict[str, Any]:
+def _scores(scores: SplitScores, split: datasets.Dataset) -> dict[str, Any]:
+    values = scores.metrics
     unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
     whole = {k: v for k, v in values.items() if not k.endswith("_unseen")}
-    return {
+    parts: dict[str, dict[str, Any]] = {
         "whole": {"examples": len(split), "metrics": whole},
         "unseen": {"examples": int(sum(split["unseen"])), "metrics": unseen or None},
     }
+    for part, counts in scores.confusion.items():
+        parts[part]["confusion"] = counts
+    return parts
 
 
 def _on_gpu(config: DictConfig) -> bool:

@@ -80,6 +80,15 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
         )
 
 
+def stored_options(folder: Path) -> dict[str, Any]:
+    """Options of the run in `folder` by dotted name, but those that do not change what is trained.
+
+    Raises:
+        UserError: there is no config, or it is damaged.
+    """
+    return dict(_leaves(_read(folder / "config.yaml", _yaml)))
+
+
 def fresh_folder(folder: Path) -> Path:
     """`folder` if no run was begun there, else the first of `folder-2`, `folder-3`, ... without."""
     candidate, number = folder, 1

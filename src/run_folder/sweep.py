@@ -1,4 +1,4 @@
-"""A sweep's end: which jobs are finished, which failed and why, and how to run those again."""
+"""A sweep's record: its plan, how each job stands, and how to run again what failed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
@@ -18,6 +20,12 @@ from src.run_folder.name import PROGRAM
 
 VARIABLE = "TARTAN_SWEEP"
 """Environment variable that tells a sweep's jobs, in whatever process, where to report."""
+RECORDS = ".sweeps"
+"""Below the runs' folder: a folder for each sweep, with its plan and a file for each job."""
+PLAN = "plan.json"
+"""Commands of all jobs, in order."""
+ENDED = "ended"
+"""A file that is there once a sweep is through."""
 
 
 class SweepReport(Callback):
@@ -26,20 +34,41 @@ class SweepReport(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose where the jobs report."""
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
-        folder = Path(config.hydra.sweep.dir).absolute() / ".sweeps" / name
+        folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
         folder.mkdir(parents=True, exist_ok=True)
         os.environ[VARIABLE] = str(folder)
+        commands = planned_commands(config)
+        if commands is not None:
+            _write(folder / PLAN, {"commands": commands})
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print the table."""
+        """Print the table, and keep the record for a report of the runs."""
         folder = Path(os.environ.pop(VARIABLE))
-        jobs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*"))]
-        shutil.rmtree(folder)
+        paths = sorted(folder.glob("[0-9]*.json"))
+        jobs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
         if not jobs:
+            shutil.rmtree(folder)
             return
+        (folder / ENDED).touch()
+        _remove_earlier(folder)
         print_table(jobs)
         if any(job["state"] not in ("finished", "resumed", "known") for job in jobs):
             raise SystemExit(1)
+
+
+def planned_commands(config: DictConfig) -> list[str] | None:
+    """The commands of a sweep's jobs, in order; None where they are found while it runs (Optuna).
+
+    Args:
+        config: the sweep's, with `hydra`.
+    """
+    sweeper = config.hydra.sweeper
+    if sweeper._target_ != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
+        return None
+    given = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
+    overrides = OverridesParser.create().parse_overrides([*given, *config.hydra.overrides.task])
+    batches = BasicSweeper.split_arguments(overrides, None)
+    return [shlex.join([*PROGRAM, *job]) for batch in batches for job in batch]
 
 
 def report_job(
@@ -60,11 +89,9 @@ def report_job(
         "folder": str(folder),
         "command": shlex.join([*PROGRAM, *overrides]),
         "cause": cause,
+        "at": time.time(),
     }
-    path = Path(os.environ[VARIABLE]) / f"{number:06d}.json"
-    scratch = path.parent.with_name(f"{path.parent.name}-{number}.part")
-    scratch.write_text(json.dumps(entry), encoding="utf-8")
-    scratch.replace(path)
+    _write(Path(os.environ[VARIABLE]) / f"{number:06d}.json", entry)
 
 
 def print_table(jobs: Sequence[dict[str, Any]]) -> None:
@@ -90,6 +117,25 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
             # plain print: a command must not be wrapped, so that it can be copied
             for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
                 console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file, whole or not at all (`durable` would import torch for it)."""
+    scratch = path.parent.with_name(f"{path.parent.name}-{path.stem}.part")
+    with scratch.open("w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+
+
+def _remove_earlier(folder: Path) -> None:
+    """Remove the records of earlier sweeps with the same plan that are through."""
+    plan = folder / PLAN
+    for other in folder.parent.glob(f"*/{PLAN}") if plan.is_file() else ():
+        same = other.read_bytes() == plan.read_bytes()
+        if same and other.parent != folder and (other.parent / ENDED).exists():
+            shutil.rmtree(other.parent, ignore_errors=True)
 
 
 def _shown(folder: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import f1_score
+from sklearn.metrics import confusion_matrix, f1_score
 from torchmetrics.classification import MulticlassF1Score
 
 from src.evaluation.metrics import EndTaskMetrics
@@ -18,7 +18,7 @@ def metrics_of(classes):
         f"{average}_f1": MulticlassF1Score(num_classes=classes, average=average)
         for average in AVERAGES
     }
-    return EndTaskMetrics(metrics, monitor="macro_f1")
+    return EndTaskMetrics(metrics, "macro_f1", classes)
 
 
 def update(metrics, predictions, labels, unseen, classes, batch=7):
@@ -57,6 +57,24 @@ def test_every_average_is_that_of_scikit_learn_whole_and_unseen(seed):
     check(metrics.compute(False), whole)
 
 
+def test_the_confusion_is_that_of_scikit_learn_and_outlives_the_reset():
+    predictions, labels, unseen = draw(7)
+    metrics = metrics_of(5)
+    update(metrics, *draw(8), 5)
+    metrics.compute(True)
+    metrics.reset()
+    update(metrics, predictions, labels, unseen, 5)
+    metrics.compute(True)
+    metrics.reset()
+    parts = {"whole": slice(None), "unseen": unseen}
+    for part, chosen in parts.items():
+        wanted = confusion_matrix(labels[chosen], predictions[chosen], labels=range(5))
+        assert metrics.confusion[part].tolist() == wanted.tolist()
+    update(metrics, predictions, labels, np.zeros(60, dtype=bool), 5)
+    metrics.compute(False)
+    assert set(metrics.confusion) == {"whole"}
+
+
 def test_a_class_that_neither_the_split_nor_the_predictions_have_does_not_count():
     predictions, labels, unseen = draw(0, labelled=3)
     metrics = metrics_of(5)
@@ -86,7 +104,7 @@ def test_a_new_evaluation_starts_from_nothing():
 
 def test_two_of_them_built_from_the_same_metrics_do_not_share_their_counts():
     shared = {"macro_f1": MulticlassF1Score(num_classes=5, average="macro")}
-    first, second = (EndTaskMetrics(shared, monitor="macro_f1") for _ in range(2))
+    first, second = (EndTaskMetrics(shared, "macro_f1", 5) for _ in range(2))
     update(first, *draw(1), 5)
     predictions, labels, unseen = draw(2)
     update(second, predictions, labels, unseen, 5)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import pytest
+from filelock import FileLock
 
 import src.experiment
 from src.errors import UserError
-from src.run_folder.lock import alone_in
+from src.run_folder.lock import LOCK, alone_in, is_held
 from tests.conftest import ROOT
 from tests.in_process import config_of, toy
 
@@ -44,6 +46,25 @@ def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, c
 def test_a_killed_process_leaves_the_folder_free(holder, tmp_path):
     holder.kill()
     holder.wait()
+    with alone_in(tmp_path):
+        pass
+
+
+def test_a_glance_tells_whether_a_process_is_running_and_leaves_no_trace(holder, tmp_path):
+    assert is_held(tmp_path)
+    holder.kill()
+    holder.wait()
+    before = sorted(tmp_path.iterdir())
+    assert not is_held(tmp_path)
+    assert not is_held(tmp_path / "nothing")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_run_may_begin_while_someone_glances(tmp_path):
+    """A report that looks at the lock must not turn a run away."""
+    glance = FileLock(tmp_path / LOCK, thread_local=False)
+    glance.acquire()
+    threading.Timer(0.2, glance.release).start()
     with alone_in(tmp_path):
         pass
 

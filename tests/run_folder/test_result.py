@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 
+import numpy as np
 import pytest
 
 from src.run_folder.result import write_result
@@ -61,6 +62,18 @@ def test_scores_count_the_whole_split_and_its_unseen_texts(meta, split, whole, u
     assert set(scores["unseen"]["metrics"]) == names
     assert all(0 <= scores["unseen"]["metrics"][name] <= 1 for name in names)
     assert meta.result["train"]["examples"] == 48
+
+
+@pytest.mark.parametrize("part", ["whole", "unseen"])
+def test_the_confusion_on_test_counts_each_example_once(meta, part):
+    scores = meta.result["test"][part]
+    counts = np.array(scores["confusion"])
+    assert counts.shape == (3, 3)
+    assert counts.sum() == scores["examples"]
+    assert scores["metrics"]["micro_f1"] == pytest.approx(counts.trace() / counts.sum())
+    # a row a label: the toy's test split has ten texts of each, and one of train's with the first
+    assert list(counts.sum(axis=1)) == ([11, 10, 10] if part == "whole" else [10, 10, 10])
+    assert "confusion" not in meta.result["dev"][part]
 
 
 def test_without_unseen_texts_there_is_no_score_of_them(data_dir, cache_dir, tmp_path):

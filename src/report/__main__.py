@@ -1,0 +1,74 @@
+"""The command line: `python -m src.report RUNS_DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from src.errors import UserError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the report of a folder of runs and say in a few lines what it says.
+
+    Returns:
+        The exit code: 0, or 1 for an error, which is one line.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        _report(options.runs, options.out or options.runs / "report", options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
+    # here, so that --help answers at once
+    from src.report.comparison import Choice
+    from src.report.report import report_of
+    from src.report.summary import in_words
+    from src.report.text.escape import one_line
+    from src.report.write import PAGE, progress_line, write_report
+
+    report = report_of(runs, Choice(paired=options.paired, holm=options.holm))
+    write_report(report, out)
+    lines = [in_words(report.inventory)]
+    if not report.progress.is_over:
+        lines.append(progress_line(report.progress))
+    for part in report.benches:
+        lines += ["", part.bench.label, *(f"- {in_words(s)}" for s in part.sentences)]
+    for unreadable in (*report.found.unreadable, *report.progress.unreadable):
+        lines += ["", f"not read: {unreadable.name}: {unreadable.reason}"]
+    for remark in report.remarks:
+        lines += ["", remark]
+    for line in lines:
+        print(one_line(line))  # names of folders may hold what moves a terminal's cursor
+    print(f"\n{out / PAGE}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m src.report",
+        description="Tables, p-values, figures and one HTML page from a folder of runs, finished "
+        "or still running.",
+    )
+    parser.add_argument("runs", type=Path, metavar="RUNS_DIR", help="the folder, e.g. runs")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where to write (default: RUNS_DIR/report)"
+    )
+    parser.add_argument(
+        "--paired",
+        action="store_true",
+        help="compare runs of the same seed with each other (only seeds that both sides have)",
+    )
+    parser.add_argument(
+        "--holm", action="store_true", help="correct the p-values over each table (Holm)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Pictures of runs, each in a file of its own."""

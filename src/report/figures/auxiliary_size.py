@@ -1,0 +1,117 @@
+"""The paper's figure 2: the metric against how much domain text there is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from src.report.figures.end_task_weight import head_kind
+from src.report.figures.style import Style, axes_of, figure, legend_below, plain, style, title
+from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label
+from src.report.result import Part
+from src.report.settings import Bench, Setting
+
+
+@dataclass(frozen=True)
+class SizedPoint:
+    """A setting at its amount of domain text, in multiples of the training examples."""
+
+    size: float
+    setting: Setting
+    mean: float
+    deviation: float
+
+
+def lines_of(bench: Bench, part: Part) -> dict[str, list[SizedPoint]]:
+    """Methods with their settings by amount of domain text; a method without any has size 0.
+
+    Where several settings of a method have one amount, the one with most seeds, then the best on
+    dev, is taken.
+    """
+    families: dict[str, dict[float, list[Setting]]] = defaultdict(lambda: defaultdict(list))
+    for setting in bench.settings:
+        if setting.scores(part):
+            families[_family(setting)][_size(setting)].append(setting)
+    lines = {}
+    for name, by_size in families.items():
+        chosen = {
+            size: max(settings, key=lambda s: (len(s.runs), s.dev_mean))
+            for size, settings in sorted(by_size.items())
+        }
+        lines[name] = [_point(size, setting, part) for size, setting in chosen.items()]
+    return lines
+
+
+def draw_auxiliary_size(bench: Bench, part: Part) -> Figure | None:
+    """A line a method, a band of one standard deviation; None without two sizes of any method.
+
+    Methods without domain text are horizontal lines.
+    """
+    lines = lines_of(bench, part)
+    if not any(len([p for p in points if p.size]) > 1 for points in lines.values()):
+        return None
+    picture = figure(7.2, 4.4)
+    (axes,) = axes_of(picture)
+    axes.set_xscale("log")
+    what = "domain text" if bench.runs[0].result.is_text else "auxiliary images"
+    for index, (name, points) in enumerate(lines.items()):
+        _draw_line(axes, plain(name), points, style(index), what)
+    sizes = sorted({p.size for points in lines.values() for p in points if p.size})
+    axes.set_xticks(sizes)
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}x"))
+    axes.set_xlabel(f"{what}, in multiples of the labelled training examples (log scale)")
+    axes.set_ylabel(f"{bench.metric_label}, {PARTS[part]} (%):\nmean, band: one standard deviation")
+    title(axes, bench.label)
+    legend_below(picture, axes)
+    return picture
+
+
+def _draw_line(axes: Axes, name: str, points: list[SizedPoint], style: Style, what: str) -> None:
+    sized = [point for point in points if point.size]
+    for point in points:
+        if not point.size:
+            axes.axhline(
+                100 * point.mean, color=style.colour, linestyle=style.line, linewidth=1.4,
+                label=f"{name} (no {what})",
+            )  # fmt: skip
+    if not sized:
+        return
+    sizes = [point.size for point in sized]
+    axes.plot(
+        sizes, [100 * p.mean for p in sized], color=style.colour, marker=style.marker,
+        linestyle=style.line, linewidth=2, label=name,
+    )  # fmt: skip
+    axes.fill_between(
+        sizes,
+        [100 * (p.mean - p.deviation) for p in sized],
+        [100 * (p.mean + p.deviation) for p in sized],
+        color=style.colour, alpha=0.15, linewidth=0,
+    )  # fmt: skip
+
+
+def _family(setting: Setting) -> str:
+    result = setting.result
+    usual = {"mt_tartan": "uniform", "meta_tartan": "meta"}.get(result.method, result.weighting)
+    other = f" ({result.weighting})" if result.weighting not in (None, usual) else ""
+    other += " (shared head)" if head_kind(setting) == "shared" else ""
+    named = result.method in NAMED_BY_AUXILIARIES
+    names = " + ".join(name.upper() for name in result.auxiliaries)
+    return f"{method_label(result.method)}{other}{f', {names}' if names and not named else ''}"
+
+
+def _size(setting: Setting) -> float:
+    result = setting.result
+    texts = [a.examples for a in result.auxiliaries.values() if a.kind == "domain"]
+    return sum(texts) / max(1, result.train.examples)
+
+
+def _point(size: float, setting: Setting, part: Part) -> SizedPoint:
+    values = list(setting.scores(part).values())
+    deviation = stdev(values) if len(values) > 1 else 0.0
+    return SizedPoint(size, setting, fmean(values), deviation)

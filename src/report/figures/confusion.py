@@ -1,0 +1,92 @@
+"""The best run's errors: its confusion matrix on test, and the F1 of each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from src.report.figures.style import COLOURS, axes_of, figure, plain
+from src.report.run import Run
+from src.report.settings import Bench, Setting
+
+_MOST = 40
+"""Classes above which the matrix is not drawn."""
+
+
+@dataclass(frozen=True)
+class BestRun:
+    """The run that did best on dev, of all settings on a bench."""
+
+    setting: Setting
+    run: Run
+
+
+def best_run(bench: Bench) -> BestRun | None:
+    """The best on dev of those that kept their confusion; test decides nothing here."""
+    kept = [
+        BestRun(setting, run)
+        for setting in bench.settings
+        for run in setting.runs
+        if run.result.test.whole.confusion is not None
+    ]
+    return max(kept, key=lambda best: best.run.result.dev_score, default=None)
+
+
+def f1_of_classes(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
+    """F1 by class from `(classes, classes)` counts, labels in rows; 0 for one never right."""
+    right = confusion.diagonal().astype(float)
+    seen = confusion.sum(axis=0) + confusion.sum(axis=1)
+    scores: NDArray[np.float64] = np.zeros_like(right)
+    np.divide(2 * right, seen, out=scores, where=seen > 0)
+    return scores
+
+
+def draw_confusion(bench: Bench) -> Figure | None:
+    """Of the best run; None if no run kept it, or there are too many classes to be read."""
+    best = best_run(bench)
+    if best is None or len(best.run.result.labels) > _MOST:
+        return None
+    labels = [plain(label, 18) for label in best.run.result.labels]
+    counts = np.array(best.run.result.test.whole.confusion, dtype=np.int64)
+    totals = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, totals, out=np.zeros(counts.shape), where=totals > 0)
+    side = max(3.0, 0.5 * len(labels) + 1.6)
+    picture = figure(side + 3.6, side)
+    left, right = axes_of(picture, 1, 2, width_ratios=[side, 3.2])
+    left.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    small = 8 if len(labels) <= 12 else 6
+    for row, column in np.ndindex(*counts.shape):
+        if counts[row, column]:
+            dark = shares[row, column] > 0.55
+            left.text(
+                column, row, f"{counts[row, column]}", ha="center", va="center", fontsize=small,
+                color="white" if dark else "0.15",
+            )  # fmt: skip
+    places = range(len(labels))
+    left.set_xticks(places, labels)
+    if max(map(len, labels)) > 3:
+        left.tick_params("x", rotation=40)
+        for tick in left.get_xticklabels():
+            tick.set(ha="right", rotation_mode="anchor")
+    left.set_yticks(places, labels)
+    left.grid(visible=False)
+    left.set_xlabel("predicted")
+    left.set_ylabel("label (colour: share of its examples)")
+    scores = 100 * f1_of_classes(counts)
+    right.barh(places, scores, color=COLOURS[0], height=0.7)
+    for place, score in enumerate(scores):
+        right.text(score + 1, place, f"{score:.0f}", va="center", fontsize=small)
+    right.set_yticks(places, labels)
+    right.invert_yaxis()
+    right.set_xlim(0, 109)
+    right.grid(visible=False, axis="y")
+    right.set_xlabel("F1 (%)")
+    seed = best.run.result.seed
+    picture.suptitle(
+        plain(f"{best.setting.label}, seed {seed}: best on dev of {bench.label}", 100),
+        x=0.01, ha="left", fontweight="bold", fontsize=10,
+    )  # fmt: skip
+    return picture

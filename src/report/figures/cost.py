@@ -1,0 +1,70 @@
+"""The metric against what it cost: FLOPs of training passes, and seconds."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from src.report.figures.learning_curves import draw_curves
+from src.report.figures.spending import Unit, total
+from src.report.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
+from src.report.settings import Bench, Setting
+
+_AXES: dict[Unit, tuple[str, str]] = {
+    "flops": ("FLOPs of all training passes", "FLOPs of training passes so far"),
+    "seconds": ("seconds, evaluations on dev included", "seconds so far, evaluations included"),
+}
+
+
+def draw_cost(bench: Bench) -> Figure | None:
+    """Above, test of each run against its whole cost; below, dev against what was spent by then.
+
+    The lower row compares at equal cost: a vertical line meets what each setting had reached.
+    None if no run tells a cost.
+    """
+    units = [unit for unit in _AXES if _known(bench, unit)]
+    if not units:
+        return None
+    picture = figure(4.2 * len(units) + (1.2 if len(units) == 1 else 0), 6.4)
+    axes = axes_of(picture, 2, len(units), sharey="row")
+    styles = styles_of(bench.settings)
+    for column, unit in enumerate(units):
+        upper, lower = axes[column], axes[column + len(units)]
+        for setting in bench.settings:
+            _points(upper, setting, styles[setting.key], unit)
+            draw_curves(lower, setting, styles[setting.key], unit)
+        whole, so_far = _AXES[unit]
+        upper.set_xlabel(whole)
+        lower.set_xlabel(so_far)
+        for one in (upper, lower):
+            one.set_xlim(left=0)
+    axes[0].set_ylabel(f"test {bench.metric_label} (%)")
+    axes[len(units)].set_ylabel(f"dev {bench.metric_label} (%)")
+    picture.suptitle(plain(bench.label), x=0.01, ha="left", fontweight="bold", fontsize=10)
+    legend_below(picture, axes[0])
+    return picture
+
+
+def _known(bench: Bench, unit: Unit) -> bool:
+    return any(total(run.result, unit) is not None for run in bench.runs)
+
+
+def _points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None:
+    points = [
+        (spent, 100 * score)
+        for run in setting.runs
+        if (spent := total(run.result, unit)) is not None
+        and (score := run.result.score("whole")) is not None
+    ]
+    if not points:
+        return
+    axes.plot(
+        [x for x, _ in points], [y for _, y in points], linestyle="", marker=style.marker,
+        markersize=5, markerfacecolor="white", color=style.colour, alpha=0.7,
+    )  # fmt: skip
+    axes.plot(
+        fmean(x for x, _ in points), fmean(y for _, y in points), linestyle="",
+        marker=style.marker, markersize=10, color=style.colour, label=plain(setting.label),
+    )  # fmt: skip

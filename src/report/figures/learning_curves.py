@@ -1,0 +1,76 @@
+"""The metric on dev while training: a thin line a seed, a thick one for their mean."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from src.report.figures.spending import Unit, evaluations
+from src.report.figures.style import (
+    Style,
+    axes_of,
+    figure,
+    legend_below,
+    plain,
+    styles_of,
+    title,
+)
+from src.report.settings import Bench, Setting
+
+Curve = list[tuple[float, float]]
+
+
+def mean_curve(setting: Setting, unit: Unit) -> Curve:
+    """Mean spending and mean metric of the k-th evaluation, over the seeds that had one.
+
+    Ends where fewer than half of the seeds were still training, so that the mean is not that of a
+    few that went on.
+    """
+    found = [evaluations(run.result, unit) for run in setting.runs]
+    by_place: dict[int, Curve] = defaultdict(list)
+    for series in found:
+        for place, evaluation in enumerate(series):
+            by_place[place].append((evaluation.spent, evaluation.score))
+    return [
+        (fmean(x for x, _ in points), fmean(y for _, y in points))
+        for _, points in sorted(by_place.items())
+        if 2 * len(points) > len(found)
+    ]
+
+
+def draw_learning_curves(bench: Bench) -> Figure | None:
+    """Against optimiser steps, earlier stages included; None if nothing was evaluated."""
+    picture = figure(7.2, 4.4)
+    (axes,) = axes_of(picture)
+    styles = styles_of(bench.settings)
+    drawn = [draw_curves(axes, s, styles[s.key], "steps") for s in bench.settings]
+    if not any(drawn):
+        return None
+    axes.set_xlabel("optimiser steps, earlier stages included")
+    axes.set_ylabel(f"dev {bench.metric_label} (%)")
+    axes.set_xlim(left=0)
+    title(axes, bench.label)
+    legend_below(picture, axes)
+    return picture
+
+
+def draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> bool:
+    """A setting's curves; False if it has none."""
+    mean = mean_curve(setting, unit)
+    if not mean:
+        return False
+    for run in setting.runs:
+        points = evaluations(run.result, unit)
+        axes.plot(
+            [e.spent for e in points], [100 * e.score for e in points],
+            color=style.colour, linewidth=0.7, alpha=0.35,
+        )  # fmt: skip
+    axes.plot(
+        [x for x, _ in mean], [100 * y for _, y in mean], color=style.colour, linewidth=2,
+        linestyle=style.line, marker=style.marker, markersize=4.5, markevery=max(1, len(mean) // 8),
+        label=plain(setting.label),
+    )  # fmt: skip
+    return True

@@ -1,0 +1,62 @@
+"""The paper's figure 4: how the learned weights move, on one bench beside the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from src.report.figures.end_task_weight import head_kind
+from src.report.figures.style import axes_of, figure, plain, style
+from src.report.figures.weights import draw_weight, tasks_of, weights_of
+from src.report.settings import Bench, Setting
+
+_COLUMNS = 3
+
+
+def learned(bench: Bench) -> Setting | None:
+    """Of META-TARTAN's settings the one with most seeds, then the best on dev."""
+    fitting = [
+        setting
+        for setting in bench.settings
+        if setting.method == "meta_tartan" and head_kind(setting) != "shared"
+    ]
+    return max(fitting, key=lambda s: (len(s.runs), s.dev_mean), default=None)
+
+
+def draw_weight_trajectories(benches: Sequence[Bench], remarks: list[str]) -> Figure | None:
+    """A panel a bench, a line a task, a band of one standard deviation; None if none learned."""
+    panels: list[tuple[Bench, Setting, pd.DataFrame]] = []
+    for bench in benches:
+        setting = learned(bench)
+        weights = None if setting is None else weights_of(setting, remarks)
+        if setting is not None and weights is not None:
+            panels.append((bench, setting, weights))
+    if not panels:
+        return None
+    columns = min(_COLUMNS, len(panels))
+    rows = ceil(len(panels) / columns)
+    picture = figure(max(5.6, 3.9 * columns), 3.4 * rows)
+    grid = axes_of(picture, rows, columns, sharey=True)
+    highest = max(float((w["mean"] + w["deviation"]).max()) for _, _, w in panels)
+    for axes, (bench, setting, weights) in zip(grid, panels, strict=False):
+        tasks = tasks_of(weights)
+        for index, task in enumerate(tasks):
+            draw_weight(axes, weights, task, style(index), plain(task, 24))
+        axes.axhline(1 / len(tasks), color="0.5", linewidth=1, linestyle=":")
+        axes.set_ylim(0, max(1.0, highest) if highest > 0.7 else 1.15 * highest)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("optimiser step")
+        axes.set_title(plain(bench.label, 44), loc="left", fontweight="bold", fontsize=9.5, pad=18)
+        axes.annotate(
+            plain(setting.label, 52), (0, 1), xytext=(0, 5), xycoords="axes fraction",
+            textcoords="offset points", fontsize=8, color="0.35",
+        )  # fmt: skip
+        axes.legend(frameon=False, fontsize=8)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[::columns]:
+        axes.set_ylabel("task weight α (dotted: equal)")
+    return picture

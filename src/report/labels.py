@@ -1,0 +1,47 @@
+"""What methods, metrics and other names of a run are called in a report."""
+
+from __future__ import annotations
+
+METHODS = {
+    "finetune": "Fine-tuning",
+    "pretrain": "Pre-training",
+    "tapt": "TAPT",
+    "dapt": "DAPT",
+    "dapt_tapt": "DAPT+TAPT",
+    "mt_tartan": "MT-TARTAN",
+    "meta_tartan": "META-TARTAN",
+}
+"""The paper's names, in its tables' order; a method of one's own keeps the name it has."""
+JOINT = ("mt_tartan", "meta_tartan")
+"""Methods that train the end task together with its auxiliaries: the paper's claim."""
+NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
+"""Methods whose name says what their auxiliaries are."""
+PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
+
+
+def method_label(method: str) -> str:
+    """E.g. `META-TARTAN` for `meta_tartan`."""
+    return METHODS.get(method, method)
+
+
+def metric_label(metric: str) -> str:
+    """E.g. `macro-F1` for `macro_f1`."""
+    return metric.replace("_f1", "-F1").replace("_", " ")
+
+
+def size_label(size: float | str) -> str:
+    """E.g. `10x` for 10, `all` for all there is."""
+    return size if isinstance(size, str) else f"{size:g}x"
+
+
+def seconds_label(seconds: float) -> str:
+    """E.g. `45 s`, `12 min`, `3.4 h`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60:.1f} h"
+
+
+def plural(count: int, noun: str) -> str:
+    """E.g. `1 seed`, `3 seeds`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

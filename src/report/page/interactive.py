@@ -1,0 +1,175 @@
+"""Figures that answer the mouse: Plotly's, for the HTML page."""
+
+from __future__ import annotations
+
+import html
+from statistics import fmean
+
+import plotly.graph_objects as go
+
+from src.report.figures.learning_curves import mean_curve
+from src.report.figures.spending import Unit, evaluations, total
+from src.report.figures.style import COLOURS
+from src.report.labels import PARTS
+from src.report.result import PARTS as PART_NAMES
+from src.report.run import Run
+from src.report.settings import Bench, Setting
+
+_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
+_DASHES = ("solid", "dash", "dashdot", "dot", "longdash")
+_UNITS: dict[Unit, str] = {
+    "steps": "optimiser steps, earlier stages included",
+    "seconds": "seconds so far, evaluations included",
+    "flops": "FLOPs of training passes so far",
+}
+
+
+def anchor(run: Run, setting: Setting) -> str:
+    """The id of a run's row on the page."""
+    return f"{setting.key}-seed-{run.result.seed}"
+
+
+def seeds_figure(bench: Bench) -> go.Figure:
+    """Test metric of every run, whole and unseen, by setting; a click leads to the run."""
+    figure = go.Figure()
+    settings = list(bench.settings)[::-1]
+    labels = [html.escape(setting.label) for setting in settings]
+    unlike = bench.runs[0].result.test
+    parts = PART_NAMES[: 1 if unlike.whole.examples == unlike.unseen.examples else 2]
+    for part in parts:
+        points = [
+            (100 * score, label, run, setting)
+            for setting, label in zip(settings, labels, strict=True)
+            for run in setting.runs
+            if (score := run.result.score(part)) is not None
+        ]
+        means = [
+            (100 * fmean(scores.values()), label)
+            for setting, label in zip(settings, labels, strict=True)
+            if (scores := setting.scores(part))
+        ]
+        colour = COLOURS[0] if part == "whole" else COLOURS[1]
+        symbol = "circle-open" if part == "whole" else "diamond-open"
+        figure.add_scatter(
+            x=[point[0] for point in points],
+            y=[point[1] for point in points],
+            mode="markers",
+            name=PARTS[part],
+            marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 2}},
+            customdata=[anchor(run, setting) for _, _, run, setting in points],
+            text=[html.escape(run.name) for _, _, run, _ in points],
+            hovertemplate="%{x:.2f}<br>%{text}<extra></extra>",
+        )
+        figure.add_scatter(
+            x=[mean for mean, _ in means],
+            y=[label for _, label in means],
+            mode="markers",
+            name=f"mean, {PARTS[part]}",
+            marker={"color": colour, "symbol": "line-ns-open", "size": 18, "line": {"width": 3}},
+            hovertemplate="mean %{x:.2f}<extra></extra>",
+        )
+    figure.update_yaxes(categoryorder="array", categoryarray=labels, automargin=True)
+    figure.update_xaxes(title=f"test {html.escape(bench.metric_label)} (%)")
+    _finished(figure, 150 + 34 * len(settings))
+    return figure.update_layout(legend={"yanchor": "bottom", "y": 1.0}, margin={"t": 40})
+
+
+def curves_figure(bench: Bench, unit: Unit) -> go.Figure | None:
+    """Dev metric by what was spent: a thin line a seed, a thick one for their mean."""
+    figure = go.Figure()
+    for index, setting in enumerate(bench.settings):
+        mean = mean_curve(setting, unit)
+        if not mean:
+            continue
+        colour = COLOURS[index % len(COLOURS)]
+        other = index + index // len(COLOURS)
+        label = html.escape(setting.label)
+        figure.add_scatter(
+            x=[x for x, _ in mean],
+            y=[100 * y for _, y in mean],
+            name=label,
+            legendgroup=setting.key,
+            mode="lines+markers",
+            line={"color": colour, "width": 3, "dash": _DASHES[other % len(_DASHES)]},
+            marker={"symbol": _SYMBOLS[other % len(_SYMBOLS)], "size": 8},
+            hovertemplate=f"mean of {label}<br>%{{x:.3s}}: %{{y:.2f}}<extra></extra>",
+        )
+        for run in setting.runs:
+            points = evaluations(run.result, unit)
+            figure.add_scatter(
+                x=[point.spent for point in points],
+                y=[100 * point.score for point in points],
+                legendgroup=setting.key,
+                showlegend=False,
+                mode="lines",
+                opacity=0.35,
+                line={"color": colour, "width": 1},
+                text=[html.escape(run.name)] * len(points),
+                customdata=[anchor(run, setting)] * len(points),
+                hovertemplate="%{text}<br>%{x:.3s}: %{y:.2f}<extra></extra>",
+            )
+    if not figure.data:
+        return None
+    figure.update_xaxes(title=_UNITS[unit], rangemode="tozero")
+    figure.update_yaxes(title=f"dev {html.escape(bench.metric_label)} (%)")
+    return _finished(figure, 440 + 12 * len(bench.settings))
+
+
+def cost_figure(bench: Bench, unit: Unit) -> go.Figure | None:
+    """Test metric of every run against what it spent in all."""
+    figure = go.Figure()
+    for index, setting in enumerate(bench.settings):
+        points = [
+            (spent, 100 * score, run)
+            for run in setting.runs
+            if (spent := total(run.result, unit)) is not None
+            and (score := run.result.score("whole")) is not None
+        ]
+        if not points:
+            continue
+        other = index + index // len(COLOURS)
+        figure.add_scatter(
+            x=[point[0] for point in points],
+            y=[point[1] for point in points],
+            name=html.escape(setting.label),
+            mode="markers",
+            marker={
+                "color": COLOURS[index % len(COLOURS)],
+                "symbol": _SYMBOLS[other % len(_SYMBOLS)],
+                "size": 10,
+            },
+            text=[html.escape(run.name) for *_, run in points],
+            customdata=[anchor(run, setting) for *_, run in points],
+            hovertemplate="%{x:.3s}: %{y:.2f}<br>%{text}<extra></extra>",
+        )
+    if not figure.data:
+        return None
+    figure.update_xaxes(title=_UNITS[unit].replace(" so far", ", in all"), rangemode="tozero")
+    figure.update_yaxes(title=f"test {html.escape(bench.metric_label)} (%)")
+    return _finished(figure, 400 + 12 * len(bench.settings))
+
+
+def as_html(figure: go.Figure, name: str) -> str:
+    """A `div` and the script that fills it; the library has to be on the page already.
+
+    Args:
+        name: the element's id.
+    """
+    options = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d"]}
+    text: str = figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=options)
+    return text
+
+
+def _finished(figure: go.Figure, height: int) -> go.Figure:
+    figure.update_layout(
+        template="plotly_white",
+        height=height,
+        margin={"l": 60, "r": 15, "t": 15, "b": 50},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.18},
+        font={"size": 13},
+        xaxis_exponentformat="power",
+        xaxis_title_font_size=13,
+        yaxis_title_font_size=13,
+        hovermode="closest",
+    )
+    return figure

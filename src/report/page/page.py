@@ -1,0 +1,127 @@
+"""The report as one HTML file: no request leaves it, and text from runs is text."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import plotly.graph_objects as go
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from src.report.labels import seconds_label
+from src.report.page.interactive import (
+    anchor,
+    as_html,
+    cost_figure,
+    curves_figure,
+    seeds_figure,
+)
+from src.report.pictures import Picture
+from src.report.report import BenchReport, Report
+from src.report.settings import Bench, differing_options
+from src.report.table import Cell, Number, Score, Table
+from src.report.text.escape import one_line
+from src.report.text.marks import marks
+
+_HERE = Path(__file__).parent
+_REDRAWN = ("seeds-whole", "seeds-unseen", "learning", "cost")
+"""Kinds of static figures that the page has as interactive ones."""
+
+
+@dataclass(frozen=True)
+class _Interactive:
+    """A figure that answers the mouse."""
+
+    caption: str
+    html: Markup
+
+
+def page_of(report: Report, figures: Path) -> str:
+    """The page's HTML.
+
+    Args:
+        figures: where the static figures have been written as SVG.
+
+    Raises:
+        OSError: one of them cannot be read.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "one_line": one_line,
+        "marks": marks,
+        "sort_key": _sort_key,
+        "duration": seconds_label,
+        "anchor": anchor,
+    }
+    interactive = {part.bench.key: _interactive(part) for part in report.benches}
+    page: str = environment.get_template("template.html").render(
+        report=report,
+        written=time.strftime("%Y-%m-%d %H:%M", time.localtime(report.found.at)),
+        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        script=Markup((_HERE / "script.js").read_text(encoding="utf-8")),
+        plotly=Markup(get_plotlyjs()) if any(interactive.values()) else None,
+        interactive=interactive,
+        static=[p for p in report.pictures if p.kind not in _REDRAWN],
+        image=lambda picture: _image(picture, figures),
+        differing=_differing,
+        same_as_before=_same_as_before,
+        is_best=lambda cell: isinstance(cell, Score) and cell.best,
+    )
+    return page
+
+
+def _interactive(part: BenchReport) -> list[_Interactive]:
+    bench = part.bench
+    figures: list[tuple[str, str, go.Figure | None]] = [
+        ("seeds", "Every run on test; a click leads to it", seeds_figure(bench)),
+        ("steps", "Learning curves: thin lines are seeds", curves_figure(bench, "steps")),
+        ("seconds", "Dev by time spent", curves_figure(bench, "seconds")),
+        ("flops", "Dev by computation spent", curves_figure(bench, "flops")),
+        ("cost", "Test by computation spent in all", cost_figure(bench, "flops")),
+    ]
+    return [
+        _Interactive(caption, Markup(as_html(figure, f"plot-{name}-{bench.key}")))
+        for name, caption, figure in figures
+        if figure is not None
+    ]
+
+
+def _image(picture: Picture, figures: Path) -> str:
+    """The SVG as a data URI: as an image it can neither run scripts nor load anything."""
+    content = (figures / f"{picture.name}.svg").read_bytes()
+    return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
+
+
+def _differing(bench: Bench) -> dict[str, list[str]]:
+    """Options that settings of a bench do not share, as text; empty where a setting has none."""
+    return {
+        name: ["" if value is None else str(value) for value in row]
+        for name, row in differing_options(bench.settings).items()
+    }
+
+
+def _same_as_before(tables: Sequence[Table], place: int) -> bool:
+    """Whether a table says cell for cell what the one before it says."""
+    words = [
+        [[cell.words for cell in row.cells] for row in table.rows]
+        for table in tables[max(0, place - 1) : place + 1]
+    ]
+    return len(words) == 2 and words[0] == words[1]
+
+
+def _sort_key(cell: Cell) -> float | str:
+    """What a column is sorted by."""
+    if isinstance(cell, Score):
+        return cell.mean
+    return cell.value if isinstance(cell, Number) else cell.words

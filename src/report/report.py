@@ -1,0 +1,112 @@
+"""Everything a report says, before it is written anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from src.errors import UserError
+from src.report.comparison import Choice
+from src.report.overview import overview
+from src.report.paper import PaperTable, paper_tables
+from src.report.paper_table import paper_table
+from src.report.pictures import Picture, pictures_of
+from src.report.progress import Progress, progress_of
+from src.report.result import PARTS
+from src.report.search import Found, search
+from src.report.settings import Bench, benches_of
+from src.report.summary import Sentence, inventory, sentences_of
+from src.report.table import Table
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """What is said of a bench: sentences, and a table for each part of test that says more."""
+
+    bench: Bench
+    sentences: list[Sentence]
+    tables: list[Table]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything below a folder of runs.
+
+    Attributes:
+        found: what was read.
+        choice: how comparisons were made.
+        progress: where the runs stand.
+        inventory: what was read, as a sentence.
+        benches: in order.
+        paper: the paper's tables that have runs, for each part of test that says more.
+        without_runs: titles of those that have none.
+        pictures: the static figures.
+        remarks: of what could not be drawn.
+    """
+
+    found: Found
+    choice: Choice
+    progress: Progress
+    inventory: Sentence
+    benches: list[BenchReport]
+    paper: list[Table]
+    without_runs: list[str]
+    pictures: list[Picture]
+    remarks: list[str]
+
+    @property
+    def tables(self) -> list[Table]:
+        """All of them."""
+        return [*(table for bench in self.benches for table in bench.tables), *self.paper]
+
+
+def report_of(root: Path, choice: Choice) -> Report:
+    """Read the runs below `root` and compare them.
+
+    Raises:
+        UserError: there are none.
+    """
+    found = search(root)
+    if not (found.runs or found.unfinished or found.unreadable):
+        raise UserError(f"there are no runs in {root}")
+    benches = benches_of(found.runs)
+    reports = [
+        BenchReport(
+            bench,
+            sentences_of(bench, paired=choice.paired),
+            [overview(bench, part, choice) for part in PARTS if part == "whole" or _unlike(bench)],
+        )
+        for bench in benches
+    ]
+    paper: list[Table] = []
+    without_runs: list[str] = []
+    for definition in paper_tables():
+        tables = _of_paper(definition, benches, choice)
+        paper += tables
+        if not tables:
+            without_runs.append(f"{definition.title} ({definition.paper})")
+    remarks: list[str] = []
+    pictures = pictures_of(benches, remarks)
+    return Report(
+        found,
+        choice,
+        progress_of(found),
+        inventory(found, benches),
+        reports,
+        paper,
+        without_runs,
+        pictures,
+        remarks,
+    )
+
+
+def _of_paper(definition: PaperTable, benches: list[Bench], choice: Choice) -> list[Table]:
+    """For the whole split, and for its unseen part."""
+    tables = [paper_table(definition, benches, part, choice) for part in PARTS]
+    return [table for table in tables if table is not None]
+
+
+def _unlike(bench: Bench) -> bool:
+    """Whether some, but not all test texts are in train."""
+    test = bench.runs[0].result.test
+    return test.unseen.examples not in (0, test.whole.examples)

@@ -1,0 +1,1 @@
+"""Tables as Markdown, LaTeX and CSV."""

@@ -1,0 +1,48 @@
+"""A table as CSV: numbers as numbers, one row a cell, for other programs."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from src.report.table import Cell, Number, Score, Table
+from src.report.text.escape import csv_cell
+
+
+def to_csv(table: Table) -> str:
+    """One row for each cell, scores as shares of 1.
+
+    Columns: table, part, row, whose, column, value, deviation, seeds, best, text, folders.
+    """
+    rows = [
+        {
+            "table": table.key,
+            "part": table.part,
+            "row": csv_cell(row.name),
+            "whose": csv_cell(row.whose),
+            "column": csv_cell(column),
+            **_entries(cell),
+        }
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+    ]
+    frame = pd.DataFrame(rows).astype({"seeds": "Int64"})
+    text: str = frame.to_csv(index=False, lineterminator="\n")
+    return text
+
+
+def _entries(cell: Cell) -> dict[str, float | int | str | bool | None]:
+    runs = () if cell.setting is None else cell.setting.runs
+    entries: dict[str, float | int | str | bool | None] = {
+        "value": None,
+        "deviation": None,
+        "seeds": None,
+        "best": None,
+        "text": csv_cell(cell.words),
+        "folders": csv_cell("; ".join(run.name for run in runs)),
+    }
+    if isinstance(cell, Score):
+        entries |= {"value": cell.mean, "deviation": cell.deviation, "seeds": cell.seeds}
+        entries["best"] = cell.best
+    elif isinstance(cell, Number):
+        entries["value"] = cell.value
+    return entries

@@ -1,0 +1,13 @@
+"""What stands in a cell besides its number."""
+
+from __future__ import annotations
+
+from src.report.table import Cell, Score
+
+
+def marks(cell: Cell) -> str:
+    """Marks that a table's notes explain: `†` fewer seeds, `‡` one of several settings."""
+    if not isinstance(cell, Score):
+        return ""
+    found = [f"({cell.seeds})†"] if cell.fewer else []
+    return " ".join([*found, "‡"] if cell.others else found)

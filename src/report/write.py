@@ -1,0 +1,87 @@
+"""A report as files: tables, figures, a Markdown file and one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from src.errors import UserError
+from src.report.figures.style import save
+from src.report.labels import seconds_label
+from src.report.page.page import page_of
+from src.report.progress import Progress
+from src.report.report import Report
+from src.report.summary import in_words
+from src.report.table import Table
+from src.report.text.csv import to_csv
+from src.report.text.escape import markdown
+from src.report.text.latex import to_latex
+from src.report.text.markdown import to_markdown
+
+PAGE = "report.html"
+TEXT = "report.md"
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    try:
+        for picture in report.pictures:
+            save(picture.figure, folder / "figures", picture.name)
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        for table in report.tables:
+            _write_table(table, folder / "tables")
+        (folder / TEXT).write_text(_text(report), encoding="utf-8")
+        (folder / PAGE).write_text(page_of(report, folder / "figures"), encoding="utf-8")
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+        raise UserError(f"cannot write the report ({reason}); name a folder: --out") from error
+
+
+def progress_line(progress: Progress) -> str:
+    """E.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
+    line = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
+    if progress.seconds_left is not None:
+        line += f"; about {seconds_label(progress.seconds_left)} left"
+    return line
+
+
+def _write_table(table: Table, folder: Path) -> None:
+    name = f"{table.key}.{table.part}"
+    for ending, content in (
+        ("md", to_markdown(table)),
+        ("tex", to_latex(table)),
+        ("csv", to_csv(table)),
+    ):
+        (folder / f"{name}.{ending}").write_text(content, encoding="utf-8")
+
+
+def _text(report: Report) -> str:
+    blocks = ["# Report", markdown(in_words(report.inventory))]
+    if not report.progress.is_over:
+        blocks.append(f"Progress: {progress_line(report.progress)}.")
+    for part in report.benches:
+        blocks.append(f"## {markdown(part.bench.label)}")
+        blocks += ["\n".join(f"- {markdown(in_words(s))}" for s in part.sentences)]
+        blocks += [to_markdown(table) for table in part.tables]
+        blocks += [
+            f"![{picture.caption}](figures/{picture.name}.png)"
+            for picture in report.pictures
+            if picture.bench == part.bench.key
+        ]
+    blocks += ["## The paper's tables", *(to_markdown(table) for table in report.paper)]
+    if report.without_runs:
+        blocks.append("No runs for: " + "; ".join(report.without_runs) + ".")
+    blocks += [
+        f"![{picture.caption}](figures/{picture.name}.png)"
+        for picture in report.pictures
+        if not picture.bench
+    ]
+    others = [f"{u.name}: {u.reason}" for u in report.found.unreadable]
+    others += [f"{u.name}: {u.reason}" for u in report.progress.unreadable]
+    if others or report.remarks:
+        lines = [*others, *report.remarks]
+        blocks += ["## Not read", "\n".join(f"- {markdown(line)}" for line in lines)]
+    return "\n\n".join(blocks) + "\n"

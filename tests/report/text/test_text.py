@@ -1,0 +1,109 @@
+"""Tables as Markdown, LaTeX and CSV; text from runs stays text."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+
+from src.report.table import Number, Row, Score, Table, Words
+from src.report.text.csv import to_csv
+from src.report.text.escape import csv_cell, latex, markdown, one_line
+from src.report.text.latex import to_latex
+from src.report.text.markdown import to_markdown
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a|b",
+    "![x](http://example.org/x.png)",
+    "[x](javascript:alert(1))",
+    "*b* _i_ `c` ~s~ $m$",
+    "\\input{/etc/passwd} & % # ^ ~ _ { }",
+    "=1+1",
+    "line\nbreak\r\n\x1b[31mred\x00",
+    "&lt;b&gt;",
+]
+
+
+def table_with(text):
+    best = Score(0.7048, 0.0442, 10, best=True)
+    fewer = Score(0.5, None, 1, fewer=True, others=2)
+    rows = (
+        Row(text, text, (best, Number(0.0004, "<0.001"), Words(text))),
+        Row("acl_arc", "paper", (fewer, Words("–"), Words("no runs")), from_paper=True),
+    )
+    return Table("t", text, "whole", ("task", "runs"), (text, "p, x", "other"), rows, (text,))
+
+
+def rendered(source):
+    return MarkdownIt("commonmark", {"html": True}).enable("table").render(source)
+
+
+def visible(html):
+    """Text without tags, as a reader sees it."""
+    text = re.sub(r"<[^>]*>", " ", html)
+    for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+        text = text.replace(entity, character)
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_markdown_shows_text_from_runs_as_it_is(text):
+    html = rendered(to_markdown(table_with(text)))
+    tags = set(re.findall(r"</?([a-z0-9]+)", html))
+    assert tags == {"h3", "table", "thead", "tbody", "tr", "th", "td", "p", "strong", "em"}
+    assert visible(html).count(one_line(text)) >= 4
+    assert len(re.findall(r"<tr>", html)) == 3
+
+
+def test_markdown_has_the_best_in_bold_and_the_papers_rows_in_italics():
+    source = to_markdown(table_with("x"))
+    assert "**70.48 ± 4.42**" in source
+    assert "*acl\\_arc*" in source
+    assert "50.00 (1)† ‡" in source
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_latex_has_no_command_that_is_not_ours(text):
+    source = to_latex(table_with(text))
+    ours = {
+        "begin", "centering", "small", "caption", "label", "toprule", "midrule", "bottomrule",
+        "textbf", "textit", "end", "par", "smallskip", "footnotesize", "pm", "textless",
+        "textgreater", "textbackslash", "textasciitilde", "textasciicircum", "textdagger",
+        "textdaggerdbl",
+    }  # fmt: skip
+    assert set(re.findall(r"\\([a-zA-Z]+)", source)) <= ours
+    body = source.split("\\midrule")[1].split("\\bottomrule")[0]
+    rows = [line for line in body.splitlines() if line.strip()]
+    assert len(rows) == 2
+    for line in rows:
+        assert len(re.findall(r"(?<!\\)&", line)) == 4
+        assert not re.search(r"(?<!\\)[%#]", line)
+        assert line.replace("\\{", "").count("{") == line.replace("\\}", "").count("}")
+
+
+def test_latex_by_hand():
+    assert latex("a_b & 5% <x>") == r"a\_b \& 5\% \textless{}x\textgreater{}"
+    assert r"\textbf{70.48 $\pm$ 4.42}" in to_latex(table_with("x"))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_csv_holds_numbers_and_computes_nothing(text):
+    frame = pd.read_csv(io.StringIO(to_csv(table_with(text))))
+    assert len(frame) == 6
+    assert frame["value"].tolist()[:2] == [0.7048, 0.0004]
+    assert frame["seeds"].tolist()[0] == 10
+    assert frame["best"].tolist()[0] in (True, "True")
+    for column in ("row", "whose", "column", "text"):
+        assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in frame[column])
+    assert frame["row"][0].removeprefix("'") == one_line(text)
+
+
+def test_escaping_by_hand():
+    assert markdown("a|b <i>") == r"a\|b &lt;i&gt;"
+    assert csv_cell("=1") == "'=1"
+    assert csv_cell("a=1") == "a=1"
+    assert one_line(" a\n\tb\x1b[0m ") == "a b [0m"

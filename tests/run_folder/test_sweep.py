@@ -1,0 +1,96 @@
+"""A sweep's record: what is planned before the first job, and what is left at the end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+
+import pytest
+from omegaconf import OmegaConf
+
+from src.run_folder import sweep
+from src.run_folder.sweep import ENDED, PLAN, RECORDS, SweepReport, planned_commands, report_job
+
+BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+
+
+def config_of(tmp_path, *overrides, target=BASIC, params=None):
+    """What Hydra gives the callback, as far as it looks."""
+    sweeper = {"_target_": target, "params": params}
+    return OmegaConf.create(
+        {
+            "hydra": {
+                "sweep": {"dir": str(tmp_path)},
+                "sweeper": sweeper,
+                "overrides": {"task": list(overrides)},
+            }
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_sweep(monkeypatch):
+    monkeypatch.delenv(sweep.VARIABLE, raising=False)
+
+
+def run_sweep(tmp_path, states, *overrides):
+    report = SweepReport()
+    config = config_of(tmp_path, *overrides)
+    report.on_multirun_start(config)
+    for number, state in enumerate(states):
+        report_job(number, state, tmp_path / f"run{number}", [f"seed={number}"])
+    report.on_multirun_end(config)
+
+
+def test_the_plan_lists_every_jobs_command_in_order(tmp_path):
+    commands = planned_commands(config_of(tmp_path, "+experiment=a,b", "x='a, b'", "seed=0,1"))
+    assert [shlex.split(command)[3:] for command in commands] == [
+        [f"+experiment={name}", "x='a, b'", f"seed={seed}"] for name in "ab" for seed in (0, 1)
+    ]
+
+
+def test_what_the_config_sweeps_over_is_planned_too(tmp_path):
+    commands = planned_commands(config_of(tmp_path, "lr=1", params={"seed": "0,1"}))
+    assert [command.split()[3:] for command in commands] == [["seed=0", "lr=1"], ["seed=1", "lr=1"]]
+
+
+def test_a_sweeper_that_decides_while_it_runs_has_no_plan(tmp_path):
+    assert planned_commands(config_of(tmp_path, "seed=0,1", target="optuna.Sweeper")) is None
+
+
+def test_the_record_is_kept_and_replaces_that_of_the_same_sweep(tmp_path, capsys, monkeypatch):
+    moments = itertools.count()
+    monkeypatch.setattr(sweep.time, "strftime", lambda _: str(next(moments)))
+    for _ in range(2):
+        run_sweep(tmp_path, ["finished", "known"], "seed=0,1")
+    run_sweep(tmp_path, ["finished"], "seed=0")
+    records = sorted((tmp_path / RECORDS).iterdir())
+    plans = [len(json.loads((folder / PLAN).read_text())["commands"]) for folder in records]
+    assert plans == [2, 1]
+    assert all((folder / ENDED).exists() for folder in records)
+    assert "finished before" in capsys.readouterr().out
+
+
+def test_the_record_of_a_sweep_that_still_runs_is_left_alone(tmp_path, capsys):
+    running = tmp_path / RECORDS / "running"
+    running.mkdir(parents=True)
+    plan = {"commands": planned_commands(config_of(tmp_path, "seed=0,1"))}
+    (running / PLAN).write_text(json.dumps(plan))
+    run_sweep(tmp_path, ["finished", "finished"], "seed=0,1")
+    assert running.is_dir()
+
+
+def test_a_failed_job_is_in_the_record_with_its_cause(tmp_path, capsys):
+    report = SweepReport()
+    config = config_of(tmp_path, "seed=0")
+    report.on_multirun_start(config)
+    report_job(0, "failed", tmp_path / "run", ["seed=0"], "no such file")
+    with pytest.raises(SystemExit):
+        report.on_multirun_end(config)
+    (path,) = (tmp_path / RECORDS).glob("*/0*.json")
+    job = json.loads(path.read_text())
+    assert (job["state"], job["cause"]) == ("failed", "no such file")
+    assert job["command"] == "python -m src.run seed=0"
+    assert job["at"] > 1.7e9
+    assert not list((tmp_path / RECORDS).glob("*.part"))
