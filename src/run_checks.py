@@ -75,7 +75,8 @@ def check_trainer(config: DictConfig) -> None:
     if settings.get("log_every_n_steps") is not None:
         whole_number(config, "trainer.log_every_n_steps", 0)
     _true_or_false(config, "trainer.enable_progress_bar")
-    build_trainer(config, [], max_steps=1, logger=False)  # Lightning says what else is wrong
+    # Lightning and the loggers say what else is wrong
+    build_trainer(config, [], max_steps=1)
 
 
 def writable_folder(config: DictConfig, option: str, named: str | None = None) -> Path:

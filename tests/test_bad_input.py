@@ -839,10 +839,32 @@ SETTINGS = {
     },
 }
 
+ONCE = jsonl(*((f"text {i}", "AR"[i % 2]) for i in range(8)), ("text 8", "rare"))
+HELD_OUT = {
+    "a label with one example": case(
+        "{folder}/t.jsonl: label 'rare' has one example only, which cannot be in train and in dev; "
+        "add examples of it, or name a dev file: task.dev=FILE",
+        "task.train={folder}/t.jsonl", "task.dev=null", files={"t.jsonl": ONCE},
+    ),
+    "a dev split too small for the labels": case(
+        "task.dev_share=0.1 of the 8 examples of {folder}/t.jsonl leaves train or dev with fewer "
+        "than its 2 labels; change it, or name a dev file: task.dev=FILE",
+        "task.train={folder}/t.jsonl", "task.dev=null", "task.dev_share=0.1",
+        files={"t.jsonl": EIGHT},
+    ),
+    "share": case(
+        "task.dev_share must be between 0 and 1, got 1", "task.dev=null", "task.dev_share=1",
+    ),
+    "seed": case(
+        "task.split_seed must be at least 0, got -1", "task.dev=null", "task.split_seed=-1",
+    ),
+}  # fmt: skip
+
 CASES = {
     f"{kind}: {name}": entry
     for kind, entries in (
         ("files", FILES),
+        ("held out", HELD_OUT),
         ("corpus", CORPORA),
         ("encoder", ENCODERS),
         ("number", NUMBERS),
@@ -915,6 +937,12 @@ def test_a_run_folder_that_cannot_be_written_is_named(data_dir, cache_dir, tmp_p
     assert message_of(toy(data_dir, cache_dir, "finetune"), folder) == (
         f"hydra.run.dir={folder}: cannot write there (Not a directory); name another folder"
     )
+
+
+def test_a_logger_that_cannot_be_built_leaves_nothing(data_dir, cache_dir, tmp_path):
+    options = toy(data_dir, cache_dir, "finetune", "logger.csv._target_=nowhere.Logger")
+    message_of(options, tmp_path / "run")
+    assert not list((tmp_path / "run").rglob("*.*"))
 
 
 def test_a_batch_larger_than_the_data_is_a_warning(data_dir, cache_dir, tmp_path, caplog):

@@ -12,6 +12,7 @@ import datasets
 
 from src.data.checksum import check_is_file, sha256_of
 from src.data.end_task import Splits
+from src.data.held_out import HeldOut
 from src.data.remarks import warn_of_cuts, warn_of_texts
 from src.data.tokenise import check_length, cuts_of, tokenise
 from src.encoders.base import Encoder
@@ -21,16 +22,19 @@ from src.errors import UserError
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """Where an end task's labelled splits lie: JSONL with `text` and `label`."""
+    """Where an end task's labelled splits lie: JSONL with `text` and `label`.
+
+    `dev` may be a part of the training examples instead of a file.
+    """
 
     train: Path
-    dev: Path
+    dev: Path | HeldOut
     test: Path
 
 
 @dataclass(frozen=True)
 class TextSource(ABC):
-    """A text task in three JSONL files; a subclass says where they are.
+    """A text task in JSONL files; a subclass says where they are.
 
     Attributes:
         name: the name the result is reported under.
@@ -55,11 +59,11 @@ class TextSource(ABC):
         """
 
     def load(self) -> TextTask:
-        """Read the three files.
+        """Read the files.
 
         Raises:
-            UserError: a file is missing or malformed (with its line), or dev or test has a label
-                that train lacks.
+            UserError: a file is missing or malformed (with its line), dev or test has a label that
+                train lacks, or a label is too rare for dev to be split off.
         """
         return load_text_task(self)
 
@@ -86,7 +90,7 @@ class TextTask:
         train: training split.
         dev: validation split.
         test: test split.
-        fingerprints: SHA-256 of each split's file.
+        fingerprints: SHA-256 of each split's file, or how it was split off another.
     """
 
     source: TextSource
@@ -148,11 +152,19 @@ class TextTask:
 def load_text_task(source: TextSource) -> TextTask:
     """See `TextSource.load`."""
     files = source.files()
-    paths = {"train": files.train, "dev": files.dev, "test": files.test}
+    paths = {"train": files.train, "test": files.test}
+    if isinstance(files.dev, Path):
+        paths = {"train": files.train, "dev": files.dev, "test": files.test}
     read = {split: read_labelled(path) for split, path in paths.items()}
+    fingerprints = {split: sha256_of(path) for split, path in paths.items()}
     labels = tuple(sorted({label for _, label in read["train"]}))
     if len(labels) < 2:
         raise UserError(f"{files.train}: training needs at least two labels, found {list(labels)}")
+    if isinstance(files.dev, HeldOut):
+        train, dev = files.dev.split(read["train"], files.train)
+        read = {"train": train, "dev": dev, "test": read["test"]}
+        paths["dev"] = files.train
+        fingerprints["dev"] = f"{files.dev} of {fingerprints['train']}"
     index = {label: position for position, label in enumerate(labels)}
     trained_on = {text for text, _ in read["train"]}
     splits = {}
@@ -170,7 +182,7 @@ def load_text_task(source: TextSource) -> TextTask:
         source=source,
         labels=labels,
         **splits,
-        fingerprints={split: sha256_of(path) for split, path in paths.items()},
+        fingerprints=fingerprints,
     )
 
 
