@@ -75,8 +75,9 @@ def check_trainer(config: DictConfig) -> None:
     if settings.get("log_every_n_steps") is not None:
         whole_number(config, "trainer.log_every_n_steps", 0)
     _true_or_false(config, "trainer.enable_progress_bar")
-    # Lightning and the loggers say what else is wrong
-    build_trainer(config, [], max_steps=1)
+    # Lightning and the loggers, which need a folder to be built for, say what else is wrong
+    loggers = {"logger": False} if config.run.folder is None else {}
+    build_trainer(config, [], max_steps=1, **loggers)
 
 
 def writable_folder(config: DictConfig, option: str, named: str | None = None) -> Path:
