@@ -265,7 +265,8 @@ def test_without_a_network_the_papers_experiment_says_what_works_without(
         options += [*toy, "auxiliary=tapt"]
     started = time.perf_counter()
     message = error_line(run_cli(*options))
-    assert time.perf_counter() - started < 15  # of which 6 are imports
+    # the libraries' own patience is minutes; most of this is imports, on a machine that is slow
+    assert time.perf_counter() - started < 60
     assert ("FacebookAI/roberta-base" if data == "here" else "train.jsonl") in message
     for way_out in ("encoder=minilm", "encoder.name=FOLDER", "task=docstrings", "data_dir=FOLDER"):
         assert way_out in message
