@@ -30,7 +30,7 @@ def test_the_quickstart_beats_tfidf_and_leaves_its_pictures(run_cli, tmp_path, c
         "+experiment=quickstart",
         f"cache_dir={cache_dir}",
         f"hydra.run.dir={folder}",
-        timeout=900,
+        timeout=2400,
         # threads that wait for the cores of another test process are many times slower than none
         threads=max(
             1, (os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
