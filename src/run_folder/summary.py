@@ -68,7 +68,11 @@ def _stages(result: Mapping[str, Any]) -> Table:
     unit = "tokens" if text else "examples"
     headings = ("stage", "steps", "seconds", unit, "GFLOP")
     for name in (*headings, *(("tokens/s", "padding") if text else ()), "memory", "at the floor †"):
-        table.add_column(name, justify="left" if name == "stage" else "right", style="dim")
+        if name == "stage":  # names of tasks are not cut
+            names = [f"  {task}" for stage in result["stages"] for task in stage["cost"][unit]]
+            table.add_column(name, style="dim", min_width=max(map(len, names), default=0))
+        else:
+            table.add_column(name, justify="right", style="dim")
     for stage in result["stages"]:
         cost, measured = stage["cost"], stage["measured"]
         cells = [
