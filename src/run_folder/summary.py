@@ -38,7 +38,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
         console.print("task weights  " + "  ".join(f"{k} {v:.3f}" for k, v in weights.items()))
     console.print("[dim]* chooses the checkpoint[/dim]")
     console.print(
-        "[dim]† share of the steps' time in forward and backward passes and the update[/dim]"
+        "[dim]GiB: peak memory. † share of the steps' time in forward and backward passes and the update[/dim]"
     )
     for what, name in (
         ("result", "result.json"),
@@ -67,7 +67,7 @@ def _stages(result: Mapping[str, Any]) -> Table:
     text = any(any(stage["cost"]["tokens"].values()) for stage in result["stages"])
     unit = "tokens" if text else "examples"
     headings = ("stage", "steps", "seconds", unit, "GFLOP")
-    for name in (*headings, *(("tokens/s", "padding") if text else ()), "memory", "at the floor †"):
+    for name in (*headings, *(("tokens/s", "padding") if text else ()), "GiB", "floor †"):
         if name == "stage":  # names of tasks are not cut
             names = [f"  {task}" for stage in result["stages"] for task in stage["cost"][unit]]
             table.add_column(name, style="dim", min_width=max(map(len, names), default=0))
@@ -88,7 +88,7 @@ def _stages(result: Mapping[str, Any]) -> Table:
                 f"{cost['padding_share']:.0%}",
             ]
         peak = measured["peak_memory_bytes"]
-        cells.append(_or_dash(peak and peak / 2**30, ".1f", " GiB"))
+        cells.append(_or_dash(peak and peak / 2**30, ".1f"))
         cells.append(_or_dash(measured["floor_share"], ".0%"))
         table.add_row(*cells)
         if len(cost[unit]) > 1:
@@ -101,5 +101,5 @@ def _giga(flops: int) -> str:
     return f"{flops / 1e9:,.0f}"
 
 
-def _or_dash(value: float | None, form: str, unit: str = "") -> str:
-    return "-" if value is None else f"{value:{form}}{unit}"
+def _or_dash(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"

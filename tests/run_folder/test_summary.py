@@ -90,7 +90,7 @@ def test_the_title_says_what_was_run(tmp_path):
 def test_stages_and_task_weights_are_shown(tmp_path):
     text = shown(RESULT, tmp_path)
     lines = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
-    whole = ["1,500", "12", "100,000", "10,000", "9,876", "25%", "1.5", "GiB", "96%"]
+    whole = ["1,500", "12", "100,000", "10,000", "9,876", "25%", "1.5", "96%"]
     assert lines["joint"] == whole
     assert lines["end_task"] == ["34,567", "4,000"]
     assert lines["tapt"] == ["65,433", "6,000"]
