@@ -37,9 +37,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     if weights:
         console.print("task weights  " + "  ".join(f"{k} {v:.3f}" for k, v in weights.items()))
     console.print("[dim]* chooses the checkpoint[/dim]")
-    console.print(
-        "[dim]GiB: peak memory. † share of the steps' time in forward and backward passes and the update[/dim]"
-    )
+    console.print("[dim]GiB: peak memory; † share of the time in passes and updates[/dim]")
     for what, name in (
         ("result", "result.json"),
         ("weights over time", "task_weights.png"),
@@ -67,7 +65,7 @@ def _stages(result: Mapping[str, Any]) -> Table:
     text = any(any(stage["cost"]["tokens"].values()) for stage in result["stages"])
     unit = "tokens" if text else "examples"
     headings = ("stage", "steps", "seconds", unit, "GFLOP")
-    for name in (*headings, *(("tokens/s", "padding") if text else ()), "GiB", "floor †"):
+    for name in (*headings, *(("tok/s", "padding") if text else ()), "GiB", "floor †"):
         if name == "stage":  # names of tasks are not cut
             names = [f"  {task}" for stage in result["stages"] for task in stage["cost"][unit]]
             table.add_column(name, style="dim", min_width=max(map(len, names), default=0))
