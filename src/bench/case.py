@@ -12,13 +12,13 @@ import torch
 from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 
+from src.data.batches import StepBatch
 from src.experiment import StageChain
 from src.methods.data_module import StageData
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
-from src.methods.stage import Stage
-from src.prepare import enabled_stages, prepare
+from src.prepare import Prepared, enabled_stages, prepare
 
 STAGE_OF = {"finetune": "finetune", "mt_tartan": "joint", "meta_tartan": "joint", "tapt": "tapt"}
 """The stage that a method's case measures."""
@@ -89,20 +89,19 @@ def run_case(
     """Train the case's stage as a run does, with `observers` looking on."""
     config = case.config(steps, folder, *more)
     stages = enabled_stages(config)
-    chain = StageChain(config, folder, prepare(config, stages))
     name = STAGE_OF[case.method]
-    return chain.run(name, stages[name], observers)
+    return StageChain(config, folder, prepare(config, stages)).run(name, stages[name], observers)
 
 
 def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
     """The case's module and batches, for steps that are taken by hand."""
     config = case.config(steps, folder, *more)
     stages = enabled_stages(config)
-    chain = StageChain(config, folder, prepare(config, stages))
+    prepared = prepare(config, stages)
     name = STAGE_OF[case.method]
-    module, data, _ = chain.build(name, stages[name])
+    module, data, _ = StageChain(config, folder, prepared).build(name, stages[name])
     precision = resolve_precision(str(config.trainer.precision), str(config.trainer.accelerator))
-    return BuiltCase(config, stages[name], module, data, precision)
+    return BuiltCase(config, prepared, module, data, precision)
 
 
 @dataclass
@@ -111,17 +110,21 @@ class BuiltCase:
 
     Attributes:
         config: the case's config.
-        stage: its settings.
+        prepared: data and encoder.
         module: the LightningModule, on the CPU.
         data: its batches.
         precision: Lightning's name of it.
     """
 
     config: DictConfig
-    stage: Stage
+    prepared: Prepared
     module: TaskMixing
     data: StageData
     precision: str
+
+    def batches(self) -> list[StepBatch]:
+        """Of all its steps."""
+        return [self.data.train[step] for step in range(len(self.data.train))]
 
     def autocast(self, device: torch.device) -> torch.autocast:
         """The precision as a context."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import lightning.pytorch as pl
@@ -17,7 +18,8 @@ import torch
 from torch import nn
 
 from src.bench.case import Case, run_case
-from src.bench.measure import Ratio, now, ratio
+from src.bench.measure import Ratio, ratio
+from src.core.clock import now
 from src.core.task import Batch, Objective
 from src.data.batches import StepBatch
 from src.methods.module import TaskMixing
@@ -113,14 +115,13 @@ def measure_floor(case: Case, encoder: str, steps: int, folder: Path) -> FloorRo
     probe = FloorProbe()
     outcome = run_case(case, steps + 2, folder, [probe])
     extra = {"finetune": 0, "mt_tartan": case.tasks, "meta_tartan": case.tasks + 1}[case.method]
-    seconds = sorted(probe.steps)[len(probe.steps) // 2]
     return FloorRow(
         encoder=encoder,
         method=case.method,
         tasks=0 if case.method == "finetune" else case.tasks,
         passes=1 + extra,
         ratio=ratio(probe.steps, probe.floors),
-        seconds=seconds,
+        seconds=median(probe.steps),
         flops=sum(outcome.cost.flops.values()) / outcome.steps,
         padding_share=outcome.cost.padding_share,
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import matplotlib
 
 matplotlib.use("Agg")
 
+import numpy as np
 import torch
 from matplotlib import pyplot
 from scipy import stats
@@ -49,22 +51,18 @@ def measure_growth(
     steps, sizes = {}, []
     for number, (size, case) in enumerate(cases.items()):
         built = built_case(case, 3, folder / str(number))
-        batches = [built.data.train[step] for step in range(3)]
+        batches = built.batches()
         ours = OurStep(built, device)
-        steps[str(number)] = lambda ours=ours, batches=batches: [ours.step(b) for b in batches]
+        steps[str(number)] = ours.all_steps(batches)
         if along == "tokens a batch":
             size = sum(b.tokens for batch in batches for b in batch.tasks.values()) / 3
         elif along == "parameters of the body":
             size = sum(p.numel() for p in ours.module.body.parameters())
         sizes.append(float(size))
     times = interleaved(steps, rounds, device)
-    seconds = [sorted(values)[len(values) // 2] / 3 for values in times.values()]
-    line = stats.linregress([*map(_log, sizes)], [*map(_log, seconds)])
+    seconds = [median(values) / 3 for values in times.values()]
+    line = stats.linregress(np.log(sizes), np.log(seconds))
     return Growth(along, sizes, seconds, float(line.slope), float(line.stderr))
-
-
-def _log(value: float) -> float:
-    return float(torch.tensor(value, dtype=torch.float64).log())
 
 
 def draw_growth(growths: Sequence[Growth], path: Path) -> None:

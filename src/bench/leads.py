@@ -12,7 +12,7 @@ from torch import nn
 from src.bench.by_hand import OurStep
 from src.bench.case import BuiltCase, Case, built_case
 from src.bench.measure import Ratio, interleaved, ratio
-from src.core.dropout import CheapDropout
+from src.core.dropout import use_dropout
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,7 @@ class Lead:
 
 
 def _torchs_dropout(case: BuiltCase) -> None:
-    for parent in list(case.module.modules()):
-        for name, child in parent.named_children():
-            if isinstance(child, CheapDropout):
-                setattr(parent, name, nn.Dropout(child.p).train(child.training))
+    use_dropout(case.module, nn.Dropout)
 
 
 def _unfused(case: BuiltCase) -> None:
@@ -91,9 +88,7 @@ def measure_leads(
     for number, (name, lead) in enumerate(variants.items()):
         built = built_case(case, 3, folder / str(number), *lead.without)
         lead.change(built)
-        batches = [built.data.train[step] for step in range(3)]
-        ours = OurStep(built, device)
-        parts[name] = lambda ours=ours, batches=batches: [ours.step(batch) for batch in batches]
+        parts[name] = OurStep(built, device).all_steps(built.batches())
     times = interleaved(parts, rounds, device)
     plain = times[""]
     rows = [LeadRow(lead.name, ratio(times[lead.name], plain), True) for lead in LEADS]

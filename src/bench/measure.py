@@ -1,13 +1,15 @@
-"""Timing things against each other within one run."""
+"""Times of things against each other within one run, rates, and peaks of memory."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
+
+from src.core.clock import now
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,6 @@ def interleaved(
     return seconds
 
 
-def now(device: torch.device) -> float:
-    """Seconds, after all that the device has been given to do."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
 def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) -> float:
     """Floating-point operations a second that products of large square matrices reach."""
     size = 8192 if device.type == "cuda" else 1536
@@ -78,3 +73,20 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) 
             left @ right
         done += 4
     return done * 2 * size**3 / (now(device) - began)
+
+
+def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors that `run` holds at once beyond those there before it."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        return torch.cuda.max_memory_allocated(device) - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    held = peak = 0
+    for event in profiler.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak

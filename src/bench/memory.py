@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from src.bench.by_hand import OurStep
 from src.bench.case import Case, built_case
+from src.bench.measure import peak_bytes
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,8 @@ def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
     """Take three steps of a case; the third's peak counts."""
     built = built_case(case, 3, folder)
     ours = OurStep(built, device)
-    batches = [built.data.train[step] for step in range(3)]
-    for batch in batches[:2]:
-        ours.step(batch)
+    batches = built.batches()
+    ours.all_steps(batches[:2])()
     heads = [task.head for task in ours.module.tasks if task is not ours.module.end_task]
     return MemoryRow(
         method=case.method,
@@ -42,20 +40,3 @@ def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
         peak=peak_bytes(lambda: ours.step(batches[0]), device),
         heads=sum(p.numel() * p.element_size() for head in heads for p in head.parameters()),
     )
-
-
-def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
-    """The most bytes of tensors that `run` holds at once beyond those there before it."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        run()
-        return torch.cuda.max_memory_allocated(device) - before
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        run()
-    held = peak = 0
-    for event in profiler.profiler.kineto_results.events():  # type: ignore[union-attr]
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
-    return peak

@@ -10,11 +10,12 @@ import torch
 
 from src.bench.by_hand import OurStep
 from src.bench.case import BuiltCase, Case, built_case
-from src.bench.measure import Ratio, now, ratio
+from src.bench.measure import Ratio, ratio
 from src.bench.published_step import PublishedStep
 from src.bench.torchjd_step import TorchJDStep
 from src.bench.transformers_trainer import classifier_with, masked_lm_with, trainer_times
-from src.prepare import enabled_stages, prepare
+from src.core.clock import now
+from src.encoders.text_encoder import reads_text
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class PeerRow:
 def against_published(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:
     """META-TARTAN against a step as the authors' code takes it."""
     built = built_case(case, rounds + 1, folder)
-    encoder = prepare(built.config, enabled_stages(built.config)).encoder
+    encoder = reads_text(built.prepared.encoder, "the bench")
     size = int(built.config.micro_batch_size)
-    peer = PublishedStep(built, encoder.tokenizer.pad_token_id, size, device)  # type: ignore[attr-defined]
+    peer = PublishedStep(built, encoder.tokenizer.pad_token_id, size, device)
     return PeerRow("published code's step", _name(case), _in_turn(built, peer, rounds, device))
 
 
@@ -63,7 +64,7 @@ def against_trainer(case: Case, rounds: int, folder: Path, device: torch.device)
     Fetching batches counts on both sides; the examples of a batch are each side's own.
     """
     built = built_case(case, rounds + 2, folder)
-    prepared = prepare(built.config, enabled_stages(built.config))
+    prepared = built.prepared
     masked_lm = case.method == "tapt"
     body: Any = built.module.body
     labels = len(prepared.end_task.labels)
@@ -80,7 +81,7 @@ def against_trainer(case: Case, rounds: int, folder: Path, device: torch.device)
         (_, examples), *_ = prepared.auxiliaries.values()
         rows = examples.rows
     times = trainer_times(
-        theirs, prepared.encoder.tokenizer, rows,  # type: ignore[attr-defined]
+        theirs, reads_text(prepared.encoder, "the bench").tokenizer, rows,
         masked_lm=masked_lm, batch_size=case.batch_size, steps=rounds + 2,
         lr=built.module.optimisation.body_lr, bf16=built.precision.startswith("bf16"),
         folder=folder / "trainer", after_step=after_step,

@@ -20,7 +20,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from src.bench.measure import now
+from src.core.clock import now
 
 
 def classifier_with(body: PreTrainedModel, labels: int) -> PreTrainedModel:

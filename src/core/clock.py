@@ -1,4 +1,4 @@
-"""Time that the passes of a step take, without waiting for the device."""
+"""Time: now, once the device is through, and that of a step's passes, without waiting for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from types import TracebackType
 from typing import Self
 
 import torch
+
+
+def now(device: torch.device) -> float:
+    """Seconds, after all that the device has been given to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def _event() -> torch.cuda.Event:

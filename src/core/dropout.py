@@ -30,10 +30,9 @@ class CheapDropout(nn.Dropout):
         return input * (kept.to(input.dtype) * (LEVELS / (LEVELS - dropped)))
 
 
-def use_cheap_dropout(module: nn.Module) -> None:
-    """Put `CheapDropout` in the place of every `nn.Dropout` inside `module`."""
+def use_dropout(module: nn.Module, kind: type[nn.Dropout]) -> None:
+    """Put a `kind` in the place of every `nn.Dropout` or `CheapDropout` inside `module`."""
     for parent in list(module.modules()):
         for name, child in parent.named_children():
-            if type(child) is nn.Dropout:
-                cheap = CheapDropout(child.p)
-                setattr(parent, name, cheap.train(child.training))
+            if isinstance(child, nn.Dropout) and type(child) in (nn.Dropout, CheapDropout):
+                setattr(parent, name, kind(child.p).train(child.training))

@@ -19,7 +19,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from src.core.dropout import use_cheap_dropout
+from src.core.dropout import CheapDropout, use_dropout
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.transformers_classifier import save_classifier
@@ -52,7 +52,7 @@ class TextEncoder:
     mlm_head: MaskedLMHead | None = None
 
     def __post_init__(self) -> None:
-        use_cheap_dropout(self.body)
+        use_dropout(self.body, CheapDropout)
 
     @property
     def hidden_size(self) -> int:

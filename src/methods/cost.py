@@ -11,7 +11,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from src.core.clock import PassClock
+from src.core.clock import PassClock, now
 from src.core.task import Batch
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
@@ -101,7 +101,7 @@ class CostMeter(pl.Callback):
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """What follows is no training."""
-        self._steps.stop(_now(pl_module.device))
+        self._steps.stop(now(pl_module.device))
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """What follows is."""
@@ -110,7 +110,7 @@ class CostMeter(pl.Callback):
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """End of the stage."""
-        self._steps.stop(_now(pl_module.device))
+        self._steps.stop(now(pl_module.device))
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Leave the modules as they were."""
@@ -121,7 +121,6 @@ class CostMeter(pl.Callback):
     def cost(self) -> StageCost:
         """Up to now."""
         steps, tokens = self._steps.seconds(), sum(self._tokens.values())
-        floor = self._floor + (0.0 if self._clock is None else self._clock.seconds())
         return StageCost(
             seconds=self._all.seconds(),
             tokens=dict(self._tokens),
@@ -130,7 +129,7 @@ class CostMeter(pl.Callback):
             padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
             tokens_per_second=tokens / steps if tokens and steps else None,
             peak_memory_bytes=self._peak or None,
-            floor_share=floor / steps if steps else None,
+            floor_share=self._floor_seconds() / steps if steps else None,
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -143,7 +142,7 @@ class CostMeter(pl.Callback):
             "peak": self._peak,
             "all": self._all.seconds(),
             "steps": self._steps.seconds(),
-            "floor": self._floor + (0.0 if self._clock is None else self._clock.seconds()),
+            "floor": self._floor_seconds(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -154,6 +153,9 @@ class CostMeter(pl.Callback):
         self._padding, self._peak = state_dict["padding"], state_dict["peak"]
         self._all.before, self._steps.before = state_dict["all"], state_dict["steps"]
         self._floor = state_dict["floor"]
+
+    def _floor_seconds(self) -> float:
+        return self._floor + (0.0 if self._clock is None else self._clock.seconds())
 
 
 class _Span:
@@ -166,20 +168,14 @@ class _Span:
     def start(self) -> None:
         self._began = time.perf_counter()
 
-    def stop(self, now: float) -> None:
+    def stop(self, at: float) -> None:
         if self._began is not None:
-            self.before += now - self._began
+            self.before += at - self._began
             self._began = None
 
     def seconds(self) -> float:
         running = 0.0 if self._began is None else time.perf_counter() - self._began
         return self.before + running
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)  # between steps and evaluations only
-    return time.perf_counter()
 
 
 def _peak_memory(device: torch.device) -> int:

@@ -27,7 +27,8 @@ from src.methods.outcome import StageOutcome, store_outcome, stored_outcome
 from src.methods.precision import resolve_precision
 from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
-from src.run_folder.durable import DurableCheckpointIO, load_whole, write_with_checksum
+from src.run_folder.checkpoint_io import DurableCheckpointIO, load_whole
+from src.run_folder.durable import write_with_checksum
 from src.run_folder.progress import StageProgressBar
 from src.run_folder.step_log import StepLog
 

@@ -58,14 +58,13 @@ class ForwardFlops:
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
         self._spent = spent
         self._known: dict[tuple[Any, ...], int] = {}
+        self._key: tuple[Any, ...] = ()
         self._counting: _Counting | None = None
         self._handles: list[RemovableHandle] = []
         for index, module in enumerate(modules):
             self._handles += [
                 module.register_forward_pre_hook(self._before(index), with_kwargs=True),
-                module.register_forward_hook(
-                    self._after(index), with_kwargs=True, always_call=True
-                ),
+                module.register_forward_hook(self._after, always_call=True),
             ]
 
     def remove(self) -> None:
@@ -75,25 +74,22 @@ class ForwardFlops:
 
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            if _key(index, args, kwargs) not in self._known:
+            self._key = _key(index, args, kwargs)
+            if self._key not in self._known:
                 self._counting = _Counting()
                 self._counting.__enter__()  # type: ignore[no-untyped-call]
 
         return hook
 
-    def _after(self, index: int) -> Callable[..., None]:
-        def hook(module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
-            key = _key(index, args, kwargs)
-            if self._counting is not None:
-                counting, self._counting = self._counting, None
-                counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-                self._known[key] = counting.total
-            differentiated = any(
-                isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
-            )
-            self._spent(self._known[key] * (1 + BACKWARD * differentiated))
-
-        return hook
+    def _after(self, module: nn.Module, args: Any, out: Any) -> None:
+        if self._counting is not None:
+            counting, self._counting = self._counting, None
+            counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._known[self._key] = counting.total
+        differentiated = any(
+            isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
+        )
+        self._spent(self._known[self._key] * (1 + BACKWARD * differentiated))
 
 
 def _key(index: int, args: Any, kwargs: Any) -> tuple[Any, ...]:

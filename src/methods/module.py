@@ -101,11 +101,15 @@ class TaskMixing(pl.LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
-        end_head = None if self.end_task is None else self.end_task.head
-        others = [task.head for task in self.tasks if task is not self.end_task]
-        optimiser = self.optimisation.optimiser(self.body, end_head, others)
+        optimiser = self.new_optimiser()
         schedule = self.optimisation.schedule(optimiser, int(self.trainer.max_steps))
         return {"optimizer": optimiser, "lr_scheduler": schedule}
+
+    def new_optimiser(self) -> torch.optim.AdamW:
+        """An optimiser of body and heads that has taken no step."""
+        end_head = None if self.end_task is None else self.end_task.head
+        others = [task.head for task in self.tasks if task is not self.end_task]
+        return self.optimisation.optimiser(self.body, end_head, others)
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
         """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws.
@@ -113,32 +117,10 @@ class TaskMixing(pl.LightningModule):
         Where a loss or the gradient is not finite, it changes nothing but the schedule (and what a
         TorchJD weighting remembers, if only a head's gradient was not finite).
         """
-
-        def reseed(name: str, part: int) -> None:
-            self.running_pass = name
-            torch.manual_seed(seed_for(self.seed, self.stage, "dropout", name, batch.step, part))
-
         meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
         state = StepState([self.body, self.weighting], meta_head)
-        record = mixed_gradients(
-            self.body,
-            self.tasks,
-            batch.tasks,
-            self.weighting,
-            reseed=reseed,
-            meta_head=self.meta_head,
-            meta_batch=batch.meta,
-            meta_head_batch=batch.meta_head,
-            second_batches=batch.second,
-            dtype=self.inner_products,
-            clock=self.clock,
-        )
-        self.running_pass = None
-        # not Lightning's clip_gradients, which refuses fused optimisers in mixed precision
-        limit = self.optimisation.clip_norm
-        norm = nn.utils.clip_grad_norm_(
-            self.trained_parameters(), math.inf if limit is None else limit
-        )
+        record = self.fill_gradients(batch)
+        norm = self.clip()
         finite = norm.isfinite() & record.losses.isfinite().all()
         if record.cosines is not None:
             # with order=step_then_update they enter the logits, but not this step's gradient
@@ -161,6 +143,39 @@ class TaskMixing(pl.LightningModule):
         self._applied = torch.where(finite, record.weights, before)
         self.skipped += ~finite
         self._show(record)
+
+    def fill_gradients(self, batch: StepBatch) -> StepRecord:
+        """Leave the step's gradients in `.grad`, of the body mixed by the weighting."""
+
+        def reseed(name: str, part: int) -> None:
+            self.running_pass = name
+            torch.manual_seed(seed_for(self.seed, self.stage, "dropout", name, batch.step, part))
+
+        record = mixed_gradients(
+            self.body,
+            self.tasks,
+            batch.tasks,
+            self.weighting,
+            reseed=reseed,
+            meta_head=self.meta_head,
+            meta_batch=batch.meta,
+            meta_head_batch=batch.meta_head,
+            second_batches=batch.second,
+            dtype=self.inner_products,
+            clock=self.clock,
+        )
+        self.running_pass = None
+        return record
+
+    def clip(self) -> Tensor:
+        """Clip the gradients of body and heads together; their norm before that, a scalar.
+
+        Not Lightning's `clip_gradients`, which refuses fused optimisers in mixed precision.
+        """
+        limit = self.optimisation.clip_norm
+        return nn.utils.clip_grad_norm_(
+            self.trained_parameters(), math.inf if limit is None else limit
+        )
 
     def trained_parameters(self) -> list[nn.Parameter]:
         """Parameters of body and heads that the optimiser moves."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from src.methods.cost import StageCost
 from src.methods.module import TaskMixing
-from src.run_folder.durable import is_whole, load_whole, remove, write_with_checksum
+from src.run_folder.checkpoint_io import load_whole
+from src.run_folder.durable import is_whole, remove, write_with_checksum
 
 OUTCOME = "outcome.json"
 """In the checkpoint folder of a stage that is finished."""

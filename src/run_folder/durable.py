@@ -8,10 +8,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import torch
-from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
 from src.data.checksum import sha256_of
 from src.errors import UserError
@@ -84,35 +80,6 @@ def remove(path: Path) -> None:
     """Remove a file and its checksum, the checksum first: what is half removed does not count."""
     _sidecar(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
-
-
-def load_whole(path: Path) -> dict[str, Any]:
-    """What `torch.save` wrote, after checking that it is whole; plain values and tensors only.
-
-    Raises:
-        UserError: the file is torn, or not the one that was written.
-    """
-    if not is_whole(path):
-        raise UserError(
-            f"{path} is not the file that was written (its checksum differs); "
-            "start over with resume=false"
-        )
-    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    return content
-
-
-class DurableCheckpointIO(TorchCheckpointIO):
-    """Lightning's checkpoints, written whole or not at all, with a checksum beside each."""
-
-    def save_checkpoint(
-        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
-    ) -> None:
-        """Write `path` and `PATH.sha256`."""
-        write_with_checksum(Path(path), lambda scratch: torch.save(checkpoint, scratch))
-
-    def remove_checkpoint(self, path: str | Path) -> None:
-        """Remove both."""
-        remove(Path(path))
 
 
 def _sidecar(path: Path) -> Path:

@@ -16,6 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from src.run_folder.durable import write_durably
 from src.run_folder.name import PROGRAM
 
 VARIABLE = "TARTAN_SWEEP"
@@ -120,13 +121,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file, whole or not at all (`durable` would import torch for it)."""
-    scratch = path.parent.with_name(f"{path.parent.name}-{path.stem}.part")
-    with scratch.open("w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
+    write_durably(path, lambda scratch: scratch.write_text(json.dumps(content), encoding="utf-8"))
 
 
 def _remove_earlier(folder: Path) -> None:

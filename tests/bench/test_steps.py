@@ -14,7 +14,8 @@ from src.bench.case import Case, built_case
 from src.bench.floor import Floor, measure_floor
 from src.bench.growth import draw_growth, measure_growth
 from src.bench.leads import LEADS, measure_leads
-from src.bench.memory import measure_memory, peak_bytes
+from src.bench.measure import peak_bytes
+from src.bench.memory import measure_memory
 from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.published_step import PublishedStep
 from tests.conftest import ROOT

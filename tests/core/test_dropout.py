@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.dropout import LEVELS, CheapDropout, use_cheap_dropout
+from src.core.dropout import LEVELS, CheapDropout, use_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 1 / LEVELS, 1 - 1 / LEVELS])
@@ -85,7 +85,7 @@ def test_every_dropout_is_replaced_and_nothing_else_changes():
     network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.3), nn.Sequential(nn.Dropout(0.1), Own()))
     network[2].eval()
     keys = list(network.state_dict())
-    use_cheap_dropout(network)
+    use_dropout(network, CheapDropout)
     replaced = [m for m in network.modules() if isinstance(m, CheapDropout)]
     assert [(m.p, m.training) for m in replaced] == [(0.3, True), (0.1, False)]
     assert type(network[2][1]) is Own

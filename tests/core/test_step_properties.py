@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
 
+from src.bench.measure import peak_bytes
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.step import mixed_gradients
 from src.core.task import Batch, MicroBatch, Task
@@ -212,33 +212,30 @@ def test_micro_batches_change_nothing(kind):
         torch.testing.assert_close(parameter.grad, expected)
 
 
-def peak_bytes(auxiliaries, weighting_of, order="update_then_step"):
+def step_bytes(auxiliaries, weighting_of, order="update_then_step"):
     """The most memory that one step holds beyond what is there before it."""
     body, tasks, batches, meta_batch = problem(0, auxiliaries, width=300, dtype=torch.float32)
     weighting = weighting_of([task.name for task in tasks])
     step(0, body, tasks, batches, meta_batch, weighting, dtype=torch.float32)
     body.zero_grad(set_to_none=True)
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        step(0, body, tasks, batches, meta_batch, weighting, dtype=torch.float32)
-    held = peak = 0
-    for event in profiler.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
+    peak = peak_bytes(
+        lambda: step(0, body, tasks, batches, meta_batch, weighting, dtype=torch.float32),
+        torch.device("cpu"),
+    )
     return peak, sum(p.numel() * p.element_size() for p in body.parameters())
 
 
 @pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])
 def test_memory_does_not_grow_with_the_number_of_tasks(order):
-    few_tasks, one_gradient = peak_bytes(1, lambda names: Meta(names, order=order))
-    many_tasks, _ = peak_bytes(8, lambda names: Meta(names, order=order))
+    few_tasks, one_gradient = step_bytes(1, lambda names: Meta(names, order=order))
+    many_tasks, _ = step_bytes(8, lambda names: Meta(names, order=order))
     assert 3 * one_gradient <= few_tasks < 4 * one_gradient
     assert many_tasks - few_tasks < 0.5 * one_gradient
 
 
 def test_memory_without_a_meta_gradient_is_one_buffer_less():
-    with_it, one_gradient = peak_bytes(8, Meta)
-    without, _ = peak_bytes(8, Random)
+    with_it, one_gradient = step_bytes(8, Meta)
+    without, _ = step_bytes(8, Random)
     assert 0.5 * one_gradient < with_it - without < 1.5 * one_gradient
 
 
@@ -248,14 +245,14 @@ def test_memory_of_gramian_weightings_does_grow():
     assert gramian
     from src.core.weighting.gramian import Gramian
 
-    few_tasks, one_gradient = peak_bytes(1, lambda names: Gramian(names, "MGDAWeighting"))
-    many_tasks, _ = peak_bytes(8, lambda names: Gramian(names, "MGDAWeighting"))
+    few_tasks, one_gradient = step_bytes(1, lambda names: Gramian(names, "MGDAWeighting"))
+    many_tasks, _ = step_bytes(8, lambda names: Gramian(names, "MGDAWeighting"))
     assert many_tasks - few_tasks > 6 * one_gradient
 
 
 def test_example_weights_take_no_more_memory_with_more_tasks():
-    few_tasks, one_gradient = peak_bytes(1, MetaExamples)
-    many_tasks, _ = peak_bytes(8, MetaExamples)
+    few_tasks, one_gradient = step_bytes(1, MetaExamples)
+    many_tasks, _ = step_bytes(8, MetaExamples)
     assert many_tasks - few_tasks < 0.5 * one_gradient
 
 

@@ -16,7 +16,7 @@ from src.methods.non_finite import StopAtNonFinite
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
-from src.run_folder.durable import load_whole
+from src.run_folder.checkpoint_io import load_whole
 from tests.in_process import config_of, copied, same, toy
 
 

@@ -13,7 +13,7 @@ import src.experiment
 from src.errors import UserError
 from src.methods.module import TaskMixing
 from src.methods.resume_points import Interrupted, newest_point, points
-from src.run_folder.durable import DurableCheckpointIO
+from src.run_folder.checkpoint_io import DurableCheckpointIO
 from tests.in_process import config_of, toy
 
 EVERY_STEP = "checkpoint_minutes=0"

@@ -13,16 +13,8 @@ import yaml
 
 from src.report.run import Run, read_run
 from src.report.settings import Bench, Setting, benches_of
+from tests.in_process import STAGES
 
-STAGES = {
-    "finetune": ["finetune"],
-    "tapt": ["tapt", "finetune"],
-    "dapt": ["dapt", "finetune"],
-    "dapt_tapt": ["dapt", "tapt", "finetune"],
-    "pretrain": ["pretrain", "finetune"],
-    "mt_tartan": ["joint"],
-    "meta_tartan": ["joint"],
-}
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}
 WEIGHTINGS = {"mt_tartan": "uniform", "meta_tartan": "meta"}
 

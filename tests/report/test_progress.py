@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from src.report.progress import Job, progress_of, seconds_left
 from src.report.search import search
 from src.run_folder.sweep import ENDED, PLAN, RECORDS
-from tests.conftest import ROOT
+from tests.holder import held
 from tests.report.made_up_runs import config_of, read_all, result_of, write_run
-from tests.report.test_search import HOLD
 
 PROGRAM = "python -m src.run "
 
@@ -58,14 +55,8 @@ def sweep(tmp_path):
         (3, "started", "x/seed=3", ""),
     ]
     write_record(root, commands, jobs)
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(running)],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert holder.stdout.readline() == "held\n"
-    yield root
-    holder.kill()
-    holder.communicate()
+    with held(running):
+        yield root
 
 
 def test_every_planned_job_has_its_state(sweep):

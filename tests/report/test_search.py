@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from contextlib import ExitStack
 
 import pytest
 
 from src.errors import UserError
 from src.report.search import search
 from src.report.steps import read_steps
-from tests.conftest import ROOT
+from tests.holder import held
 from tests.report.made_up_runs import config_of, result_of, write_run, write_steps
 
 GOOD = result_of("meta_tartan", 0, 0.5, auxiliaries=["dapt", "tapt"])
-HOLD = (
-    "import sys, pathlib\nfrom src.run_folder.lock import alone_in\n"
-    "with alone_in(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()"
-)
 
 
 @pytest.fixture
 def hold():
-    """Let another process hold run folders until the test is over."""
-    holders = []
-
-    def call(folder):
-        process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(folder)],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert process.stdout.readline() == "held\n"
-        holders.append(process)
-
-    yield call
-    for process in holders:
-        process.kill()
-        process.communicate()
+    """Let other processes hold run folders until the test is over."""
+    with ExitStack() as holders:
+        yield lambda folder: holders.enter_context(held(folder))
 
 
 def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -12,29 +10,15 @@ from filelock import FileLock
 import src.experiment
 from src.errors import UserError
 from src.run_folder.lock import LOCK, alone_in, is_held
-from tests.conftest import ROOT
+from tests.holder import held
 from tests.in_process import config_of, toy
-
-HOLD = """
-import sys, pathlib
-from src.run_folder.lock import alone_in
-with alone_in(pathlib.Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
 def holder(tmp_path):
     """Another process that holds the folder."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.kill()
-    process.communicate()
+    with held(tmp_path) as process:
+        yield process
 
 
 def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, cache_dir):

@@ -1,0 +1,49 @@
+"""A table's rows in a language of markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from src.report.table import Cell, Score, Table
+from src.report.text.marks import marks
+
+
+@dataclass(frozen=True)
+class Markup:
+    """A language.
+
+    Attributes:
+        escape: makes a text mean itself.
+        bold: a pattern with `{}` where the text stands; the best are set so.
+        italic: likewise; names of the paper's rows are.
+    """
+
+    escape: Callable[[str], str]
+    bold: str
+    italic: str
+
+    def rows(self, table: Table) -> list[list[str]]:
+        """Name, whose, and cells of each row."""
+        return [
+            [
+                self._name(row.name, row.from_paper),
+                self._name(row.whose, row.from_paper),
+                *(self._cell(cell) for cell in row.cells),
+            ]
+            for row in table.rows
+        ]
+
+    def heads(self, table: Table) -> list[str]:
+        """Of all columns."""
+        return [self.escape(head) for head in (*table.heads, *table.columns)]
+
+    def _cell(self, cell: Cell) -> str:
+        words = self.escape(cell.words)
+        bold = isinstance(cell, Score) and cell.best
+        shown = self.bold.replace("{}", words) if bold else words
+        return shown + f" {self.escape(marks(cell))}".rstrip()
+
+    def _name(self, text: str, from_paper: bool) -> str:
+        escaped = self.escape(text)
+        return self.italic.replace("{}", escaped) if from_paper else escaped
