@@ -9,12 +9,13 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo test torture bench bench-full lint format clean
+.PHONY: help setup quickstart report-demo test test-distributed torture bench bench-full lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
 	@echo "make test        run the tests"
+	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
@@ -38,7 +39,10 @@ report-demo: $(READY)
 	$(BIN)/python -m src.report $(DEMO)
 
 test: $(READY)
-	$(BIN)/python -m pytest -m 'not slow' -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal
+
+test-distributed: $(READY)
+	$(BIN)/python -m pytest tests/distributed
 
 torture: $(READY)
 	$(BIN)/python -m pytest -s -m slow tests/test_torture.py

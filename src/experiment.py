@@ -17,6 +17,8 @@ from src.configuration import build
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
+from src.distributed.identity import is_main_process
+from src.distributed.launch import own_processes
 from src.encoders.base import freeze
 from src.methods.data_module import StageData
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
@@ -56,7 +58,7 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     config.run.folder = str(folder)
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
-    with alone_in(folder), disk_advice(folder):
+    with alone_in(folder), disk_advice(folder), own_processes():
         return _run_prepared(config, folder, stages, prepared)
 
 
@@ -66,19 +68,24 @@ def _run_prepared(
     inputs = fingerprints_of(prepared)
     check_same_config(config, folder)
     check_same_inputs(inputs, folder)
-    write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
-    write_durably(folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True))
+    if is_main_process():
+        write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
+        write_durably(
+            folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True)
+        )
 
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
     test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
+    result = result_of(config, prepared, outcomes, chosen, test)
+    if not is_main_process():
+        return result
     remark = prepared.encoder.save_classifier(
         chosen.module.heads[END_TASK], prepared.end_task.labels, folder / "classifier"
     )
     if remark is not None:
         log.warning(remark)
-    result = result_of(config, prepared, outcomes, chosen, test)
     _draw(result, outcomes, folder)
     write_result(result, folder)
     return result

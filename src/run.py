@@ -7,8 +7,10 @@ imported inside the run.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import hydra
@@ -17,12 +19,19 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line import run_command_line
+from src.distributed.command import started_as
+from src.distributed.identity import is_main_process, started_from_outside
 from src.errors import UserError
 from src.run_folder.name import run_name
 from src.run_folder.sweep import report_job
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 log = logging.getLogger(__name__)
+
+FOLDER = "TARTAN_RUN_FOLDER"
+"""Environment variable that tells the processes which a run starts where it is."""
+_GRACE_S = 10.0
+"""Seconds a started process gives the one that started it to end by the same error."""
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
@@ -38,7 +47,10 @@ def main(config: DictConfig) -> None:
     try:
         _run(config, folder)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        if is_main_process():
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            _let_main_process_end(error)
         sys.exit(1)
     except KeyboardInterrupt:
         _say_how_to_go_on(folder)
@@ -51,7 +63,8 @@ def _sweep_job(config: DictConfig, folder: Path) -> None:
     number, overrides = int(hydra_config.job.num), list(hydra_config.overrides.task)
     report_job(number, "started", folder, overrides)
     try:
-        state = _run(config, folder)
+        with started_as(overrides):
+            state = _run(config, folder)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         report_job(number, "failed", folder, overrides, str(error))
@@ -65,11 +78,10 @@ def _sweep_job(config: DictConfig, folder: Path) -> None:
 
 def _run(config: DictConfig, folder: Path) -> str:
     """Run, or go on, or find that there is nothing to do: `finished`, `resumed` or `known`."""
-    from src.run_folder.stored import fresh_folder, stored_result
+    from src.run_folder.stored import stored_result
     from src.run_folder.summary import print_summary
 
-    if not config.resume:
-        folder = fresh_folder(folder)
+    folder = _run_folder(config, folder)
     state = "resumed" if (folder / "config.yaml").exists() else "finished"
     result = stored_result(config, folder)
     if result is not None:
@@ -85,18 +97,59 @@ def _run(config: DictConfig, folder: Path) -> str:
         except SystemExit as stop:  # a signal: ours after a checkpoint, or Lightning's own way
             _say_how_to_go_on(folder)
             raise SystemExit(exit_code(stop)) from stop
-    print_summary(result, folder)
+    if is_main_process():
+        print_summary(result, folder)
     return state
 
 
+def _run_folder(config: DictConfig, folder: Path) -> Path:
+    """Where the run is: Hydra's folder, a fresh one beside it, or that of the main process.
+
+    Raises:
+        UserError: processes that torchrun started would each choose one.
+    """
+    from src.run_folder.stored import fresh_folder
+
+    if not config.resume and started_from_outside() is not None:
+        raise UserError(
+            "with resume=false each process would choose a folder of its own; name a new one "
+            "instead: hydra.run.dir=FOLDER"
+        )
+    if not is_main_process():
+        logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
+        if FOLDER in os.environ:
+            return Path(os.environ[FOLDER])
+    if not config.resume:
+        folder = fresh_folder(folder)
+    if is_main_process():
+        os.environ[FOLDER] = str(folder.absolute())
+    return folder
+
+
+def _let_main_process_end(error: UserError) -> None:
+    """Wait for the process that started this one: Lightning kills it as soon as this one fails."""
+    parent, until = os.getppid(), time.monotonic() + _GRACE_S
+    while os.getppid() == parent and time.monotonic() < until:
+        time.sleep(0.1)
+    if os.getppid() == parent:
+        print(f"error: {error}", file=sys.stderr)
+
+
 def exit_code(stop: SystemExit) -> int:
-    """128 + the signal's number; Lightning itself leaves with 0 on SIGTERM and 1 on Ctrl-C."""
+    """128 + the signal's number; Lightning itself leaves with 0 on SIGTERM and 1 on Ctrl-C.
+
+    A process that a run started leaves with 0, or Lightning would kill the main one.
+    """
+    if not is_main_process():
+        return 0
     if isinstance(stop.__context__, KeyboardInterrupt):
         return 128 + signal.SIGINT
     return stop.code if isinstance(stop.code, int) and stop.code else 128 + signal.SIGTERM
 
 
 def _say_how_to_go_on(folder: Path) -> None:
+    if not is_main_process():
+        return
     began = HydraConfig.get().runtime.output_dir
     how = "" if Path(began) == folder else f" with hydra.run.dir={folder} and without resume=false"
     print(f"stopped by a signal; the same command goes on in {folder}{how}", file=sys.stderr)

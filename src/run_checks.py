@@ -70,8 +70,6 @@ def check_trainer(config: DictConfig) -> None:
     for option, (default, instead) in _NOT_OURS.items():
         if settings.get(option, default) != default:
             raise UserError(f"trainer.{option} is not used here; set {instead} instead")
-    if settings.get("strategy", "auto") not in ("auto", "single_device"):
-        raise UserError("trainer.strategy: training runs on one device; use trainer.strategy=auto")
     if settings.get("log_every_n_steps") is not None:
         whole_number(config, "trainer.log_every_n_steps", 0)
     _true_or_false(config, "trainer.enable_progress_bar")

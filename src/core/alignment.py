@@ -19,7 +19,7 @@ def example_alignments(
     batch: Batch,
     direction: Gradient,
     reseed: Callable[[str, int], None],
-) -> tuple[Tensor, Tensor]:
+) -> tuple[list[Tensor], list[Tensor]]:
     """`<direction, grad l_j>` for the mean loss `l_j` of each example, over the body's parameters.
 
     One forward-mode product a micro-batch gives the derivatives of all its examples' losses along
@@ -35,8 +35,8 @@ def example_alignments(
         reseed: called with the task's name and a micro-batch's index before each pass.
 
     Returns:
-        Alignments and numbers of units, both of shape `(examples,)`, micro-batch by micro-batch. An
-        example without units has alignment 0.
+        Alignments and numbers of units, both of shape `(examples,)`, of each micro-batch that is
+        here. An example without units has alignment 0.
     """
     parameters = {f"body.{n}": p.detach() for n, p in body.named_parameters() if p.requires_grad}
     tangents = {
@@ -51,7 +51,7 @@ def example_alignments(
         held_running_statistics(body),
         sdpa_kernel(SDPBackend.MATH),
     ):
-        for index, part in enumerate(batch.micro_batches):
+        for number, part in batch.numbered:
             owners = task.objective.owners(part.inputs)
             ones = torch.ones(len(owners), device=owners.device)
             count = torch.zeros(part.examples, device=owners.device).index_add(0, owners, ones)
@@ -65,11 +65,11 @@ def example_alignments(
                 found: Tensor = torch.func.functional_call(computed, values, (inputs,))
                 return found
 
-            reseed(task.name, index)
+            reseed(task.name, number)
             derivatives: Tensor = torch.func.jvp(of, (parameters,), (tangents,))[1]
             alignments.append(derivatives)
             units.append(count)
-    return torch.cat(alignments), torch.cat(units)
+    return alignments, units
 
 
 class _Losses(nn.Module):

@@ -21,6 +21,7 @@ from src.core.gradients import (
     take_gradient,
 )
 from src.core.meta_head import MetaHead
+from src.core.processes import Alone, Processes, Summed
 from src.core.running_statistics import held_running_statistics
 from src.core.task import Batch, Task
 from src.core.weighting.base import Observation, Weighting
@@ -48,7 +49,10 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class _Pass:
-    """A task's loss and, where they were asked for, what its head read and should have said."""
+    """A task's loss and, where they were asked for, what its head read and should have said.
+
+    The loss is the share of this process, the rest is the whole batch's.
+    """
 
     loss: Tensor
     features: Tensor | None = None
@@ -95,6 +99,7 @@ def mixed_gradients(
     second_batches: Mapping[str, Batch] | None = None,
     dtype: torch.dtype = torch.float32,
     clock: AbstractContextManager[object] | None = None,
+    processes: Processes | None = None,
 ) -> StepRecord:
     """Fill `.grad` of the body with `sum_i alpha_i g_i`, and of each head with its own gradient.
 
@@ -103,6 +108,10 @@ def mixed_gradients(
     examples are given for that), and the meta-gradient is then there for every task's cosine.
     Three body-sized buffers are held (the mixed, the meta and the current gradient), whatever the
     number of tasks; a weighting that needs the Gramian holds every task's gradient.
+
+    Several processes each pass their share of every batch. A task's gradient is summed over them
+    while the next task's pass runs, which holds one more buffer, and before it enters any product:
+    a cosine of sums is no mean of cosines. So all of them apply the same weights.
 
     Args:
         batches: one batch for each task, by name.
@@ -113,90 +122,155 @@ def mixed_gradients(
         second_batches: batches drawn independently of `batches`, for weightings that need such.
         dtype: accumulation type of inner products.
         clock: entered for each task's pass and for that of the meta-gradient.
+        processes: those that have the rest of the batches; None if there are none.
 
     Raises:
         ValueError: the weighting needs a meta-gradient, but there is no meta head or batch; or a
             second batch, and there is none.
     """
-    clock = clock or nullcontext()
+    clock, processes = clock or nullcontext(), processes or Alone()
     body_parameters = [p for p in body.parameters() if p.requires_grad]
     for parameter in [*body_parameters, *(p for task in tasks for p in task.head.parameters())]:
         parameter.grad = None  # what is left in there would count as the first task's
-    mixture = _Mixture(len(body_parameters), weighting.sums_to_one)
-    meta_gradient: Gradient | None = None
-    meta_norm = meta_loss = meta_head_loss = None
-    losses: list[Tensor] = []
-    norms: list[Tensor] = []
-    cosines: list[Tensor] = []
+    step = _Step(body_parameters, weighting, dtype)
     effective: list[Tensor] = []
-    held: list[tuple[Gradient, Observation]] = []
+    meta_head_loss = None
 
     for index, task in enumerate(tasks):
         leads = index == 0 and weighting.needs_meta_gradient
         batch = batches[task.name]
         example_weights = None
-        if weighting.weighs_examples and meta_gradient is not None:
-            aligned = example_alignments(body, task, batch, meta_gradient, reseed)
-            example_weights = weighting.weigh_examples(*aligned)
+        if weighting.weighs_examples and not leads:
+            example_weights = _weights_of_examples(
+                body, task, batch, step.meta().gradient, weighting, reseed, processes
+            )
             effective.append(_effective_share(example_weights))
         with clock:
             passed = _backward(
-                body, task, task.head, batch, body_parameters, reseed,
+                body, task, task.head, batch, body_parameters, reseed, processes,
                 keep=leads and meta_head_batch is None, example_weights=example_weights,
             )  # fmt: skip
-        gradient = take_gradient(body_parameters)
+        trained = [*body_parameters, *(p for p in task.head.parameters() if p.requires_grad)]
+        taken = processes.begin_sum(task.name, trained, take_gradient(trained), passed.loss)
         if leads:
             if meta_head is None or meta_batch is None:
                 raise ValueError("this weighting needs a meta head and a validation batch")
             with held_running_statistics(body):
                 if meta_head_batch is not None:
-                    passed = _features(body, task, meta_head_batch, passed.loss, reseed)
-                meta_head_loss, meta_loss = _meta_backward(
-                    body, task, meta_head, meta_batch, passed, body_parameters, reseed, clock
+                    passed = _features(body, task, meta_head_batch, passed.loss, reseed, processes)
+                meta_head_loss, passed = _meta_backward(
+                    body, task, meta_head, meta_batch, passed, body_parameters, reseed, clock,
+                    processes,
+                )  # fmt: skip
+            step.await_meta(
+                processes.begin_sum(
+                    "meta", body_parameters, take_gradient(body_parameters), passed.loss
                 )
-            meta_gradient = take_gradient(body_parameters)
-            meta_norm = dot(meta_gradient, meta_gradient, dtype)
+            )
             if weighting.weighs_examples:
                 effective.append(torch.ones_like(passed.loss))
+        step.await_task(index, trained, taken)
+        del passed, taken  # or the gradient would live on through the next task's pass
+        if not processes.overlaps:
+            step.take_in()
+    step.take_in()
 
-        squared_norm = dot(gradient, gradient, dtype, passed.loss.device)
-        alignment = None
-        if meta_gradient is not None and meta_norm is not None:
-            alignment = cosine(dot(meta_gradient, gradient, dtype), meta_norm, squared_norm)
-            cosines.append(alignment)
-        observation = Observation(passed.loss, squared_norm, alignment)
-        if weighting.needs_gramian:
-            held.append((gradient, observation))
-        else:
-            mixture.add(gradient, weighting.factor(index, observation))
-        losses.append(passed.loss)
-        norms.append(squared_norm.sqrt())
-        del gradient, passed
-
-    if held:
-        gradients = [kept for kept, _ in held]
+    if step.held:
+        gradients = [kept for kept, _ in step.held]
         if weighting.needs_second_batch:
             if second_batches is None:
                 raise ValueError("this weighting needs a second batch of each task")
             products = _products_with_second(
-                body, tasks, second_batches, gradients, body_parameters, reseed, dtype
+                body, tasks, second_batches, gradients, body_parameters, reseed, dtype, processes
             )
         else:
             products = gramian(gradients, dtype)
         weighting.weigh(products)
-        for index, (kept, observation) in enumerate(held):
-            mixture.add(kept, weighting.factor(index, observation))
+        for index, (kept, observation) in enumerate(step.held):
+            step.mixture.add(kept, weighting.factor(index, observation))
     weights = weighting.finish()
-    put_gradient(body_parameters, mixture.gradient)
+    put_gradient(body_parameters, step.mixture.gradient)
     return StepRecord(
-        losses=torch.stack(losses),
+        losses=torch.stack(step.losses),
         weights=weights.detach().clone(),
-        gradient_norms=torch.stack(norms),
-        cosines=torch.stack(cosines) if cosines else None,
-        meta_loss=meta_loss,
+        gradient_norms=torch.stack(step.norms),
+        cosines=torch.stack(step.cosines) if step.cosines else None,
+        meta_loss=step.meta().loss if weighting.needs_meta_gradient else None,
         meta_head_loss=meta_head_loss,
         effective_examples=torch.stack(effective) if effective else None,
     )
+
+
+class _Step:
+    """What a step has seen so far; a task is taken in when the one after it has been passed.
+
+    Args:
+        body_parameters: entries of a gradient.
+        weighting: says what of a task's gradient enters the mixture.
+        dtype: accumulation type of inner products.
+    """
+
+    def __init__(
+        self, body_parameters: Sequence[nn.Parameter], weighting: Weighting, dtype: torch.dtype
+    ) -> None:
+        self._body, self._weighting, self._dtype = body_parameters, weighting, dtype
+        self.mixture = _Mixture(len(body_parameters), weighting.sums_to_one)
+        self.losses: list[Tensor] = []
+        self.norms: list[Tensor] = []
+        self.cosines: list[Tensor] = []
+        self.held: list[tuple[Gradient, Observation]] = []
+        self._meta_sum: Callable[[], Summed] | None = None
+        self._meta: tuple[Summed, Tensor] | None = None
+        self._awaited: tuple[int, Sequence[nn.Parameter], Callable[[], Summed]] | None = None
+
+    def await_meta(self, summed: Callable[[], Summed]) -> None:
+        """`summed` will be the meta-gradient."""
+        self._meta_sum = summed
+
+    def meta(self) -> Summed:
+        """The meta-gradient and the loss on the validation batch."""
+        return self._meta_with_norm()[0]
+
+    def await_task(
+        self, index: int, trained: Sequence[nn.Parameter], summed: Callable[[], Summed]
+    ) -> None:
+        """`summed` will be the gradient of task `index` in `trained`: the body's, then its head's.
+
+        The task before it is taken in now.
+        """
+        self.take_in()
+        self._awaited = (index, trained, summed)
+
+    def take_in(self) -> None:
+        """Take in the task that is awaited, if there is one."""
+        if self._awaited is None:
+            return
+        (index, trained, wait), self._awaited = self._awaited, None
+        summed, count = wait(), len(self._body)
+        put_gradient(trained[count:], summed.gradient[count:])
+        gradient = summed.gradient[:count]
+        squared_norm = dot(gradient, gradient, self._dtype, summed.loss.device)
+        alignment = None
+        if self._weighting.needs_meta_gradient:
+            meta, meta_norm = self._meta_with_norm()
+            product = dot(meta.gradient, gradient, self._dtype, summed.loss.device)
+            alignment = cosine(product, meta_norm, squared_norm)
+            self.cosines.append(alignment)
+        observation = Observation(summed.loss, squared_norm, alignment)
+        if self._weighting.needs_gramian:
+            self.held.append((gradient, observation))
+        else:
+            self.mixture.add(gradient, self._weighting.factor(index, observation))
+        self.losses.append(summed.loss)
+        self.norms.append(squared_norm.sqrt())
+
+    def _meta_with_norm(self) -> tuple[Summed, Tensor]:
+        if self._meta is None:
+            assert self._meta_sum is not None, "the end task's pass comes first"
+            meta = self._meta_sum()
+            norm = dot(meta.gradient, meta.gradient, self._dtype, meta.loss.device)
+            self._meta, self._meta_sum = (meta, norm), None
+        return self._meta
 
 
 def _backward(
@@ -206,6 +280,7 @@ def _backward(
     batch: Batch,
     body_parameters: Sequence[nn.Parameter],
     reseed: Reseed,
+    processes: Processes,
     *,
     name: str | None = None,
     head_gradient: bool = True,
@@ -215,35 +290,79 @@ def _backward(
     """Accumulate the gradient of the task's mean loss over the whole batch in `.grad`.
 
     Each micro-batch counts by its units, so that the result does not depend on how the batch is
-    split. With `example_weights` `(examples,)`, the body's gradient is that of the weighted loss,
-    the head's that of the plain one, whose value is returned.
+    split, and adds up over processes. With `example_weights` `(examples,)` of the whole batch, the
+    body's gradient is that of the weighted loss, the head's that of the plain one, whose value is
+    returned.
     """
     head_parameters = [p for p in head.parameters() if p.requires_grad and head_gradient]
     total = batch.units
+    weights_of_parts = None
+    if example_weights is not None:
+        weights_of_parts = torch.split(example_weights, list(batch.examples_of_all))
     losses, features, targets = [], [], []
-    first_example = 0
-    for index, part in enumerate(batch.micro_batches):
-        reseed(name or task.name, index)
+    for number, part in batch.numbered:
+        reseed(name or task.name, number)
         part_features = task.objective.features(body, part.inputs)
         part_targets = task.objective.targets(part.inputs)
         unit_losses = task.objective.losses(body, head, part_features, part_targets)
         loss = unit_losses.sum() / total
-        if example_weights is None:
+        if weights_of_parts is None:
             torch.autograd.backward(loss, inputs=[*body_parameters, *head_parameters])
         else:
-            weights = example_weights[first_example : first_example + part.examples]
+            weights = weights_of_parts[number]
             owners = task.objective.owners(part.inputs)
             weighted = (unit_losses * weights[owners]).sum() / total
             torch.autograd.backward(weighted, inputs=list(body_parameters), retain_graph=True)
             if head_parameters:
                 torch.autograd.backward(loss, inputs=head_parameters)
-            first_example += part.examples
         losses.append(loss.detach())
         if keep:
             features.append(part_features.detach())
             targets.append(part_targets)
-    loss = torch.stack(losses).sum()
-    return _Pass(loss, torch.cat(features), torch.cat(targets)) if keep else _Pass(loss)
+    loss = torch.stack(losses).sum() if losses else _zero(body)
+    if not keep:
+        return _Pass(loss)
+    return _Pass(loss, *_joined(task.name, features, targets, batch, processes))
+
+
+def _zero(body: nn.Module) -> Tensor:
+    """The loss of no examples: those of a process that has none of a batch."""
+    parameter = next(body.parameters())
+    dtype = torch.promote_types(parameter.dtype, torch.float32)
+    return torch.zeros((), dtype=dtype, device=parameter.device)
+
+
+def _joined(
+    name: str,
+    features: Sequence[Tensor],
+    targets: Sequence[Tensor],
+    batch: Batch,
+    processes: Processes,
+) -> tuple[Tensor, Tensor]:
+    """The whole batch's features and targets."""
+    sizes = batch.units_of_all
+    return (
+        processes.gather(f"features {name}", features, batch, sizes),
+        processes.gather(f"targets {name}", targets, batch, sizes),
+    )
+
+
+def _weights_of_examples(
+    body: nn.Module,
+    task: Task,
+    batch: Batch,
+    direction: Gradient,
+    weighting: Weighting,
+    reseed: Reseed,
+    processes: Processes,
+) -> Tensor:
+    """What the weighting gives each example of the whole batch, shape `(examples,)`."""
+    alignments, units = example_alignments(body, task, batch, direction, reseed)
+    sizes = batch.examples_of_all
+    return weighting.weigh_examples(
+        processes.gather(f"alignments {task.name}", alignments, batch, sizes),
+        processes.gather(f"counts {task.name}", units, batch, sizes),
+    )
 
 
 def _effective_share(weights: Tensor) -> Tensor:
@@ -259,29 +378,39 @@ def _products_with_second(
     body_parameters: Sequence[nn.Parameter],
     reseed: Reseed,
     dtype: torch.dtype,
+    processes: Processes,
 ) -> Tensor:
     """`<g_i, g'_j>`, shape `(tasks, tasks)`: `g_i` as given, `g'_j` of task `j`'s second batch."""
     columns = []
     with held_running_statistics(body):
         for task in tasks:
-            _backward(
-                body, task, task.head, batches[task.name], body_parameters, reseed,
-                name=f"second {task.name}", head_gradient=False,
+            name = f"second {task.name}"
+            passed = _backward(
+                body, task, task.head, batches[task.name], body_parameters, reseed, processes,
+                name=name, head_gradient=False,
             )  # fmt: skip
-            second = take_gradient(body_parameters)
+            taken = take_gradient(body_parameters)
+            second = processes.begin_sum(name, body_parameters, taken, passed.loss)().gradient
             columns.append(torch.stack([dot(first, second, dtype) for first in gradients]))
     return torch.stack(columns, dim=1)
 
 
 @torch.no_grad()
-def _features(body: nn.Module, task: Task, batch: Batch, loss: Tensor, reseed: Reseed) -> _Pass:
+def _features(
+    body: nn.Module,
+    task: Task,
+    batch: Batch,
+    loss: Tensor,
+    reseed: Reseed,
+    processes: Processes,
+) -> _Pass:
     """What the meta head is fitted on, where it is not the task's own batch; `loss` is kept."""
     features, targets = [], []
-    for index, part in enumerate(batch.micro_batches):
-        reseed("meta_head_features", index)
+    for number, part in batch.numbered:
+        reseed("meta_head_features", number)
         features.append(task.objective.features(body, part.inputs))
         targets.append(task.objective.targets(part.inputs))
-    return _Pass(loss, torch.cat(features), torch.cat(targets))
+    return _Pass(loss, *_joined("meta_head", features, targets, batch, processes))
 
 
 def _meta_backward(
@@ -293,8 +422,9 @@ def _meta_backward(
     body_parameters: Sequence[nn.Parameter],
     reseed: Reseed,
     clock: AbstractContextManager[object],
-) -> tuple[Tensor | None, Tensor]:
-    """Leave `g_meta` in the body's `.grad`: `(meta head's loss, loss on the validation batch)`."""
+    processes: Processes,
+) -> tuple[Tensor | None, _Pass]:
+    """Leave `g_meta` in the body's `.grad`: `(meta head's loss, the pass)`."""
     if meta_head.settings.kind == "shared":
         head, head_loss = end_task.head, None
     else:
@@ -305,7 +435,7 @@ def _meta_backward(
         head = meta_head.head
     with clock:
         passed = _backward(
-            body, end_task, head, meta_batch, body_parameters, reseed,
+            body, end_task, head, meta_batch, body_parameters, reseed, processes,
             name="meta", head_gradient=False,
         )  # fmt: skip
-    return head_loss, passed.loss
+    return head_loss, passed

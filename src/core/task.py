@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -62,24 +62,67 @@ class MicroBatch:
 
 
 @dataclass
+class Share:
+    """Which of a batch's micro-batches a process has, and the sizes of all of them.
+
+    Attributes:
+        numbers: places of the micro-batches that are here, ascending.
+        units: of every micro-batch, here or elsewhere.
+        examples: likewise.
+    """
+
+    numbers: tuple[int, ...]
+    units: tuple[int, ...]
+    examples: tuple[int, ...]
+
+
+@dataclass
 class Batch:
     """What the optimiser sees of one task in one step, in parts that bound the memory.
 
     `examples`, `tokens` and `padding` (positions that hold no token; both 0 where the modality has
-    none) count what the step costs.
+    none) count what the step costs, on all processes. `share` says which micro-batches are here;
+    None where all are.
     """
 
     micro_batches: Sequence[MicroBatch]
     examples: int
     tokens: int = 0
     padding: int = 0
+    share: Share | None = None
 
     def pin_memory(self) -> Batch:
         """See `MicroBatch.pin_memory`."""
-        parts = [part.pin_memory() for part in self.micro_batches]
-        return Batch(parts, self.examples, self.tokens, self.padding)
+        return replace(self, micro_batches=[part.pin_memory() for part in self.micro_batches])
+
+    def only(self, numbers: Sequence[int]) -> Batch:
+        """The share of a process: the micro-batches at `numbers`, which must ascend."""
+        share = Share(
+            numbers=tuple(numbers),
+            units=tuple(part.units for part in self.micro_batches),
+            examples=tuple(part.examples for part in self.micro_batches),
+        )
+        return replace(self, micro_batches=[self.micro_batches[i] for i in numbers], share=share)
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, MicroBatch]]:
+        """The micro-batches that are here, with their places among all."""
+        numbers = range(len(self.micro_batches)) if self.share is None else self.share.numbers
+        return zip(numbers, self.micro_batches, strict=True)
+
+    @property
+    def units_of_all(self) -> tuple[int, ...]:
+        """Units of every micro-batch, on whatever process."""
+        here = tuple(part.units for part in self.micro_batches)
+        return here if self.share is None else self.share.units
+
+    @property
+    def examples_of_all(self) -> tuple[int, ...]:
+        """Examples of every micro-batch, on whatever process."""
+        here = tuple(part.examples for part in self.micro_batches)
+        return here if self.share is None else self.share.examples
 
     @property
     def units(self) -> int:
-        """Units over all micro-batches; the task's loss is the mean over them."""
-        return sum(part.units for part in self.micro_batches)
+        """Units over all micro-batches of all processes; the task's loss is the mean over them."""
+        return sum(self.units_of_all)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from torch.utils.data import Dataset
 
 from src.core.task import Batch, MicroBatch
+from src.errors import UserError
 from src.objectives.base import Collate
 from src.seeding import generator_for
 
@@ -174,7 +176,25 @@ class EvaluationBatches(Dataset[MicroBatch]):
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
         self.any_unseen = any(data.examples["unseen"])
+        self._order = order
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
+
+    def share(self, rank: int, count: int) -> EvaluationBatches:
+        """Those of process `rank` of `count`, of which each gets at least one.
+
+        Raises:
+            UserError: there are more processes than examples.
+        """
+        if len(self._order) < count:
+            raise UserError(
+                f"a split of {len(self._order)} examples cannot be evaluated by {count} "
+                "processes; use fewer (trainer.devices), or more examples"
+            )
+        size = min(self._data.batch_size, len(self._order) // count)
+        starts = range(rank * size, len(self._order), count * size)
+        shared = copy.copy(self)
+        shared._batches = [self._order[start : start + size] for start in starts]
+        return shared
 
     def __len__(self) -> int:
         return len(self._batches)

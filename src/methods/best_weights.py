@@ -34,7 +34,7 @@ class BestWeights(Checkpoint):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Remove what was written after the point that the stage goes on from."""
-        for path in self._files():
+        for path in self._files() if trainer.is_global_zero else ():
             if path > self.file(trainer.global_step):
                 remove(path)
         self._at_last_point = self._best()

@@ -13,6 +13,7 @@ import torch
 
 from src.core.clock import PassClock, now
 from src.core.task import Batch
+from src.distributed.agreement import Agreement
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
 
@@ -37,9 +38,11 @@ class StageCost:
         flops: the same in floating-point operations, head included.
         padding_share: padding's share of the positions that went through the body.
         tokens_per_second: of the steps' time, evaluations left out; None without tokens.
-        peak_memory_bytes: the device's largest allocation; on a CPU the process's.
+        peak_memory_bytes: the device's largest allocation; on a CPU the process's. Of several
+            processes the highest.
         floor_share: share of the steps' time that went into the tasks' forward and backward passes,
-            that of the meta-gradient and the optimiser's update, which no step can do without.
+            that of the meta-gradient and the optimiser's update, which no step can do without; in
+            the main process.
     """
 
     seconds: float
@@ -58,7 +61,9 @@ class CostMeter(pl.Callback):
     def __init__(self) -> None:
         self._tokens: Counter[str] = Counter()
         self._examples: Counter[str] = Counter()
-        self._flops: Counter[str] = Counter()
+        self._flops: Counter[str] = Counter()  # of all processes, up to where the stage went on
+        self._flops_here: Counter[str] = Counter()
+        self._agreement = Agreement()
         self._padding = 0
         self._peak = 0
         # seconds: of all, of the steps, of what no step can do without
@@ -70,7 +75,7 @@ class CostMeter(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin to count and to measure."""
         assert isinstance(pl_module, TaskMixing)
-        device = pl_module.device
+        device, self._agreement = pl_module.device, pl_module.agreement
         self._clock = pl_module.clock = PassClock(device)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
@@ -81,7 +86,7 @@ class CostMeter(pl.Callback):
         def spent(operations: int) -> None:
             name = pl_module.running_pass
             if name is not None:
-                self._flops[_PASSES.get(name, name)] += operations
+                self._flops_here[_PASSES.get(name, name)] += operations
 
         self._watch = ForwardFlops(watched, spent)
         self._steps.start()
@@ -119,25 +124,25 @@ class CostMeter(pl.Callback):
             self._peak = max(self._peak, _peak_memory(pl_module.device))
 
     def cost(self) -> StageCost:
-        """Up to now."""
+        """Up to now; every process has to ask."""
         steps, tokens = self._steps.seconds(), sum(self._tokens.values())
         return StageCost(
             seconds=self._all.seconds(),
             tokens=dict(self._tokens),
             examples=dict(self._examples),
-            flops=dict(self._flops),
+            flops=self._all_flops(),
             padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
             tokens_per_second=tokens / steps if tokens and steps else None,
-            peak_memory_bytes=self._peak or None,
+            peak_memory_bytes=max(self._agreement.everyones(self._peak)) or None,
             floor_share=self._floor_seconds() / steps if steps else None,
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints."""
+        """Lightning puts this into its checkpoints, for which it asks every process."""
         return {
             "tokens": dict(self._tokens),
             "examples": dict(self._examples),
-            "flops": dict(self._flops),
+            "flops": self._all_flops(),
             "padding": self._padding,
             "peak": self._peak,
             "all": self._all.seconds(),
@@ -153,6 +158,10 @@ class CostMeter(pl.Callback):
         self._padding, self._peak = state_dict["padding"], state_dict["peak"]
         self._all.before, self._steps.before = state_dict["all"], state_dict["steps"]
         self._floor = state_dict["floor"]
+
+    def _all_flops(self) -> dict[str, int]:
+        """Of all processes."""
+        return dict(sum(self._agreement.everyones(self._flops_here), self._flops))
 
     def _floor_seconds(self) -> float:
         return self._floor + (0.0 if self._clock is None else self._clock.seconds())

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from src.core.task import MicroBatch
 from src.data.batches import EvaluationBatches, StepBatch, StepBatches
+from src.distributed.shares import SharedSteps
 
 
 class StageData(pl.LightningDataModule):
@@ -34,8 +35,11 @@ class StageData(pl.LightningDataModule):
 
     def train_dataloader(self) -> StepLoader:
         """The steps in order; whatever is random was decided by their numbers."""
+        steps: StepBatches | SharedSteps = self.train
+        if self.trainer is not None and self.trainer.world_size > 1:
+            steps = SharedSteps(self.train, self.trainer.global_rank, self.trainer.world_size)
         return StepLoader(
-            self, self.train, num_workers=self._workers, pin_memory=self._pin_memory,
+            self, steps, num_workers=self._workers, pin_memory=self._pin_memory,
             persistent_workers=self._workers > 0,
         )  # fmt: skip
 
@@ -43,7 +47,7 @@ class StageData(pl.LightningDataModule):
         """The dev split, each example once; not called in stages without the end task."""
         if self.dev is None:
             raise ValueError("this stage does not train the end task, which is what dev measures")
-        return evaluation_loader(self.dev)
+        return _evaluation_loader(self.dev, self.trainer)
 
     def steps_done(self) -> int:
         """Optimiser steps that the trainer has taken."""
@@ -57,7 +61,7 @@ class StepLoader(DataLoader[StepBatch]):
     prepared again.
     """
 
-    def __init__(self, data: StageData, batches: StepBatches, **options: Any) -> None:
+    def __init__(self, data: StageData, batches: StepBatches | SharedSteps, **options: Any) -> None:
         self._data = data
         self._order = _FromStep(len(batches))
         super().__init__(batches, batch_size=None, sampler=self._order, **options)
@@ -84,6 +88,22 @@ class _FromStep(Sampler[int]):
         return iter(range(self.first, self.steps))
 
 
-def evaluation_loader(batches: EvaluationBatches) -> DataLoader[MicroBatch]:
-    """A split's batches, in the process that evaluates."""
+class TestData(pl.LightningDataModule):
+    """The end task's test split."""
+
+    def __init__(self, test: EvaluationBatches) -> None:
+        super().__init__()
+        self.test = test
+
+    def test_dataloader(self) -> DataLoader[MicroBatch]:
+        """Each example once."""
+        return _evaluation_loader(self.test, self.trainer)
+
+
+def _evaluation_loader(
+    batches: EvaluationBatches, trainer: pl.Trainer | None
+) -> DataLoader[MicroBatch]:
+    """A split's batches, in the process that evaluates; one of several takes its share."""
+    if trainer is not None and trainer.world_size > 1:
+        batches = batches.share(trainer.global_rank, trainer.world_size)
     return DataLoader(batches, batch_size=None)

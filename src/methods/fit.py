@@ -14,11 +14,12 @@ from omegaconf import DictConfig
 
 from src.configuration import build
 from src.data.batches import EvaluationBatches
-from src.errors import UserError
+from src.distributed.identity import is_main_process
+from src.distributed.strategy import strategy_of
 from src.evaluation.metrics import SplitScores
 from src.methods.best_weights import BestWeights
 from src.methods.cost import CostMeter
-from src.methods.data_module import StageData, evaluation_loader
+from src.methods.data_module import StageData, TestData
 from src.methods.history import EvaluationHistory
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
@@ -99,6 +100,8 @@ def fit_stage(
         default_root_dir=_emptied(checkpoints / "slurm"),
         limit_val_batches=1.0 if history is not None else 0,
     )
+    if str(trainer.precision) == "64-true":
+        module.double()  # Lightning restores parameters before it converts them, and would round
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None
@@ -108,7 +111,8 @@ def fit_stage(
         best_step, dev = history.best()
         kept = best.file(best_step)
         module.load_state_dict(load_whole(kept)["state_dict"])
-        write_with_checksum(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
+        if trainer.is_global_zero:
+            write_with_checksum(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
     mixed = len(module.tasks) > 1
     outcome = StageOutcome(
         name=name,
@@ -122,7 +126,9 @@ def fit_stage(
         dev=dev,
         module=module,
     )
-    store_outcome(outcome, checkpoints)
+    trainer.strategy.barrier()  # files that others may still read are removed now
+    if trainer.is_global_zero:
+        store_outcome(outcome, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
 
@@ -133,7 +139,7 @@ def evaluate_on_test(
     """What `module` reaches on the test split."""
     trainer = build_trainer(config, [], max_steps=1, logger=False)
     with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
-        trainer.test(module, evaluation_loader(split), verbose=False)
+        trainer.test(module, datamodule=TestData(split), verbose=False)
     metrics = {
         name.removeprefix("test/"): float(value)
         for name, value in trainer.callback_metrics.items()
@@ -152,11 +158,9 @@ def build_trainer(
     """Lightning's Trainer from `conf/trainer/`, with the precision resolved.
 
     Raises:
-        UserError: settings that Lightning refuses, or more than one process.
+        UserError: settings that Lightning refuses, or do not agree.
     """
     settings = config.trainer
-    if settings.get("devices", 1) not in (1, "1") or settings.get("num_nodes", 1) != 1:
-        raise UserError("trainer.devices: training runs on one device; use trainer.devices=1")
     if settings.get("enable_progress_bar", True):
         callbacks = [*callbacks, StageProgressBar(config.run.stage)]
     arguments.setdefault("default_root_dir", str(config.run.folder))
@@ -170,6 +174,8 @@ def build_trainer(
         callbacks=callbacks,
         plugins=[DurableCheckpointIO()],
         precision=resolve_precision(str(settings.precision), str(settings.accelerator)),
+        strategy=strategy_of(settings),
+        use_distributed_sampler=False,  # each split is shared out without doubling examples
         max_epochs=-1,
         num_sanity_val_steps=0,
         enable_model_summary=False,
@@ -186,5 +192,6 @@ def _emptied(folder: Path) -> str:
     A point of ours is written at the same moment; Lightning would prefer its own even if ours are
     newer by now.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    if is_main_process():
+        shutil.rmtree(folder, ignore_errors=True)
     return str(folder)

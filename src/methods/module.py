@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
@@ -12,14 +13,20 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
 from src.core.meta_head import MetaHead, MetaHeadSettings
+from src.core.processes import Alone
+from src.core.running_statistics import running_statistics
 from src.core.step import StepRecord, mixed_gradients
 from src.core.task import MicroBatch, Task
 from src.core.weighting.base import Weighting
 from src.core.without_waiting import StepState
 from src.data.batches import StepBatch
+from src.distributed.agreement import Agreement
+from src.distributed.replicas import Replicas
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
 from src.seeding import seed_for
+
+log = logging.getLogger(__name__)
 
 
 class TaskMixing(pl.LightningModule):
@@ -43,6 +50,8 @@ class TaskMixing(pl.LightningModule):
     Attributes:
         running_pass: name of the pass that a step is in; None outside of steps.
         clock: entered for the passes and the update that no step can do without.
+        processes: those that have the rest of each batch.
+        agreement: what they tell each other.
 
     Raises:
         ValueError: the weighting needs a meta-gradient, and the method has none.
@@ -93,11 +102,18 @@ class TaskMixing(pl.LightningModule):
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.running_pass: str | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
+        self.processes: Alone | Replicas = Alone()
+        self.agreement = Agreement()
 
     @property
     def uses_meta_gradient(self) -> bool:
         """Whether a step needs a batch of the end task's validation split."""
         return self.meta_head is not None
+
+    def on_fit_start(self) -> None:
+        """Find the other processes, which exist from now on."""
+        several = self.trainer.world_size > 1
+        self.processes, self.agreement = Replicas() if several else Alone(), Agreement()
 
     def configure_optimizers(self) -> dict[str, Any]:
         """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
@@ -163,8 +179,11 @@ class TaskMixing(pl.LightningModule):
             second_batches=batch.second,
             dtype=self.inner_products,
             clock=self.clock,
+            processes=self.processes,
         )
         self.running_pass = None
+        if isinstance(self.processes, Replicas):
+            self.processes.average_(running_statistics(self.body))
         return record
 
     def clip(self) -> Tensor:
@@ -238,6 +257,7 @@ class TaskMixing(pl.LightningModule):
         checkpoint["progress"] = {
             "weights": list(self.last_task_weights().values()),
             "skipped": int(self.skipped),
+            "processes": self.trainer.world_size,
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -245,3 +265,6 @@ class TaskMixing(pl.LightningModule):
         progress = checkpoint["progress"]
         self._last_weights = list(progress["weights"])
         self.skipped.fill_(progress["skipped"])
+        before, now = progress["processes"], self.trainer.world_size
+        if before != now:
+            log.warning("stage %s goes on in %s process(es), it was in %s", self.stage, now, before)

@@ -14,6 +14,9 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
+from src.distributed.agreement import Agreement
+from src.distributed.identity import is_main_process
+from src.methods.module import TaskMixing
 from src.run_folder.durable import is_whole, remove
 
 log = logging.getLogger(__name__)
@@ -33,13 +36,14 @@ class ResumePoints(Checkpoint):
     A point is only taken where a stage can go on exactly: after a step that no evaluation follows,
     or after the evaluation that followed it. It has to be the last of the callbacks, so that the
     others' states are those after the step: Lightning moves `Checkpoint`s behind all others, and
-    keeps their order. The newest two points are kept.
+    keeps their order. The newest two points are kept. All processes of a run take a point together,
+    and leave together, whichever of them was asked.
 
     Args:
         folder: where the stage's points lie.
         minutes: between two points; 0 takes one after every step.
         evaluate_every: optimiser steps between evaluations; None in stages without.
-        after: called when a point has been written.
+        after: called by the main process when a point has been written.
     """
 
     def __init__(
@@ -53,10 +57,13 @@ class ResumePoints(Checkpoint):
         self._after = after
         self._last = time.monotonic()
         self._asked: int | None = None
+        self._agreement = Agreement()
         self._handlers: dict[int, Any] = {}
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Listen to the signals by which a run is told to end."""
+        assert isinstance(pl_module, TaskMixing)
+        self._agreement = pl_module.agreement
         if threading.current_thread() is not threading.main_thread():
             return
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
@@ -90,14 +97,17 @@ class ResumePoints(Checkpoint):
         if trainer.should_stop or trainer.global_step >= trainer.max_steps:
             self._requeue()
             return  # the stage's outcome is about to be written; then comes `leave_if_asked`
-        due = time.monotonic() - self._last >= self._seconds
-        if not due and self._asked is None:
+        due = trainer.is_global_zero and time.monotonic() - self._last >= self._seconds
+        decided = self._agreement.highest(2 * (self._asked or 0) + due)
+        if not decided:
             return
+        self._asked = decided // 2 or None
         before = points(self._folder)
         trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt")
-        for old in before[:-1]:
-            remove(old)
-        self._after()
+        if trainer.is_global_zero:
+            for old in before[:-1]:
+                remove(old)
+            self._after()
         self._last = time.monotonic()
         if self._asked is not None:
             self._requeue()
@@ -109,8 +119,9 @@ class ResumePoints(Checkpoint):
         Raises:
             Interrupted: a signal came.
         """
-        if self._asked is not None:
-            raise Interrupted(self._asked, step)
+        asked = self._agreement.highest(self._asked or 0)
+        if asked:
+            raise Interrupted(asked, step)
 
     def _requeue(self) -> None:
         """Have Lightning ask the scheduler to put the job back in its queue, if that was asked."""
@@ -140,5 +151,6 @@ def newest_point(folder: Path) -> Path | None:
         if is_whole(point):
             return point
         log.warning("%s is torn; going back to the checkpoint before it", point)
-        remove(point)
+        if is_main_process():
+            remove(point)
     return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from src.distributed.identity import is_main_process
 from src.errors import UserError
 
 LOCK = "run.lock"
@@ -39,12 +39,12 @@ def is_held(folder: Path) -> bool:
 def alone_in(folder: Path) -> Iterator[None]:
     """Hold the run folder; the system lets go of it when the process ends, however it ends.
 
-    Further processes of the same run (`LOCAL_RANK` above 0) belong to the one that holds it.
+    Further processes of the same run belong to the one that holds it.
 
     Raises:
         UserError: another process is running there, or the folder cannot be written.
     """
-    if os.environ.get("LOCAL_RANK", "0") != "0":
+    if not is_main_process():
         yield
         return
     lock = FileLock(folder / LOCK)

@@ -17,8 +17,11 @@ ELSEWHERE = (
     "checkpoint_minutes",
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.strategy",
 )
-"""Options that say where things are or how they are shown, not what is trained."""
+"""Options that say where things are, how they are shown or who computes, not what is trained."""
 PROGRAM = ("python", "-m", "src.run")
 _LONGEST = 180
 """Characters of a folder's name; file systems allow 255 bytes."""

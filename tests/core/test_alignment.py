@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.alignment import example_alignments
+from src.core import alignment
 from src.core.task import Task
 from src.encoders.tiny import TinyEncoder
 from src.encoders.wide_resnet import WideResNetSource
@@ -15,6 +15,11 @@ from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
 from src.seeding import seed_for
+
+
+def example_alignments(*args):
+    """Of the whole batch, whatever its micro-batches."""
+    return tuple(torch.cat(parts) for parts in alignment.example_alignments(*args))
 
 
 def reseed(name, part):

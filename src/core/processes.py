@@ -1,0 +1,79 @@
+"""What a step needs of the other processes that train the same model on shares of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from src.core.gradients import Gradient
+from src.core.task import Batch
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A gradient and a loss, each the sum over processes of their shares.
+
+    Attributes:
+        gradient: an entry a parameter, None where the task reaches the parameter on no process.
+        loss: a scalar.
+    """
+
+    gradient: Gradient
+    loss: Tensor
+
+
+class Processes(Protocol):
+    """The processes of a run, each of which calls the same methods in the same order."""
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a sum takes time, in which the next task's pass can run."""
+        ...
+
+    def begin_sum(
+        self, name: str, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        """Begin to sum a task's gradient and loss; the function that is returned waits for it.
+
+        Args:
+            name: the task's; the parameters it reaches are the same in every step.
+            parameters: what the entries of `gradient`, which is consumed, belong to.
+        """
+        ...
+
+    def gather(
+        self, name: str, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
+    ) -> Tensor:
+        """Join what the processes have of a batch, in the order of its micro-batches.
+
+        Args:
+            name: of what is gathered; its type and its shape but for `n` are the same in every
+                step.
+            parts: a tensor of shape `(n, ...)` for each micro-batch of `batch` that is here.
+            sizes: `n` of every micro-batch, here or elsewhere.
+
+        Returns:
+            Shape `(sum of n, ...)`, the same on every process.
+        """
+        ...
+
+
+class Alone:
+    """The only process."""
+
+    overlaps = False
+
+    def begin_sum(
+        self, name: str, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        summed = Summed(gradient, loss)
+        return lambda: summed
+
+    def gather(
+        self, name: str, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
+    ) -> Tensor:
+        return torch.cat(list(parts))

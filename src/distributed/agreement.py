@@ -1,0 +1,40 @@
+"""What the processes of a run tell each other on the host, without waiting for any device."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from torch import distributed
+
+T = TypeVar("T")
+
+
+class Agreement:
+    """Questions that every process asks at the same point; alone, a process answers itself.
+
+    A process that has died makes the others' next question an error, at once: this goes over
+    sockets, also where gradients go over NCCL, which would wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._group: distributed.ProcessGroup | None = None
+        self._several = distributed.is_available() and distributed.is_initialized()
+        if self._several:
+            self._group = distributed.new_group(backend="gloo")
+
+    def highest(self, number: int) -> int:
+        """The highest number that any process says."""
+        if not self._several:
+            return number
+        said = torch.tensor([number])
+        distributed.all_reduce(said, distributed.ReduceOp.MAX, group=self._group)
+        return int(said)
+
+    def everyones(self, value: T) -> list[T]:
+        """What each process says, in their order."""
+        if not self._several:
+            return [value]
+        said: list[T] = [value] * distributed.get_world_size()
+        distributed.all_gather_object(said, value, group=self._group)
+        return said

@@ -1,0 +1,152 @@
+"""Sums over processes that each hold a whole replica of the model, by `torch.distributed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, distributed, nn
+
+from src.core.gradients import Gradient
+from src.core.processes import Summed
+from src.core.task import Batch
+
+SMALL = 2**16
+"""Numbers up to which tensors are sent together: what counts for them is the number of messages."""
+
+
+class Replicas:
+    """The processes of torch's default group (see `src.core.processes.Processes`).
+
+    A gradient's larger tensors are summed in place, each by itself, its smaller ones joined.
+
+    What depends on nothing but the model, such as which parameters a task reaches, the processes
+    tell each other once; one that has none of a batch learns it so.
+
+    Attributes:
+        sent_bytes: of what was summed or gathered; each process sends twice that, less its share,
+            where messages go around in a ring.
+    """
+
+    overlaps = True
+
+    def __init__(self) -> None:
+        self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
+        self.sent_bytes = 0
+        self._reached: dict[str, list[bool]] = {}
+        self._forms: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+
+    def begin_sum(
+        self, name: str, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        total: Gradient = []
+        for parameter, value, reached in zip(
+            parameters, gradient, self._reached_by(name, gradient), strict=True
+        ):
+            if not reached:
+                total.append(None)
+            elif value is None:
+                total.append(torch.zeros_like(parameter))
+            else:
+                total.append(value.contiguous())
+        del gradient
+        handles, small = [], _SmallOnes()
+        for index, value in enumerate(total):
+            if value is not None and value.numel() <= SMALL:
+                small.add(index, value)
+            elif value is not None:
+                handles.append(self._begin(value))
+        last = loss.detach().reshape(1).double()
+        handles.append(self._begin(last))
+        handles += [self._begin(flat) for flat in small.joined()]
+
+        def wait() -> Summed:
+            for handle in handles:
+                handle.wait()
+            for index, value in small.parts():
+                total[index] = value
+            return Summed(total, last[0].to(loss.dtype))
+
+        return wait
+
+    def gather(
+        self, name: str, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
+    ) -> Tensor:
+        shape, dtype = self._form_of(name, parts)
+        device = parts[0].device if parts else self._device()
+        joined = torch.zeros((sum(sizes), *shape), dtype=dtype, device=device)
+        by_number = torch.split(joined, list(sizes))
+        numbers = [number for number, _ in batch.numbered]
+        for number, part in zip(numbers, parts, strict=True):
+            by_number[number].copy_(part)
+        handle = self._begin(joined)
+        handle.wait()
+        return joined
+
+    def average_(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its mean over the processes."""
+        for tensor in tensors:
+            self._begin(tensor).wait()
+            tensor.div_(self.count)
+
+    def _begin(self, tensor: Tensor) -> distributed.Work:
+        self.sent_bytes += tensor.numel() * tensor.element_size()
+        work: distributed.Work | None = distributed.all_reduce(tensor, async_op=True)
+        assert work is not None
+        return work
+
+    def _reached_by(self, name: str, gradient: Gradient) -> list[bool]:
+        """Which parameters a task reaches, on whatever process."""
+        here = [value is not None for value in gradient]
+        if name not in self._reached:
+            found: list[list[bool]] = [[]] * self.count
+            distributed.all_gather_object(found, here)
+            self._reached[name] = [any(column) for column in zip(*found, strict=True)]
+        known = self._reached[name]
+        if any(now and not before for now, before in zip(here, known, strict=True)):
+            raise RuntimeError(
+                f"task {name} reaches parameters that it did not reach in the first step; several "
+                "processes cannot train a body that passes over layers at random"
+            )
+        return known
+
+    def _form_of(self, name: str, parts: Sequence[Tensor]) -> tuple[tuple[int, ...], torch.dtype]:
+        """Shape, but for the first dimension, and type of what is gathered."""
+        if name not in self._forms:
+            here = (tuple(parts[0].shape[1:]), parts[0].dtype) if parts else None
+            found: list[tuple[tuple[int, ...], torch.dtype] | None] = [None] * self.count
+            distributed.all_gather_object(found, here)
+            self._forms[name] = next(form for form in found if form is not None)
+        return self._forms[name]
+
+    def _device(self) -> torch.device:
+        if distributed.get_backend() == "nccl":
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("cpu")
+
+
+class _SmallOnes:
+    """Small tensors of a gradient, joined to one a type."""
+
+    def __init__(self) -> None:
+        self._members: dict[torch.dtype, list[tuple[int, Tensor]]] = {}
+        self._flat: dict[torch.dtype, Tensor] = {}
+
+    def add(self, index: int, value: Tensor) -> None:
+        self._members.setdefault(value.dtype, []).append((index, value))
+
+    def joined(self) -> list[Tensor]:
+        for dtype, members in self._members.items():
+            self._flat[dtype] = torch.cat([value.reshape(-1) for _, value in members])
+        return list(self._flat.values())
+
+    def parts(self) -> list[tuple[int, Tensor]]:
+        """What the joined ones hold now, by index."""
+        found = []
+        for dtype, members in self._members.items():
+            values = torch.split(self._flat[dtype], [value.numel() for _, value in members])
+            found += [
+                (index, flat.view_as(value))
+                for (index, value), flat in zip(members, values, strict=True)
+            ]
+        return found

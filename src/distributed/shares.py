@@ -1,0 +1,73 @@
+"""Which micro-batches of a step each process passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from torch.utils.data import Dataset
+
+from src.core.task import Batch, MicroBatch
+from src.data.batches import StepBatch, StepBatches
+
+
+class SharedSteps(Dataset[StepBatch]):
+    """A process's share of each step.
+
+    Every process builds the whole batch, of which it keeps whole micro-batches: so each is what it
+    would be in one process, dropout and masks included, on any number of them.
+
+    Args:
+        steps: the whole steps.
+        rank: this process, from 0.
+        count: of the processes.
+    """
+
+    def __init__(self, steps: StepBatches, rank: int, count: int) -> None:
+        self._steps, self._rank, self._count = steps, rank, count
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, step: int) -> StepBatch:
+        return share_of(self._steps[step], self._rank, self._count)
+
+
+def share_of(whole: StepBatch, rank: int, count: int) -> StepBatch:
+    """What process `rank` of `count` passes of a step.
+
+    Micro-batches go, the longest first, to the process with the least to do up to there, counting
+    the tasks before: no task waits for another, so that it is the step which has to be even.
+    """
+    loads = [0] * count
+
+    def own(batch: Batch) -> Batch:
+        return batch.only(_shares(batch.micro_batches, loads)[rank])
+
+    def all_own(batches: Mapping[str, Batch]) -> dict[str, Batch]:
+        return {name: own(batch) for name, batch in batches.items()}
+
+    return replace(
+        whole,
+        tasks=all_own(whole.tasks),
+        meta=None if whole.meta is None else own(whole.meta),
+        meta_head=None if whole.meta_head is None else own(whole.meta_head),
+        second=None if whole.second is None else all_own(whole.second),
+    )
+
+
+def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
+    """Numbers of the micro-batches of each process; adds what they cost to `loads`."""
+    costs = [_cost(part) for part in parts]
+    shares: list[list[int]] = [[] for _ in loads]
+    for number in sorted(range(len(parts)), key=lambda number: -costs[number]):
+        rank = loads.index(min(loads))
+        shares[rank].append(number)
+        loads[rank] += costs[number]
+    return [sorted(numbers) for numbers in shares]
+
+
+def _cost(part: MicroBatch) -> int:
+    """Positions that go through the body; examples where there are no tokens."""
+    mask = part.inputs.get("attention_mask")
+    return part.examples if mask is None else int(mask.numel())

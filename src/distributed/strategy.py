@@ -1,0 +1,58 @@
+"""Lightning's strategy for several processes that hold replicas of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightning.pytorch.strategies import DDPStrategy, Strategy
+from omegaconf import DictConfig
+from torch import distributed
+
+from src.distributed.identity import started_from_outside
+from src.errors import UserError
+
+
+class ReplicaStrategy(DDPStrategy):
+    """Lightning's DDP without the wrapper: processes, launchers, devices, barriers.
+
+    `DistributedDataParallel` sums what `backward` leaves when a whole loss is through; gradients of
+    single tasks, of which products are taken before they are mixed, it does not see. So the model
+    stays as it is, the parameters of the first process are everyone's at the start, and
+    `src.distributed.replicas` sums each task's gradient.
+    """
+
+    def configure_ddp(self) -> None:
+        """Start from the first process's parameters and buffers."""
+        assert self.model is not None
+        for tensor in self.model.state_dict().values():
+            distributed.broadcast(tensor, 0)
+
+
+def strategy_of(settings: DictConfig) -> Strategy | str:
+    """What to give Lightning as the strategy for `conf/trainer/`.
+
+    Raises:
+        UserError: there is none by that name, or torchrun has started another number of processes.
+    """
+    name, devices, nodes = (
+        settings.get(option, default)
+        for option, default in (("strategy", "auto"), ("devices", 1), ("num_nodes", 1))
+    )
+    _check_outside(devices, nodes)
+    several = devices not in (1, "1") or nodes != 1
+    if name == "ddp" or (name == "auto" and several):
+        return ReplicaStrategy()
+    if name in ("auto", "single_device"):
+        return str(name)
+    raise UserError(f"trainer.strategy={name} is none of auto, single_device, ddp")
+
+
+def _check_outside(devices: Any, nodes: Any) -> None:
+    outside = started_from_outside()
+    if outside is None or not isinstance(devices, int) or not isinstance(nodes, int):
+        return
+    if outside != devices * nodes:
+        raise UserError(
+            f"torchrun has started {outside} processes, but trainer.devices={devices} and "
+            f"trainer.num_nodes={nodes} make {devices * nodes}; make them agree"
+        )

@@ -1,0 +1,168 @@
+"""Several processes give the run of one: in float64, with dropout on and parts of unequal size."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.commands import (
+    PROGRAM,
+    children_of,
+    difference,
+    disturbed,
+    finished,
+)
+from tests.in_process import STAGES, toy
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+NEAR = 1e-9
+UNEVEN = ("micro_batch_size=3", "trainer.precision=64-true", "trainer.accelerator=cpu")
+"""Batches of 8 in parts of 3, 3 and 2."""
+
+
+def several(count):
+    return ["trainer=ddp", f"trainer.devices={count}"]
+
+
+@pytest.fixture
+def options(data_dir, cache_dir):
+    def call(method, *more):
+        return toy(data_dir, cache_dir, method, *UNEVEN, *more)
+
+    return call
+
+
+def test_two_processes_give_the_run_of_one(options, tmp_path):
+    meta = options("meta_tartan")
+    for name, how in (("one", []), ("two", several(2))):
+        code, output = finished([*PROGRAM, *meta, *how, f"hydra.run.dir={name}"], tmp_path)
+        assert code == 0, output
+    assert difference(tmp_path / "one", tmp_path / "two", "joint") < NEAR
+    # the closing table is there once, and no notice of Lightning's
+    assert output.count("chooses the checkpoint") == 1
+    assert "sync_dist" not in output
+
+
+def test_a_killed_process_ends_all_and_the_run_goes_on_exactly(options, tmp_path):
+    command = [
+        *PROGRAM, *options("meta_tartan", "max_steps=40", "checkpoint_minutes=0"), *several(2),
+    ]  # fmt: skip
+    undisturbed, killed = (tmp_path / name for name in ("undisturbed", "killed"))
+    code, output = finished([*command, f"hydra.run.dir={undisturbed}"], tmp_path)
+    assert code == 0, output
+
+    def kill_one(pid):
+        (child,) = children_of(pid)
+        os.kill(child, signal.SIGKILL)
+
+    command += [f"hydra.run.dir={killed}"]
+    code, output = disturbed(command, tmp_path, killed, kill_one)
+    assert code != 0
+    assert not (killed / "result.json").exists()
+    code, output = finished(command, tmp_path)
+    assert code == 0, output
+    assert "goes on after step" in output
+    assert difference(undisturbed, killed, "joint") == 0
+
+
+@pytest.mark.processes
+def test_a_killed_main_process_ends_all(options, tmp_path):
+    command = [*PROGRAM, *options("meta_tartan", "max_steps=400", "checkpoint_minutes=0")]
+    command += [*several(2), "hydra.run.dir=run"]
+    code, _ = disturbed(
+        command, tmp_path, tmp_path / "run", lambda pid: os.kill(pid, signal.SIGKILL)
+    )
+    assert code == -signal.SIGKILL
+
+
+@pytest.mark.processes
+def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(options, tmp_path):
+    command = [*PROGRAM, *options("meta_tartan", "max_steps=60", "checkpoint_minutes=100")]
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    code, output = finished([*command, f"hydra.run.dir={whole}"], tmp_path)
+    assert code == 0, output
+
+    def terminate_soon(pid):
+        (child,) = children_of(pid)
+        os.kill(child, signal.SIGTERM)
+
+    every = ["checkpoint_minutes=0", f"hydra.run.dir={run}"]
+    code, output = disturbed([*command, *every, *several(2)], tmp_path, run, terminate_soon)
+    assert code == 128 + signal.SIGTERM, output
+    assert output.count("the same command goes on") == 1
+    code, output = finished([*command, *every, *several(3)], tmp_path)
+    assert code == 0, output
+    assert "goes on in 3 process(es), it was in 2" in output
+    assert difference(whole, run, "joint") < NEAR
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("method", sorted(set(STAGES) - {"pretrain"}))
+def test_every_method_in_two_and_three_processes(method, options, tmp_path):
+    whole = [*PROGRAM, *options(method, "max_steps=30")]
+    for count in (1, 2, 3):
+        how = several(count) if count > 1 else []
+        code, output = finished([*whole, *how, f"hydra.run.dir={count}"], tmp_path)
+        assert code == 0, output
+    for count in (2, 3):
+        for stage in STAGES[method]:
+            assert difference(tmp_path / "1", tmp_path / str(count), stage) < NEAR
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "weighting", ["meta_examples", "sdmgrad", "upgrad", "uncertainty", "dwa", "random"]
+)
+def test_every_kind_of_weighting_in_two_processes(weighting, options, tmp_path):
+    method = "meta_tartan" if weighting == "meta_examples" else "mt_tartan"
+    whole = [*PROGRAM, *options(method, "max_steps=10", f"weighting={weighting}")]
+    for count in (1, 2):
+        how = several(count) if count > 1 else []
+        code, output = finished([*whole, *how, f"hydra.run.dir={count}"], tmp_path)
+        assert code == 0, output
+    assert difference(tmp_path / "1", tmp_path / "2", "joint") < NEAR
+
+
+@pytest.mark.processes
+def test_more_processes_than_micro_batches(options, tmp_path):
+    whole = [*PROGRAM, *options("meta_tartan", "micro_batch_size=8")]
+    for count in (1, 3):
+        how = several(count) if count > 1 else []
+        code, output = finished([*whole, *how, f"hydra.run.dir={count}"], tmp_path)
+        assert code == 0, output
+    assert difference(tmp_path / "1", tmp_path / "3", "joint") < NEAR
+
+
+@pytest.mark.processes
+def test_torchrun_starts_the_processes_too(options, tmp_path):
+    torchrun = [PROGRAM[0], "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0"]
+    torchrun += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "-m", "src.run"]
+    meta = options("meta_tartan")
+    code, output = finished([*PROGRAM, *meta, "hydra.run.dir=one"], tmp_path)
+    assert code == 0, output
+    code, output = finished([*torchrun, *meta, *several(2), "hydra.run.dir=two"], tmp_path)
+    assert code == 0, output
+    assert difference(tmp_path / "one", tmp_path / "two", "joint") < NEAR
+    code, output = finished([*torchrun, *meta, "hydra.run.dir=three"], tmp_path)
+    assert code == 1
+    assert "torchrun has started 2 processes, but trainer.devices=1" in output
+
+
+@pytest.mark.processes
+def test_a_sweep_in_several_processes(options, tmp_path):
+    meta = options("meta_tartan", "max_steps=3")
+    sweep = [*PROGRAM, "-m", *meta, *several(2), "seed=0,1", "hydra.sweep.dir=runs"]
+    code, output = finished(sweep, tmp_path)
+    assert code == 0, output
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
+
+
+@pytest.mark.processes
+def test_an_error_in_all_processes_is_one_line(options, tmp_path):
+    meta = options("meta_tartan", "method.stages.joint.optimisation.body_lr=1e30")
+    code, output = finished([*PROGRAM, *meta, *several(2), "max_steps=20"], tmp_path)
+    assert code == 1
+    assert output.count("error: stage joint") == 1
