@@ -59,6 +59,8 @@ class Floor:
 class FloorProbe(pl.Callback):
     """After each step of a run, takes the floor's step on the same batches, and times both.
 
+    Before it as well, untimed: whoever is first pays for kernels of the batch's shapes.
+
     A step's time is all that lies between two floors: fetching the batch, logging and callbacks
     included. The first two steps do not count.
     """
@@ -70,14 +72,26 @@ class FloorProbe(pl.Callback):
         self._began: float | None = None
         self._number = 0
 
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Have kernels built for the batch's shapes, which is no part of either time."""
+        assert isinstance(pl_module, TaskMixing)
+        if self._floor is None:
+            self._floor = Floor(pl_module)
+        before = now(pl_module.device)
+        with trainer.precision_plugin.forward_context():
+            self._floor.step(batch)
+        if self._began is not None:
+            self._began += now(pl_module.device) - before
+
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
     ) -> None:
         """The step is over."""
         assert isinstance(pl_module, TaskMixing)
         ended = now(pl_module.device)
-        if self._floor is None:
-            self._floor = Floor(pl_module)
+        assert self._floor is not None
         before = now(pl_module.device)
         with trainer.precision_plugin.forward_context():
             self._floor.step(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,11 @@ import torch
 from torch import Tensor
 
 from src.core.task import MicroBatch
+
+PAD_TO, ROWS = 8, 4
+"""Of what lengths and sizes of parts are multiples where padding is weighed against time. Kernels
+are built for each new shape that a product has (15 ms for one linear layer in bf16 on a CPU), and
+those of an accelerator are fastest at such lengths."""
 
 
 def split_by_length(
@@ -21,14 +27,15 @@ def split_by_length(
 
     Args:
         part_overhead: what a part costs besides its examples, in tokens. The parts are those that
-            cost least: one more is worth while where it saves more padding. None makes as few parts
-            as there can be.
+            cost least: one more is worth while where it saves more padding. Lengths count as
+            multiples of `PAD_TO`, and all parts but the shortest examples' hold a multiple of
+            `ROWS` (or as many as they may). None makes as few parts as there can be.
     """
     by_length = sorted(range(len(lengths)), key=lambda position: lengths[position])
     if part_overhead is None:
         starts = list(range(0, len(by_length), micro_batch_size))
     else:
-        ordered = [lengths[position] for position in by_length]
+        ordered = [_multiple(lengths[position], PAD_TO) for position in by_length]
         starts = _cheapest_starts(ordered, micro_batch_size, part_overhead)
     ends = [*starts[1:], len(by_length)]
     return [by_length[start:end] for start, end in zip(starts, ends, strict=True)]
@@ -39,14 +46,16 @@ def _cheapest_starts(lengths: Sequence[int], most: int, overhead: int) -> list[i
 
     A part costs its longest length for each of its at most `most` examples, and `overhead`.
     """
-    costs, last_start = [0], [0]
+    costs, last_start = [0.0], [0]
+    rows = min(ROWS, most)
     for end in range(1, len(lengths) + 1):
         longest = lengths[end - 1]
         options = (
             (costs[start] + (end - start) * longest + overhead, start)
             for start in range(max(0, end - most), end)
+            if start == 0 or (end - start) % rows == 0 or end - start == most
         )
-        cost, start = min(options)
+        cost, start = min(options, default=(math.inf, 0))
         costs.append(cost)
         last_start.append(start)
     starts, end = [], len(lengths)
@@ -56,15 +65,40 @@ def _cheapest_starts(lengths: Sequence[int], most: int, overhead: int) -> list[i
     return starts[::-1]
 
 
-def pad(token_ids: Sequence[np.ndarray], pad_id: int) -> dict[str, Tensor]:
-    """`input_ids` and `attention_mask`, int64 `(examples, longest)`, padded on the right."""
-    longest = max(len(ids) for ids in token_ids)
-    padded = np.full((len(token_ids), longest), pad_id, dtype=np.int64)
-    mask = np.zeros((len(token_ids), longest), dtype=np.int64)
+def pad(
+    token_ids: Sequence[np.ndarray], pad_id: int, width: int | None = None
+) -> dict[str, Tensor]:
+    """`input_ids` and `attention_mask`, int64 `(examples, width)`, padded on the right.
+
+    `width` is that of the longest example if it is not given.
+    """
+    width = width or max(len(ids) for ids in token_ids)
+    padded = np.full((len(token_ids), width), pad_id, dtype=np.int64)
+    mask = np.zeros((len(token_ids), width), dtype=np.int64)
     for row, ids in enumerate(token_ids):
         padded[row, : len(ids)] = ids
         mask[row, : len(ids)] = 1
     return {"input_ids": torch.from_numpy(padded), "attention_mask": torch.from_numpy(mask)}
+
+
+def width_of(
+    token_ids: Sequence[np.ndarray], part_overhead: int | None, max_positions: int | None
+) -> int:
+    """How far to pad: to the longest example, or the next multiple of `PAD_TO` that the body takes.
+
+    Args:
+        part_overhead: see `split_by_length`; None pads no further.
+        max_positions: the longest input that the body takes; None if any.
+    """
+    longest = max(len(ids) for ids in token_ids)
+    if part_overhead is None:
+        return longest
+    width = _multiple(longest, PAD_TO)
+    return width if max_positions is None else max(longest, min(width, max_positions))
+
+
+def _multiple(length: int, of: int) -> int:
+    return -(-length // of) * of
 
 
 def tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import pad, split_by_length, tokens_and_padding
+from src.data.padding import pad, split_by_length, tokens_and_padding, width_of
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
@@ -54,7 +54,10 @@ class Classification(Supervised):
     ) -> Collate:
         reads_text(encoder, "classifier=text")
         return ClassificationCollator(
-            int(encoder.tokenizer.pad_token_id), micro_batch_size, part_overhead
+            int(encoder.tokenizer.pad_token_id),
+            micro_batch_size,
+            part_overhead,
+            encoder.max_positions,
         )
 
 
@@ -65,13 +68,16 @@ class ClassificationCollator:
     pad_id: int
     micro_batch_size: int
     part_overhead: int | None = None
+    max_positions: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
         lengths = [len(ids) for ids in token_ids]
         parts = []
         for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
-            inputs = pad([token_ids[i] for i in members], self.pad_id)
+            own = [token_ids[i] for i in members]
+            width = width_of(own, self.part_overhead, self.max_positions)
+            inputs = pad(own, self.pad_id, width)
             inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])

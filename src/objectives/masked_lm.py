@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import pad, split_by_length, tokens_and_padding
+from src.data.padding import pad, split_by_length, tokens_and_padding, width_of
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
@@ -89,6 +89,7 @@ class MaskedLM:
             special_ids=np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64),
             micro_batch_size=micro_batch_size,
             part_overhead=part_overhead,
+            max_positions=encoder.max_positions,
         )
 
 
@@ -107,6 +108,7 @@ class MaskedLMCollator:
     special_ids: np.ndarray
     micro_batch_size: int
     part_overhead: int | None = None
+    max_positions: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
@@ -118,8 +120,9 @@ class MaskedLMCollator:
 
         parts = []
         for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
-            inputs = pad([corrupted_by_row[i] for i in members], self.pad_id)
-            width = inputs["input_ids"].shape[1]
+            own = [corrupted_by_row[i] for i in members]
+            width = width_of(own, self.part_overhead, self.max_positions)
+            inputs = pad(own, self.pad_id, width)
             places = [np.flatnonzero(chosen_by_row[i]) for i in members]
             positions = np.concatenate([row * width + p for row, p in enumerate(places)])
             if not len(positions):

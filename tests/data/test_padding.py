@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.core.task import MicroBatch
-from src.data.padding import pad, split_by_length, tokens_and_padding
+from src.data.padding import pad, split_by_length, tokens_and_padding, width_of
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 45))
@@ -30,17 +30,23 @@ def test_a_micro_batch_larger_than_the_batch_is_the_batch():
     assert split_by_length([5, 2, 9], 16) == [[1, 0, 2]]
 
 
+def rounded(length):
+    return 8 * ((length + 7) // 8)
+
+
 def cost_of(parts, lengths, overhead):
-    return sum(len(part) * max(lengths[i] for i in part) + overhead for part in parts)
+    return sum(len(part) * rounded(max(lengths[i] for i in part)) + overhead for part in parts)
 
 
 def cheapest(lengths, most, overhead):
-    """Of all ways to cut the sorted lengths, by trying them."""
+    """Of all ways to cut the sorted lengths into parts of 4, 8, ... and a rest, by trying them."""
     if not lengths:
         return 0
+    whole = [len(lengths)] if len(lengths) <= most else []
+    regular = [s for s in range(1, most + 1) if s % min(4, most) == 0 or s == most]
     return min(
-        size * lengths[-1] + overhead + cheapest(lengths[:-size], most, overhead)
-        for size in range(1, min(most, len(lengths)) + 1)
+        size * rounded(lengths[-1]) + overhead + cheapest(lengths[:-size], most, overhead)
+        for size in {*whole, *(s for s in regular if s <= len(lengths))}
     )
 
 
@@ -53,9 +59,19 @@ def test_with_an_overhead_no_other_split_costs_less(lengths, size, overhead):
 
 
 def test_a_part_is_made_where_it_saves_more_than_it_costs():
-    lengths = [10, 10, 10, 50]
-    assert split_by_length(lengths, 4, 119) == [[0, 1, 2], [3]]
-    assert split_by_length(lengths, 4, 121) == [[0, 1, 2, 3]]
+    lengths = [10] * 4 + [50] * 4
+    assert split_by_length(lengths, 8, 4 * (56 - 16) - 1) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert split_by_length(lengths, 8, 4 * (56 - 16) + 1) == [list(range(8))]
+
+
+@pytest.mark.parametrize(
+    ("length", "overhead", "most", "width"),
+    [(5, None, None, 5), (5, 0, None, 8), (8, 0, 512, 8), (9, 0, 12, 12), (13, 0, 12, 13)],
+)
+def test_a_part_is_as_wide_as_its_longest_or_the_next_multiple_the_body_takes(
+    length, overhead, most, width
+):
+    assert width_of([np.zeros(3), np.zeros(length)], overhead, most) == width
 
 
 def test_tokens_and_padding_are_told_apart():
