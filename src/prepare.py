@@ -118,6 +118,8 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         )
     encoder_source: EncoderSource = build(config.encoder, "encoder")
     encoder = encoder_source.load()
+    if config.gradient_checkpointing:
+        encoder.recompute_activations()
     for name, auxiliary in used.items():
         auxiliary.check(name, encoder)
     _check_weighting(config, stages, used)

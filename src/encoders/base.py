@@ -34,6 +34,14 @@ class Encoder(Protocol):
         """
         ...
 
+    def recompute_activations(self) -> None:
+        """Have the body compute its layers' activations again instead of keeping them.
+
+        Raises:
+            UserError: the body has no such form.
+        """
+        ...
+
     def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> str | None:
         """Write body, the end task's head and label names to `folder`.
 

@@ -70,6 +70,19 @@ class TextEncoder:
         if isinstance(head, MaskedLMHead):
             self.mlm_head = head
 
+    def recompute_activations(self) -> None:
+        if not self.body.supports_gradient_checkpointing:
+            raise UserError(
+                f"encoder {self.name} has no gradient checkpointing; use a smaller "
+                "micro_batch_size instead"
+            )
+        newer = getattr(self.body, "activation_checkpointing_enable", None)
+        enable = newer or self.body.gradient_checkpointing_enable
+        # reentrant checkpoints know nothing of `backward(inputs=...)`
+        enable({"use_reentrant": False})
+        # their hook, which forward-mode derivatives cannot pass, is for reentrant ones
+        self.body.disable_input_require_grads()
+
     def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> str | None:
         """Write the classifier for Transformers, or body and head apart where it has no such form.
 

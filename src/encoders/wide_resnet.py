@@ -97,6 +97,12 @@ class ImageEncoder:
     def adopt(self, head: nn.Module) -> None:
         """Nothing is kept: every supervised task has classes, and so a head, of its own."""
 
+    def recompute_activations(self) -> None:
+        raise UserError(
+            f"encoder {self.name} has no gradient checkpointing; use a smaller micro_batch_size "
+            "instead"
+        )
+
     def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> None:
         """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -39,4 +39,6 @@ def _advice(config: DictConfig, option: str, where: str) -> str:
     value = int(config[option])
     if value > 1:
         return f"out of memory in {where}; use {option}={value // 2} (it is {value})"
+    if option == "micro_batch_size" and not config.gradient_checkpointing:
+        return f"out of memory in {where} with {option}=1; use gradient_checkpointing=true"
     return f"out of memory in {where} with {option}=1; use a smaller task.max_length or encoder"
