@@ -24,7 +24,7 @@ class Replicas:
     tell each other once; one that has none of a batch learns it so.
 
     Attributes:
-        sent_bytes: of what was summed or gathered; each process sends twice that, less its share,
+        summed_bytes: of what was summed or gathered; each process sends twice that, less its share,
             where messages go around in a ring.
     """
 
@@ -32,7 +32,7 @@ class Replicas:
 
     def __init__(self) -> None:
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
-        self.sent_bytes = 0
+        self.summed_bytes = 0
         self._reached: dict[str, list[bool]] = {}
         self._forms: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
 
@@ -90,7 +90,7 @@ class Replicas:
             tensor.div_(self.count)
 
     def _begin(self, tensor: Tensor) -> distributed.Work:
-        self.sent_bytes += tensor.numel() * tensor.element_size()
+        self.summed_bytes += tensor.numel() * tensor.element_size()
         work: distributed.Work | None = distributed.all_reduce(tensor, async_op=True)
         assert work is not None
         return work

@@ -14,6 +14,7 @@ import torch
 from src.core.clock import PassClock, now
 from src.core.task import Batch
 from src.distributed.agreement import Agreement
+from src.distributed.replicas import Replicas
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
 
@@ -40,6 +41,9 @@ class StageCost:
         tokens_per_second: of the steps' time, evaluations left out; None without tokens.
         peak_memory_bytes: the device's largest allocation; on a CPU the process's. Of several
             processes the highest.
+        processes: those that trained at the end of the stage.
+        summed_bytes: of gradients, losses and features that were summed over processes, in all
+            steps; 0 alone.
         floor_share: share of the steps' time that went into the tasks' forward and backward passes,
             that of the meta-gradient and the optimiser's update, which no step can do without; in
             the main process.
@@ -53,6 +57,8 @@ class StageCost:
     tokens_per_second: float | None
     peak_memory_bytes: int | None
     floor_share: float | None
+    processes: int = 1
+    summed_bytes: int = 0
 
 
 class CostMeter(pl.Callback):
@@ -69,6 +75,8 @@ class CostMeter(pl.Callback):
         # seconds: of all, of the steps, of what no step can do without
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0
         self._clock: PassClock | None = None
+        self._processes, self._summed_before = 1, 0
+        self._replicas: Replicas | None = None
         self._watch: ForwardFlops | None = None
         self._all.start()
 
@@ -79,6 +87,9 @@ class CostMeter(pl.Callback):
         self._clock = pl_module.clock = PassClock(device)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
+        self._processes = trainer.world_size
+        if isinstance(pl_module.processes, Replicas):
+            self._replicas = pl_module.processes
         watched = [pl_module.body, *pl_module.heads.values()]
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)
@@ -135,6 +146,8 @@ class CostMeter(pl.Callback):
             tokens_per_second=tokens / steps if tokens and steps else None,
             peak_memory_bytes=max(self._agreement.everyones(self._peak)) or None,
             floor_share=self._floor_seconds() / steps if steps else None,
+            processes=self._processes,
+            summed_bytes=self._summed_bytes(),
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -148,6 +161,7 @@ class CostMeter(pl.Callback):
             "all": self._all.seconds(),
             "steps": self._steps.seconds(),
             "floor": self._floor_seconds(),
+            "summed": self._summed_bytes(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -157,11 +171,14 @@ class CostMeter(pl.Callback):
         self._flops = Counter(state_dict["flops"])
         self._padding, self._peak = state_dict["padding"], state_dict["peak"]
         self._all.before, self._steps.before = state_dict["all"], state_dict["steps"]
-        self._floor = state_dict["floor"]
+        self._floor, self._summed_before = state_dict["floor"], state_dict["summed"]
 
     def _all_flops(self) -> dict[str, int]:
         """Of all processes."""
         return dict(sum(self._agreement.everyones(self._flops_here), self._flops))
+
+    def _summed_bytes(self) -> int:
+        return self._summed_before + (0 if self._replicas is None else self._replicas.summed_bytes)
 
     def _floor_seconds(self) -> float:
         return self._floor + (0.0 if self._clock is None else self._clock.seconds())

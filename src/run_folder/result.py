@@ -128,6 +128,8 @@ def _cost_of(cost: StageCost) -> dict[str, Any]:
             "tokens_per_second": cost.tokens_per_second,
             "floor_share": cost.floor_share,
             "peak_memory_bytes": cost.peak_memory_bytes,
+            "processes": cost.processes,
+            "summed_bytes": cost.summed_bytes,
         },
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.distributed.commands import (
     difference,
     disturbed,
     finished,
+    weights_of,
 )
 from tests.in_process import STAGES, toy
 
@@ -44,6 +46,15 @@ def test_two_processes_give_the_run_of_one(options, tmp_path):
     # the closing table is there once, and no notice of Lightning's
     assert output.count("chooses the checkpoint") == 1
     assert "sync_dist" not in output
+    # three tasks' gradients and the meta-gradient, of double precision, in each of six steps
+    (stage,) = json.loads((tmp_path / "two" / "result.json").read_text())["stages"]
+    body = sum(
+        value.numel()
+        for name, value in weights_of(tmp_path / "two", "joint").items()
+        if name.startswith("body.") and value.is_floating_point()
+    )
+    assert stage["measured"]["processes"] == 2
+    assert 4 * body * 8 * 6 < stage["measured"]["summed_bytes"] < 1.5 * 4 * body * 8 * 6
 
 
 def test_a_killed_process_ends_all_and_the_run_goes_on_exactly(options, tmp_path):
