@@ -699,7 +699,7 @@ for given, told in (
     NUMBERS[given] = case(told, f"auxiliary.tapt.objective.{given}", method="tapt")
 
 VALUES = "weighting.values must be finite, not negative, not all zero, got"
-DEVICES = "trainer.devices: training runs on one device; use trainer.devices=1"
+DEVICES = "trainer: `devices` selected with `CPUAccelerator` should be an int > 0."
 PRECISION = "trainer.precision must be one of auto, bf16-mixed, 32-true, 64-true, got"
 STATIC = ("weighting=static",)
 SETTINGS = {
@@ -788,10 +788,15 @@ SETTINGS = {
         "trainer.accelerator=gpu",
     ),
     "strategy": case(
-        "trainer.strategy: training runs on one device; use trainer.strategy=auto",
-        "+trainer.strategy=ddp",
+        "trainer.strategy=fsdp is none of auto, single_device, ddp",
+        "+trainer.strategy=fsdp",
     ),
-    "nodes": case(DEVICES, "+trainer.num_nodes=2"),
+    "nodes": case(
+        "trainer: `num_nodes` must be a positive integer, but got 0.", "+trainer.num_nodes=0"
+    ),
+    "gradient checkpointing": case(
+        "gradient_checkpointing must be true or false, got 'often'", "gradient_checkpointing=often"
+    ),
     "precision 16": case(f"{PRECISION} '16-mixed'", "trainer.precision=16-mixed"),
     "precision null": case(f"{PRECISION} 'None'", "trainer.precision=null"),
     "clipping": case(
@@ -834,8 +839,8 @@ SETTINGS = {
     ),
     "cache without a name": case("cache_dir must name a folder, got null", "cache_dir=null"),
     **{
-        f"devices {devices}": case(DEVICES, f"trainer.devices={devices}")
-        for devices in ("2", "0", "-1", "auto")
+        f"devices {devices}": case(DEVICES, f"trainer.devices={devices}", "trainer.accelerator=cpu")
+        for devices in ("many", "-1", "null")
     },
 }
 
