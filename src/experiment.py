@@ -19,6 +19,8 @@ from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
 from src.distributed.identity import is_main_process
 from src.distributed.launch import own_processes
+from src.distributed.shards import unshard
+from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import freeze
 from src.methods.data_module import StageData
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
@@ -79,6 +81,7 @@ def _run_prepared(
     chosen = chain.keep_best()
     test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
     result = result_of(config, prepared, outcomes, chosen, test)
+    unshard(chosen.module.body)
     if not is_main_process():
         return result
     remark = prepared.encoder.save_classifier(
@@ -149,7 +152,7 @@ class StageChain:
         """Put back the weights of the stage that did best on dev, and return its outcome."""
         assert self._best is not None, "enabled_stages asks for a stage with the end task"
         _, outcome, weights = self._best
-        outcome.module.load_state_dict(weights)
+        load_whole_state(outcome.module, weights)
         return outcome
 
     def evaluation(self, split: str) -> EvaluationBatches:
@@ -165,10 +168,8 @@ class StageChain:
         assert outcome.dev is not None
         score = outcome.dev[self._prepared.end_task.metric]
         if self._best is None or score > self._best[0]:
-            state = outcome.module.state_dict()
-            # A later stage trains the same body on.
-            weights = {key: value.detach().cpu().clone() for key, value in state.items()}
-            self._best = (score, outcome, weights)
+            # a copy: a later stage trains the same body on
+            self._best = (score, outcome, whole_state(outcome.module))
 
     def _tasks(self, stage: Stage, module_type: type[TaskMixing]) -> list[Task]:
         prepared, tasks = self._prepared, []

@@ -788,8 +788,8 @@ SETTINGS = {
         "trainer.accelerator=gpu",
     ),
     "strategy": case(
-        "trainer.strategy=fsdp is none of auto, single_device, ddp",
-        "+trainer.strategy=fsdp",
+        "trainer.strategy=deepspeed is none of auto, single_device, ddp, fsdp",
+        "+trainer.strategy=deepspeed",
     ),
     "nodes": case(
         "trainer: `num_nodes` must be a positive integer, but got 0.", "+trainer.num_nodes=0"

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from src.core.gradients import Gradient
+from src.core.gradients import Gradient, put_gradient
 from src.core.task import Batch
 
 
@@ -45,6 +45,20 @@ class Processes(Protocol):
         """
         ...
 
+    def backward(
+        self, loss: Tensor, body: Sequence[nn.Parameter], head: Sequence[nn.Parameter]
+    ) -> None:
+        """Add the loss's gradient to `.grad` of `body` and `head`, which is all that it reaches."""
+        ...
+
+    def total(self, products: Tensor) -> Tensor:
+        """Inner products over the whole body, from those over the part of it that is here."""
+        ...
+
+    def put(self, parameters: Sequence[nn.Parameter], gradient: Gradient) -> None:
+        """Hand a gradient, of the part of the body that is here, to the optimiser."""
+        ...
+
     def gather(
         self, name: str, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
     ) -> Tensor:
@@ -62,7 +76,22 @@ class Processes(Protocol):
         ...
 
 
-class Alone:
+class WholeBody:
+    """What is the same wherever each process holds the whole body."""
+
+    def backward(
+        self, loss: Tensor, body: Sequence[nn.Parameter], head: Sequence[nn.Parameter]
+    ) -> None:
+        torch.autograd.backward(loss, inputs=[*body, *head])
+
+    def total(self, products: Tensor) -> Tensor:
+        return products
+
+    def put(self, parameters: Sequence[nn.Parameter], gradient: Gradient) -> None:
+        put_gradient(parameters, gradient)
+
+
+class Alone(WholeBody):
     """The only process."""
 
     overlaps = False

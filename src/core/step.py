@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -132,7 +132,7 @@ def mixed_gradients(
     body_parameters = [p for p in body.parameters() if p.requires_grad]
     for parameter in [*body_parameters, *(p for task in tasks for p in task.head.parameters())]:
         parameter.grad = None  # what is left in there would count as the first task's
-    step = _Step(body_parameters, weighting, dtype)
+    step = _Step(body_parameters, weighting, dtype, processes)
     effective: list[Tensor] = []
     meta_head_loss = None
 
@@ -184,12 +184,12 @@ def mixed_gradients(
                 body, tasks, second_batches, gradients, body_parameters, reseed, dtype, processes
             )
         else:
-            products = gramian(gradients, dtype)
+            products = processes.total(gramian(gradients, dtype))
         weighting.weigh(products)
         for index, (kept, observation) in enumerate(step.held):
             step.mixture.add(kept, weighting.factor(index, observation))
     weights = weighting.finish()
-    put_gradient(body_parameters, step.mixture.gradient)
+    processes.put(body_parameters, step.mixture.gradient)
     return StepRecord(
         losses=torch.stack(step.losses),
         weights=weights.detach().clone(),
@@ -208,12 +208,18 @@ class _Step:
         body_parameters: entries of a gradient.
         weighting: says what of a task's gradient enters the mixture.
         dtype: accumulation type of inner products.
+        processes: see `mixed_gradients`.
     """
 
     def __init__(
-        self, body_parameters: Sequence[nn.Parameter], weighting: Weighting, dtype: torch.dtype
+        self,
+        body_parameters: Sequence[nn.Parameter],
+        weighting: Weighting,
+        dtype: torch.dtype,
+        processes: Processes,
     ) -> None:
-        self._body, self._weighting, self._dtype = body_parameters, weighting, dtype
+        self._body, self._weighting = body_parameters, weighting
+        self._dtype, self._processes = dtype, processes
         self.mixture = _Mixture(len(body_parameters), weighting.sums_to_one)
         self.losses: list[Tensor] = []
         self.norms: list[Tensor] = []
@@ -249,11 +255,11 @@ class _Step:
         summed, count = wait(), len(self._body)
         put_gradient(trained[count:], summed.gradient[count:])
         gradient = summed.gradient[:count]
-        squared_norm = dot(gradient, gradient, self._dtype, summed.loss.device)
+        squared_norm = self._product(gradient, gradient, summed.loss.device)
         alignment = None
         if self._weighting.needs_meta_gradient:
             meta, meta_norm = self._meta_with_norm()
-            product = dot(meta.gradient, gradient, self._dtype, summed.loss.device)
+            product = self._product(meta.gradient, gradient, summed.loss.device)
             alignment = cosine(product, meta_norm, squared_norm)
             self.cosines.append(alignment)
         observation = Observation(summed.loss, squared_norm, alignment)
@@ -268,9 +274,12 @@ class _Step:
         if self._meta is None:
             assert self._meta_sum is not None, "the end task's pass comes first"
             meta = self._meta_sum()
-            norm = dot(meta.gradient, meta.gradient, self._dtype, meta.loss.device)
+            norm = self._product(meta.gradient, meta.gradient, meta.loss.device)
             self._meta, self._meta_sum = (meta, norm), None
         return self._meta
+
+    def _product(self, left: Gradient, right: Gradient, device: torch.device) -> Tensor:
+        return self._processes.total(dot(left, right, self._dtype, device))
 
 
 def _backward(
@@ -300,29 +309,49 @@ def _backward(
     if example_weights is not None:
         weights_of_parts = torch.split(example_weights, list(batch.examples_of_all))
     losses, features, targets = [], [], []
-    for number, part in batch.numbered:
-        reseed(name or task.name, number)
-        part_features = task.objective.features(body, part.inputs)
-        part_targets = task.objective.targets(part.inputs)
-        unit_losses = task.objective.losses(body, head, part_features, part_targets)
-        loss = unit_losses.sum() / total
-        if weights_of_parts is None:
-            torch.autograd.backward(loss, inputs=[*body_parameters, *head_parameters])
-        else:
-            weights = weights_of_parts[number]
-            owners = task.objective.owners(part.inputs)
-            weighted = (unit_losses * weights[owners]).sum() / total
-            torch.autograd.backward(weighted, inputs=list(body_parameters), retain_graph=True)
-            if head_parameters:
-                torch.autograd.backward(loss, inputs=head_parameters)
-        losses.append(loss.detach())
-        if keep:
-            features.append(part_features.detach())
-            targets.append(part_targets)
+    with _untrained(head, not head_gradient):
+        for number, part in batch.numbered:
+            reseed(name or task.name, number)
+            part_features = task.objective.features(body, part.inputs)
+            part_targets = task.objective.targets(part.inputs)
+            unit_losses = task.objective.losses(body, head, part_features, part_targets)
+            loss = unit_losses.sum() / total
+            if weights_of_parts is None:
+                processes.backward(loss, body_parameters, head_parameters)
+            else:
+                weights = weights_of_parts[number]
+                owners = task.objective.owners(part.inputs)
+                weighted = (unit_losses * weights[owners]).sum() / total
+                torch.autograd.backward(weighted, inputs=list(body_parameters), retain_graph=True)
+                if head_parameters:
+                    torch.autograd.backward(loss, inputs=head_parameters)
+            losses.append(loss.detach())
+            if keep:
+                features.append(part_features.detach())
+                targets.append(part_targets)
+        for part in batch.fillers:
+            read = task.objective.features(body, part.inputs)
+            unit_losses = task.objective.losses(
+                body, head, read, task.objective.targets(part.inputs)
+            )
+            processes.backward(0 * unit_losses.sum(), body_parameters, head_parameters)
     loss = torch.stack(losses).sum() if losses else _zero(body)
     if not keep:
         return _Pass(loss)
     return _Pass(loss, *_joined(task.name, features, targets, batch, processes))
+
+
+@contextmanager
+def _untrained(head: nn.Module, untrained: bool) -> Iterator[None]:
+    """Let a head's parameters need no gradient inside, if `untrained`."""
+    held = [p for p in head.parameters() if p.requires_grad and untrained]
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in held:
+            parameter.requires_grad_(True)
 
 
 def _zero(body: nn.Module) -> Tensor:
@@ -392,7 +421,7 @@ def _products_with_second(
             taken = take_gradient(body_parameters)
             second = processes.begin_sum(name, body_parameters, taken, passed.loss)().gradient
             columns.append(torch.stack([dot(first, second, dtype) for first in gradients]))
-    return torch.stack(columns, dim=1)
+    return processes.total(torch.stack(columns, dim=1))
 
 
 @torch.no_grad()
@@ -410,6 +439,8 @@ def _features(
         reseed("meta_head_features", number)
         features.append(task.objective.features(body, part.inputs))
         targets.append(task.objective.targets(part.inputs))
+    for part in batch.fillers:
+        task.objective.features(body, part.inputs)
     return _Pass(loss, *_joined("meta_head", features, targets, batch, processes))
 
 

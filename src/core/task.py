@@ -82,7 +82,8 @@ class Batch:
 
     `examples`, `tokens` and `padding` (positions that hold no token; both 0 where the modality has
     none) count what the step costs, on all processes. `share` says which micro-batches are here;
-    None where all are.
+    None where all are. `fillers` are passed too, and count for nothing: where the body is sharded,
+    processes have to pass equally often.
     """
 
     micro_batches: Sequence[MicroBatch]
@@ -90,19 +91,31 @@ class Batch:
     tokens: int = 0
     padding: int = 0
     share: Share | None = None
+    fillers: Sequence[MicroBatch] = ()
 
     def pin_memory(self) -> Batch:
         """See `MicroBatch.pin_memory`."""
-        return replace(self, micro_batches=[part.pin_memory() for part in self.micro_batches])
+        return replace(
+            self,
+            micro_batches=[part.pin_memory() for part in self.micro_batches],
+            fillers=[part.pin_memory() for part in self.fillers],
+        )
 
-    def only(self, numbers: Sequence[int]) -> Batch:
-        """The share of a process: the micro-batches at `numbers`, which must ascend."""
+    def only(self, numbers: Sequence[int], passes: int = 0) -> Batch:
+        """The share of a process: the micro-batches at `numbers`, which must ascend.
+
+        Args:
+            passes: how many to pass at least, with the smallest of all filling up.
+        """
         share = Share(
             numbers=tuple(numbers),
             units=tuple(part.units for part in self.micro_batches),
             examples=tuple(part.examples for part in self.micro_batches),
         )
-        return replace(self, micro_batches=[self.micro_batches[i] for i in numbers], share=share)
+        own = [self.micro_batches[i] for i in numbers]
+        smallest = min(self.micro_batches, key=lambda part: part.examples)
+        fillers = [smallest] * max(0, passes - len(own))
+        return replace(self, micro_batches=own, share=share, fillers=fillers)
 
     @property
     def numbered(self) -> Iterator[tuple[int, MicroBatch]]:

@@ -180,7 +180,7 @@ class EvaluationBatches(Dataset[MicroBatch]):
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 
     def share(self, rank: int, count: int) -> EvaluationBatches:
-        """Those of process `rank` of `count`, of which each gets at least one.
+        """Those of process `rank` of `count`: as many for each, and at least one.
 
         Raises:
             UserError: there are more processes than examples.
@@ -190,10 +190,11 @@ class EvaluationBatches(Dataset[MicroBatch]):
                 f"a split of {len(self._order)} examples cannot be evaluated by {count} "
                 "processes; use fewer (trainer.devices), or more examples"
             )
-        size = min(self._data.batch_size, len(self._order) // count)
-        starts = range(rank * size, len(self._order), count * size)
+        size = max(2, self._data.batch_size)  # or there would be fewer examples than batches
+        each = -(-len(self._order) // (size * count))
+        parts = np.array_split(np.asarray(self._order), each * count)
         shared = copy.copy(self)
-        shared._batches = [self._order[start : start + size] for start in starts]
+        shared._batches = [part.tolist() for part in parts[rank::count]]
         return shared
 
     def __len__(self) -> int:

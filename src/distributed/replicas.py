@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, distributed, nn
 
 from src.core.gradients import Gradient
-from src.core.processes import Summed
+from src.core.processes import Summed, WholeBody
 from src.core.task import Batch
 
 SMALL = 2**16
 """Numbers up to which tensors are sent together: what counts for them is the number of messages."""
 
 
-class Replicas:
+class Replicas(WholeBody):
     """The processes of torch's default group (see `src.core.processes.Processes`).
 
     A gradient's larger tensors are summed in place, each by itself, its smaller ones joined.

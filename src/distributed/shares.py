@@ -21,27 +21,35 @@ class SharedSteps(Dataset[StepBatch]):
         steps: the whole steps.
         rank: this process, from 0.
         count: of the processes.
+        equally_often: whether all have to pass as many micro-batches of each task.
     """
 
-    def __init__(self, steps: StepBatches, rank: int, count: int) -> None:
+    def __init__(
+        self, steps: StepBatches, rank: int, count: int, equally_often: bool = False
+    ) -> None:
         self._steps, self._rank, self._count = steps, rank, count
+        self._equally_often = equally_often
 
     def __len__(self) -> int:
         return len(self._steps)
 
     def __getitem__(self, step: int) -> StepBatch:
-        return share_of(self._steps[step], self._rank, self._count)
+        return share_of(self._steps[step], self._rank, self._count, self._equally_often)
 
 
-def share_of(whole: StepBatch, rank: int, count: int) -> StepBatch:
+def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:
     """What process `rank` of `count` passes of a step.
 
     Micro-batches go, the longest first, to the process with the least to do up to there, counting
-    the tasks before: no task waits for another, so that it is the step which has to be even.
+    the tasks before: no task waits for another, so that it is the step which has to be even. Where
+    all have to pass `equally_often`, they go in turn, and the smallest fills up what is missing.
     """
     loads = [0] * count
 
     def own(batch: Batch) -> Batch:
+        if equally_often:
+            parts = len(batch.micro_batches)
+            return batch.only(range(rank, parts, count), passes=-(-parts // count))
         return batch.only(_shares(batch.micro_batches, loads)[rank])
 
     def all_own(batches: Mapping[str, Batch]) -> dict[str, Batch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lightning.pytorch.strategies import DDPStrategy, Strategy
+from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from omegaconf import DictConfig
 from torch import distributed
 
@@ -28,6 +28,19 @@ class ReplicaStrategy(DDPStrategy):
             distributed.broadcast(tensor, 0)
 
 
+class ShardStrategy(ModelParallelStrategy):
+    """Lightning's FSDP2: every process holds a shard of the body; checkpoints are single files."""
+
+    def __init__(self) -> None:
+        super().__init__(save_distributed_checkpoint=False)
+
+    def setup_environment(self) -> None:
+        """All processes share one body."""
+        self._data_parallel_size = self.num_nodes * self.num_processes
+        self._tensor_parallel_size = 1
+        super().setup_environment()
+
+
 def strategy_of(settings: DictConfig) -> Strategy | str:
     """What to give Lightning as the strategy for `conf/trainer/`.
 
@@ -44,7 +57,9 @@ def strategy_of(settings: DictConfig) -> Strategy | str:
         return ReplicaStrategy()
     if name in ("auto", "single_device"):
         return str(name)
-    raise UserError(f"trainer.strategy={name} is none of auto, single_device, ddp")
+    if name == "fsdp":
+        return ShardStrategy()
+    raise UserError(f"trainer.strategy={name} is none of auto, single_device, ddp, fsdp")
 
 
 def _check_outside(devices: Any, nodes: Any) -> None:

@@ -12,9 +12,11 @@ import lightning.pytorch as pl
 import torch
 
 from src.core.clock import PassClock, now
+from src.core.processes import Alone
 from src.core.task import Batch
 from src.distributed.agreement import Agreement
 from src.distributed.replicas import Replicas
+from src.distributed.shards import Shards
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
 
@@ -76,7 +78,7 @@ class CostMeter(pl.Callback):
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0
         self._clock: PassClock | None = None
         self._processes, self._summed_before = 1, 0
-        self._replicas: Replicas | None = None
+        self._others: Replicas | Shards | None = None
         self._watch: ForwardFlops | None = None
         self._all.start()
 
@@ -88,8 +90,8 @@ class CostMeter(pl.Callback):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         self._processes = trainer.world_size
-        if isinstance(pl_module.processes, Replicas):
-            self._replicas = pl_module.processes
+        if not isinstance(pl_module.processes, Alone):
+            self._others = pl_module.processes
         watched = [pl_module.body, *pl_module.heads.values()]
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)
@@ -178,7 +180,7 @@ class CostMeter(pl.Callback):
         return dict(sum(self._agreement.everyones(self._flops_here), self._flops))
 
     def _summed_bytes(self) -> int:
-        return self._summed_before + (0 if self._replicas is None else self._replicas.summed_bytes)
+        return self._summed_before + (0 if self._others is None else self._others.summed_bytes)
 
     def _floor_seconds(self) -> float:
         return self._floor + (0.0 if self._clock is None else self._clock.seconds())

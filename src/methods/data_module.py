@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Sampler
 from src.core.task import MicroBatch
 from src.data.batches import EvaluationBatches, StepBatch, StepBatches
 from src.distributed.shares import SharedSteps
+from src.distributed.strategy import ShardStrategy
 
 
 class StageData(pl.LightningDataModule):
@@ -37,7 +38,12 @@ class StageData(pl.LightningDataModule):
         """The steps in order; whatever is random was decided by their numbers."""
         steps: StepBatches | SharedSteps = self.train
         if self.trainer is not None and self.trainer.world_size > 1:
-            steps = SharedSteps(self.train, self.trainer.global_rank, self.trainer.world_size)
+            steps = SharedSteps(
+                self.train,
+                self.trainer.global_rank,
+                self.trainer.world_size,
+                equally_often=isinstance(self.trainer.strategy, ShardStrategy),
+            )
         return StepLoader(
             self, steps, num_workers=self._workers, pin_memory=self._pin_memory,
             persistent_workers=self._workers > 0,

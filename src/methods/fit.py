@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from src.configuration import build
 from src.data.batches import EvaluationBatches
 from src.distributed.identity import is_main_process
+from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
 from src.evaluation.metrics import SplitScores
 from src.methods.best_weights import BestWeights
@@ -110,7 +111,7 @@ def fit_stage(
     else:
         best_step, dev = history.best()
         kept = best.file(best_step)
-        module.load_state_dict(load_whole(kept)["state_dict"])
+        load_whole_state(module, load_whole(kept)["state_dict"])
         if trainer.is_global_zero:
             write_with_checksum(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
     mixed = len(module.tasks) > 1

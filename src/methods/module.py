@@ -22,6 +22,10 @@ from src.core.without_waiting import StepState
 from src.data.batches import StepBatch
 from src.distributed.agreement import Agreement
 from src.distributed.replicas import Replicas
+from src.distributed.shards import Shards, shard
+from src.distributed.states import is_sharded
+from src.distributed.strategy import ShardStrategy
+from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
 from src.seeding import seed_for
@@ -102,7 +106,7 @@ class TaskMixing(pl.LightningModule):
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.running_pass: str | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
-        self.processes: Alone | Replicas = Alone()
+        self.processes: Alone | Replicas | Shards = Alone()
         self.agreement = Agreement()
 
     @property
@@ -110,10 +114,29 @@ class TaskMixing(pl.LightningModule):
         """Whether a step needs a batch of the end task's validation split."""
         return self.meta_head is not None
 
+    def configure_model(self) -> None:
+        """Shard the body, where that is the strategy."""
+        if isinstance(self.trainer.strategy, ShardStrategy):
+            shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
+
     def on_fit_start(self) -> None:
-        """Find the other processes, which exist from now on."""
-        several = self.trainer.world_size > 1
-        self.processes, self.agreement = Replicas() if several else Alone(), Agreement()
+        """Find the other processes, which exist from now on.
+
+        Raises:
+            UserError: the weighting takes derivatives that a sharded body has not.
+        """
+        self.agreement = Agreement()
+        if is_sharded(self.body):
+            if self.weighting.weighs_examples:
+                raise UserError(
+                    "weighting=meta_examples takes forward derivatives, which a sharded body has "
+                    "not; use trainer=ddp, or weighting=meta"
+                )
+            self.processes = Shards()
+        elif self.trainer.world_size > 1:
+            self.processes = Replicas()
+        else:
+            self.processes = Alone()
 
     def configure_optimizers(self) -> dict[str, Any]:
         """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
@@ -182,7 +205,7 @@ class TaskMixing(pl.LightningModule):
             processes=self.processes,
         )
         self.running_pass = None
-        if isinstance(self.processes, Replicas):
+        if not isinstance(self.processes, Alone):
             self.processes.average_(running_statistics(self.body))
         return record
 
@@ -191,10 +214,11 @@ class TaskMixing(pl.LightningModule):
 
         Not Lightning's `clip_gradients`, which refuses fused optimisers in mixed precision.
         """
-        limit = self.optimisation.clip_norm
-        return nn.utils.clip_grad_norm_(
-            self.trained_parameters(), math.inf if limit is None else limit
-        )
+        clip_norm = self.optimisation.clip_norm
+        limit = math.inf if clip_norm is None else clip_norm
+        if isinstance(self.processes, Shards):
+            return self.processes.clip_(self.trained_parameters(), limit)
+        return nn.utils.clip_grad_norm_(self.trained_parameters(), limit)
 
     def trained_parameters(self) -> list[nn.Parameter]:
         """Parameters of body and heads that the optimiser moves."""

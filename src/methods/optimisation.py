@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.distributed.tensor import DTensor
 from transformers import get_linear_schedule_with_warmup
 
 from src.errors import UserError
@@ -62,12 +63,16 @@ class Optimisation:
         groups = _groups([body, *other_heads], self.body_lr, self.weight_decay)
         if end_head is not None:
             groups += _groups([end_head], self.end_head_lr, self.weight_decay)
-        devices = {p.device.type for group in groups for p in group["params"]}
+        parameters = [p for group in groups for p in group["params"]]
+        devices = {p.device.type for p in parameters}
+        # a body's shards and whole heads cannot be in one kernel
+        sharded = any(isinstance(p, DTensor) for p in parameters)
         return torch.optim.AdamW(
             groups,
             betas=(self.beta1, self.beta2),
             eps=self.eps,
-            fused=devices <= {"cpu", "cuda"},
+            fused=devices <= {"cpu", "cuda"} and not sharded,
+            foreach=False if sharded else None,
         )
 
     def schedule(

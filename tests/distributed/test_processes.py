@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from tests.distributed.commands import (
     PROGRAM,
@@ -135,6 +136,52 @@ def test_every_kind_of_weighting_in_two_processes(weighting, options, tmp_path):
         code, output = finished([*whole, *how, f"hydra.run.dir={count}"], tmp_path)
         assert code == 0, output
     assert difference(tmp_path / "1", tmp_path / "2", "joint") < NEAR
+
+
+SINGLE = ("trainer.precision=32-true",)
+"""What Lightning shards: it refuses double precision."""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("method", ["meta_tartan", "mt_tartan", "dapt_tapt"])
+def test_a_sharded_body_is_trained_as_a_whole_one(method, options, tmp_path):
+    whole = [*PROGRAM, *options(method, "max_steps=10", *SINGLE)]
+    sharded = ["trainer=fsdp", "trainer.devices=2"]
+    for name, how in (("one", []), ("sharded", sharded)):
+        code, output = finished([*whole, *how, f"hydra.run.dir={name}"], tmp_path)
+        assert code == 0, output
+    one, other = tmp_path / "one", tmp_path / "sharded"
+    for stage in STAGES[method]:
+        assert difference(one, other, stage) < 1e-4
+    files = [load_file(run / "classifier" / "model.safetensors") for run in (one, other)]
+    assert files[0].keys() == files[1].keys()
+    assert all((files[0][n] - files[1][n]).abs().max() < 1e-4 for n in files[0])
+
+
+@pytest.mark.processes
+def test_a_sharded_run_goes_on_after_a_kill(options, tmp_path):
+    command = [*PROGRAM, *options("meta_tartan", "max_steps=40", "checkpoint_minutes=0", *SINGLE)]
+    command += ["trainer=fsdp", "trainer.devices=2"]
+    undisturbed, killed = (tmp_path / name for name in ("undisturbed", "killed"))
+    code, output = finished([*command, f"hydra.run.dir={undisturbed}"], tmp_path)
+    assert code == 0, output
+    command += [f"hydra.run.dir={killed}"]
+    code, _ = disturbed(
+        command, tmp_path, killed, lambda pid: os.kill(children_of(pid)[0], signal.SIGKILL)
+    )
+    assert code != 0
+    code, output = finished(command, tmp_path)
+    assert code == 0, output
+    assert "goes on after step" in output
+    assert difference(undisturbed, killed, "joint") == 0
+
+
+@pytest.mark.processes
+def test_forward_derivatives_of_a_sharded_body_are_refused(options, tmp_path):
+    meta = options("meta_tartan", "weighting=meta_examples", *SINGLE)
+    code, output = finished([*PROGRAM, *meta, "trainer=fsdp", "trainer.devices=2"], tmp_path)
+    assert code == 1
+    assert "error: weighting=meta_examples takes forward derivatives" in output
 
 
 @pytest.mark.processes
