@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from src.bench.case import Case
+from src.bench.evaluation import measure_evaluation
 from src.bench.floor import measure_floor
 from src.bench.growth import draw_growth, measure_growth
 from src.bench.leads import measure_leads
@@ -27,6 +28,7 @@ from src.bench.memory import measure_memory
 from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.start_up import measure_start
 from src.bench.tables import (
+    evaluation_table,
     floor_table,
     growth_table,
     lead_table,
@@ -136,6 +138,18 @@ class Bench:
         draw_growth(growths, picture)
         return {"rows": [asdict(growth) for growth in growths], "picture": str(picture)}
 
+    def evaluation(self) -> dict[str, Any]:
+        """Examples a second through the dev split."""
+        rows = [
+            measure_evaluation(
+                self._case("finetune", 0, encoder), encoder, self._rounds,
+                self._scratch / "evaluation", self._device,
+            )
+            for encoder in (MINILM, *([ROBERTA] if self._full else []))
+        ]  # fmt: skip
+        self._console.print(evaluation_table(rows))
+        return {"rows": [asdict(row) for row in rows]}
+
     def start_up(self) -> dict[str, Any]:
         """From the command to the first step, with an empty cache and a filled one."""
         method = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
@@ -168,7 +182,7 @@ class Bench:
 
 SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     name: getattr(Bench, name)
-    for name in ("floor", "leads", "peers", "memory", "growth", "start_up")
+    for name in ("floor", "leads", "peers", "memory", "growth", "evaluation", "start_up")
 }
 
 

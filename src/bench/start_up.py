@@ -1,7 +1,8 @@
-"""Seconds from the command to the first step, preparing a corpus, evaluating."""
+"""Seconds from the command to the first step, with a corpus to prepare or one that is prepared."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -23,11 +24,13 @@ class StartUp:
         what: which start.
         seconds: from the command to the end of the first step.
         seconds_to_end: to the end of the process, one evaluation of dev and test included.
+        lines: texts of all auxiliary tasks.
     """
 
     what: str
     seconds: float
     seconds_to_end: float
+    lines: int
 
 
 def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
@@ -50,4 +53,7 @@ def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
     _, errors = process.communicate()
     if process.returncode != 0 or first is None:
         raise UserError(f"the run of {what} failed: {(errors.strip().splitlines() or ['?'])[-1]}")
-    return StartUp(what, first, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    lines = sum(auxiliary["examples"] for auxiliary in result["auxiliaries"].values())
+    return StartUp(what, first, seconds, lines)

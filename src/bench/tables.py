@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from src.bench.evaluation import EvaluationRow
 from src.bench.floor import FloorRow
 from src.bench.growth import Growth
 from src.bench.leads import LeadRow
@@ -86,9 +87,23 @@ def growth_table(rows: Sequence[Growth]) -> Table:
     return table
 
 
-def start_table(rows: Sequence[StartUp]) -> Table:
-    """Waiting times."""
-    table = _table("from the command", "start", "s to the first step", "s to the end")
+def evaluation_table(rows: Sequence[EvaluationRow]) -> Table:
+    """Throughput of evaluations."""
+    table = _table("evaluation of dev", "encoder", "examples/s", "tokens/s")
     for row in rows:
-        table.add_row(row.what, f"{row.seconds:.1f}", f"{row.seconds_to_end:.1f}")
+        rate = row.examples_per_second
+        table.add_row(
+            row.encoder, f"{rate.median:,.0f} ({rate.low:,.0f} to {rate.high:,.0f})",
+            f"{row.tokens_per_second:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def start_table(rows: Sequence[StartUp]) -> Table:
+    """Waiting times, and what the first start did that the second found in the cache."""
+    table = _table("from the command", "start", "s to the first step", "s to the end", "lines/s")
+    for row in rows:
+        more = row.seconds - rows[-1].seconds
+        rate = f"{row.lines / more:,.0f}" if row is not rows[-1] and more > 0 else ""
+        table.add_row(row.what, f"{row.seconds:.1f}", f"{row.seconds_to_end:.1f}", rate)
     return table
