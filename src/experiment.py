@@ -72,7 +72,9 @@ def _run_prepared(
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
-    test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
+    test = None
+    if config.evaluate_test:
+        test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
     remark = prepared.encoder.save_classifier(
         chosen.module.heads[END_TASK], prepared.end_task.labels, folder / "classifier"
     )

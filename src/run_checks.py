@@ -51,6 +51,7 @@ def check_numbers(config: DictConfig) -> None:
         raise UserError(f"num_workers must be at most {_MOST_WORKERS}, got {config.num_workers}")
     resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
     _true_or_false(config, "resume")
+    _true_or_false(config, "evaluate_test")
 
 
 def _true_or_false(config: DictConfig, option: str) -> None:

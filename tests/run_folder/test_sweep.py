@@ -39,7 +39,7 @@ def run_sweep(tmp_path, states, *overrides):
     config = config_of(tmp_path, *overrides)
     report.on_multirun_start(config)
     for number, state in enumerate(states):
-        report_job(number, state, tmp_path / f"run{number}", [f"seed={number}"])
+        report_job(number, state, tmp_path / f"run{number}", f"python -m src.run seed={number}")
     report.on_multirun_end(config)
 
 
@@ -85,7 +85,7 @@ def test_a_failed_job_is_in_the_record_with_its_cause(tmp_path, capsys):
     report = SweepReport()
     config = config_of(tmp_path, "seed=0")
     report.on_multirun_start(config)
-    report_job(0, "failed", tmp_path / "run", ["seed=0"], "no such file")
+    report_job(0, "failed", tmp_path / "run", "python -m src.run seed=0", "no such file")
     with pytest.raises(SystemExit):
         report.on_multirun_end(config)
     (path,) = (tmp_path / RECORDS).glob("*/0*.json")
