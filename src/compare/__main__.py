@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from src.compare.experiments import experiment_of, write_experiment
 from src.compare.request import Request, request_of
 from src.errors import UserError
 from src.run_folder.durable import write_durably
+from src.run_folder.sweep import RECORDS
 
 PLAN = "compare.json"
 """In the comparison's folder: what was asked, what a step costs, and each stage's steps."""
@@ -30,7 +30,8 @@ Trains every method on one task at equal cost and reports on them. Options of it
   evaluations=10   on dev, in each stage with the end task
   pilot_steps=4    steps of each stage in which its cost is counted
   folder=runs/compare
-All others are options of the runs: task=, encoder=, auxiliary=, hydra/launcher=, ...
+  METHOD:OPTION=VALUE   an option of one method, e.g. meta_tartan:weighting.eta=0.1
+All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=, ...
 """
 
 
@@ -46,15 +47,13 @@ def main(arguments: Sequence[str]) -> int:
     try:
         request = request_of(arguments)
         plan = _planned(request)
+        for method in request.methods:
+            content = experiment_of(method, request, plan["steps"][method])
+            write_experiment(_configs(request), _name(method), content)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     _show(plan["costs"], plan["steps"])
-    for method in request.methods:
-        content = experiment_of(
-            method, request.batch_size, plan["steps"][method], request.evaluations
-        )
-        write_experiment(_configs(request), _name(method), content)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
     swept = subprocess.run(_sweep(request, request.folder, seeds), check=False).returncode
     if swept not in (0, 1):
@@ -98,7 +97,7 @@ def _measured(request: Request) -> Costs:
         UserError: a method cannot be trained.
     """
     for method in request.methods:
-        content = experiment_of(method, request.batch_size, None, request.evaluations)
+        content = experiment_of(method, request, None)
         write_experiment(_configs(request), _name(method), content)
     # beside the folder, not in it: its report is of the comparison's own runs
     folder = request.folder.with_name(f"{request.folder.name}-pilot")
@@ -107,9 +106,7 @@ def _measured(request: Request) -> Costs:
     command = [*_sweep(request, folder, "0"), *extra, "trainer.enable_progress_bar=false"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        reason = errors[0].removeprefix("error: ") if errors else done.stderr.strip()[-2000:]
-        raise UserError(f"{reason} (from: {shlex.join(['python', *command[1:]])})")
+        raise UserError(_reason(folder, done.stderr))
     costs: dict[str, dict[str, float]] = {}
     for path in folder.rglob("result.json"):
         result = json.loads(path.read_text(encoding="utf-8"))
@@ -119,6 +116,17 @@ def _measured(request: Request) -> Costs:
         }
     shutil.rmtree(folder)
     return {method: costs[method] for method in request.methods}
+
+
+def _reason(pilot: Path, errors: str) -> str:
+    """Why the pilot failed: what its first failed job says, or else the command line's error."""
+    for path in sorted(pilot.glob(f"{RECORDS}/*/[0-9]*.json")):
+        job = json.loads(path.read_text(encoding="utf-8"))
+        if job["state"] == "failed":
+            return str(job["cause"])
+    lines = [line for line in errors.splitlines() if line.strip()]
+    found = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (found or lines[-1:] or ["the pilot was stopped"])[0]
 
 
 def _sweep(request: Request, folder: Path, seeds: str) -> list[str]:

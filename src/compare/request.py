@@ -39,6 +39,7 @@ class Request:
         pilot_steps: steps of each stage in which its cost is counted.
         folder: where the runs go.
         overrides: of all runs.
+        own_options: of single methods: method, dotted option, value as YAML has it.
     """
 
     methods: tuple[str, ...]
@@ -49,11 +50,13 @@ class Request:
     pilot_steps: int
     folder: Path
     overrides: tuple[str, ...]
+    own_options: tuple[tuple[str, str, str], ...] = ()
 
     def kept(self) -> dict[str, Any]:
         """What makes it this comparison, as plain values: not the number of its seeds."""
-        entries = asdict(self) | {"methods": list(self.methods), "overrides": list(self.overrides)}
-        return {k: v for k, v in entries.items() if k not in ("folder", "seeds")}
+        entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
+        lists = {k: list(v) for k, v in entries.items() if isinstance(v, tuple)}
+        return entries | lists | {"own_options": [list(option) for option in self.own_options]}
 
 
 def request_of(arguments: Sequence[str]) -> Request:
@@ -64,12 +67,16 @@ def request_of(arguments: Sequence[str]) -> Request:
     """
     own: dict[str, str] = {}
     overrides: list[str] = []
+    of_methods: list[tuple[str, str, str]] = []
     for argument in arguments:
         key, equals, value = argument.partition("=")
         name = re.split("@", key.lstrip("+~"), maxsplit=1)[0]
         if not equals and not argument.startswith("~"):
             raise UserError(f"cannot read {argument!r}; options are given as NAME=VALUE")
-        if key in _NUMBERS or key in ("methods", "folder"):
+        method, colon, option = key.partition(":")
+        if colon and method in METHODS:
+            of_methods.append((method, option, value))
+        elif key in _NUMBERS or key in ("methods", "folder"):
             own[key] = value
         elif name in _DECIDED:
             raise UserError(f"{argument}: the comparison decides that; {_DECIDED[name]}")
@@ -82,6 +89,7 @@ def request_of(arguments: Sequence[str]) -> Request:
         methods=_methods(own.get("methods"), overrides),
         folder=Path(own.get("folder", "runs/compare")),
         overrides=tuple(overrides),
+        own_options=tuple(of_methods),
         **numbers,
     )
 

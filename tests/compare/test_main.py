@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from omegaconf import OmegaConf
 
 from src.report.comparison import Choice
 from src.report.report import report_of
@@ -32,6 +33,10 @@ def compare(tmp_path):
 def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     options = [o for o in toy_options if not o.startswith("max_steps")]
     options += [*OWN, "methods=finetune,tapt,meta_tartan", "auxiliary=tapt", "folder=it"]
+    options += [
+        "meta_tartan:weighting.eta=0.2",
+        "meta_tartan:method.stages.joint.meta_head.steps=2",
+    ]
     done = compare(*options)
     assert done.returncode == 0, done.stderr
     assert "equal cost" in done.stdout
@@ -44,6 +49,9 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
         found = {stage["name"]: stage["steps"] for stage in result["stages"]}
         assert found == plan["steps"][result["method"]]
         spent[result["method"]] = result["cost"]["flops"]
+    (config,) = (tmp_path / "it").glob("compare_meta_tartan/*/config.yaml")
+    learned = OmegaConf.load(config)
+    assert (learned.weighting.eta, learned.method.stages.joint.meta_head.steps) == (0.2, 2)
     assert set(spent) == {"finetune", "tapt", "meta_tartan"}
     assert max(spent.values()) < 1.3 * min(spent.values())  # batches of 8 are of unlike length
     assert (tmp_path / "it" / "report" / "report.html").is_file()

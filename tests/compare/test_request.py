@@ -20,6 +20,12 @@ def test_its_own_options_are_apart_from_those_of_the_runs():
     assert request.methods == ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")
 
 
+def test_an_option_of_one_method_names_it():
+    request = request_of(["meta_tartan:weighting.eta=0.1", "task=digits"])
+    assert request.own_options == (("meta_tartan", "weighting.eta", "0.1"),)
+    assert "task=digits" in request.overrides
+
+
 @pytest.mark.parametrize(("auxiliary", "missing"), [("tapt", "dapt"), ("dapt", "tapt")])
 def test_a_method_without_its_auxiliary_task_is_left_out(auxiliary, missing):
     assert missing not in request_of([f"auxiliary={auxiliary}"]).methods
