@@ -65,6 +65,9 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
         log.exception("job %s failed", number)
         first = (str(error).splitlines() or [""])[0]
         report_job(number, "failed", folder, command, f"{type(error).__name__}: {first}")
+    except (SystemExit, KeyboardInterrupt):
+        report_job(number, "stopped", folder, command, "stopped by a signal; it can go on")
+        raise
     else:
         report_job(number, state, folder, command)
         return dev_score(result)

@@ -84,9 +84,11 @@ def told_in_any_case() -> Iterator[None]:
     try:
         yield
     finally:
-        folder = os.environ.pop(VARIABLE, None)
-        jobs = _jobs_in(Path(folder)) if folder is not None else []
+        folder = os.environ.get(VARIABLE, "")
+        # not that of a sweep of which this process is a job
+        jobs = _jobs_in(Path(folder)) if folder.endswith(f"-{os.getpid()}") else []
         if jobs:
+            del os.environ[VARIABLE]
             print_table(jobs)
             print("the sweep has not ended; the same command runs what is missing", file=sys.stderr)
 
@@ -117,7 +119,7 @@ def report_job(number: int, state: str, folder: Path, command: str, cause: str =
 
     Args:
         state: `started`, `finished`, `resumed` (finished, after an earlier start), `known`
-            (finished earlier) or `failed`.
+            (finished earlier), `failed` or `stopped`.
         command: what runs the job alone.
         cause: of a failure, one line.
     """
@@ -155,7 +157,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     console.print(table)
     for job in jobs:
         running = job["state"] == "started" and is_held(Path(job["folder"]))
-        if job["state"] in ("failed", "started") and not running:
+        if job["state"] in ("failed", "started", "stopped") and not running:
             cause = job["cause"] or "its process ended without a word; the same command goes on"
             # plain print: a command must not be wrapped, so that it can be copied
             for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
