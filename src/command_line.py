@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable
 
@@ -13,6 +14,25 @@ from omegaconf.errors import OmegaConfBaseException
 
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's own switch for whole tracebacks; with it Hydra raises instead of printing and exiting."""
+
+_LAUNCHERS = {
+    "joblib": "the other jobs were ended too; with less at once (hydra.launcher.n_jobs=1), the "
+    "same command runs what is missing",
+    "submitit": "jobs that were submitted go on (python -m src.report RUNS_DIR shows them); once "
+    "they are through, the same command runs what is missing",
+    "optuna": "the table says why",
+}
+"""What to do where a process that a launcher had started is gone, by the launcher's package."""
+_NO_TRIAL = "No trials are completed yet."
+"""What Optuna's sweeper ends with where every trial failed."""
+_EXTRAS = {
+    "hydra/launcher/joblib": "launchers",
+    "hydra/launcher/submitit_local": "launchers",
+    "hydra/launcher/submitit_slurm": "launchers",
+    "hydra/sweeper/optuna": "search",
+    "hydra/sweeper/sampler": "search",
+}
+"""Configs that packages of an extra bring, by their beginning."""
 
 
 def run_command_line(main: Callable[[], object]) -> None:
@@ -31,13 +51,28 @@ def run_command_line(main: Callable[[], object]) -> None:
             raise
         print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:  # while a launcher waited for its processes
+        sys.exit(128 + signal.SIGINT)
+    except Exception as error:
+        package = type(error).__module__.partition(".")[0]
+        reason = (str(error).splitlines() or [""])[0]
+        if isinstance(error, ValueError) and reason == _NO_TRIAL:
+            package, reason = "optuna", "no trial was finished"
+        if wanted or package not in _LAUNCHERS:
+            raise
+        print(f"error: {package}: {reason}; {_LAUNCHERS[package]}", file=sys.stderr)
+        sys.exit(1)
 
 
 def explanation(error: Exception) -> str:
     """One line that names the option or group and, where there is one like it, the right word."""
     cause = error.__cause__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        missing = str(error.missing_cfg_file)
+        for config, extra in _EXTRAS.items():
+            if missing.startswith(config):
+                return f"{missing} is not installed; pip install -e '.[{extra}]'"
+        group, _, name = missing.rpartition("/")
         return f"there is no {group}={name}{_nearest(name, error.options or [], f'{group}=')}"
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}; options are given as NAME=VALUE"

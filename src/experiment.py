@@ -79,7 +79,9 @@ def _run_prepared(
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
-    test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
+    test = None
+    if config.evaluate_test:
+        test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
     result = result_of(config, prepared, outcomes, chosen, test)
     unshard(chosen.module.body)
     if not is_main_process():

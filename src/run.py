@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -22,8 +23,9 @@ from src.command_line import run_command_line
 from src.distributed.command import started_as
 from src.distributed.identity import is_main_process, started_from_outside
 from src.errors import UserError
-from src.run_folder.name import run_name
-from src.run_folder.sweep import report_job
+from src.run_folder.name import command_of, run_name
+from src.run_folder.run_next import dev_score
+from src.run_folder.sweep import report_job, told_in_any_case
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 log = logging.getLogger(__name__)
@@ -35,15 +37,17 @@ _GRACE_S = 10.0
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
-def main(config: DictConfig) -> None:
+def main(config: DictConfig) -> float | None:
     """Run one job of the command line.
+
+    Returns:
+        In a sweep the metric on dev, which a search maximises; None from a job that failed.
 
     Exit codes: 0, 1 for an error, 128 + n where signal n ended the run (143: SIGTERM, 130: Ctrl-C).
     """
     folder = Path(HydraConfig.get().runtime.output_dir)
     if HydraConfig.get().mode == RunMode.MULTIRUN:
-        _sweep_job(config, folder)
-        return
+        return _sweep_job(config, folder)
     try:
         _run(config, folder)
     except UserError as error:
@@ -55,29 +59,40 @@ def main(config: DictConfig) -> None:
     except KeyboardInterrupt:
         _say_how_to_go_on(folder)
         sys.exit(128 + signal.SIGINT)
+    return None
 
 
-def _sweep_job(config: DictConfig, folder: Path) -> None:
+def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     """Run a job of a sweep, whose other jobs go on if this one fails."""
     hydra_config = HydraConfig.get()
-    number, overrides = int(hydra_config.job.num), list(hydra_config.overrides.task)
-    report_job(number, "started", folder, overrides)
+    number, overrides = int(hydra_config.job.num), hydra_config.overrides
+    command = command_of(overrides.task, overrides.hydra)
+    report_job(number, "started", folder, command)
     try:
-        with started_as(overrides):
-            state = _run(config, folder)
+        with started_as(list(overrides.task)):
+            state, result = _run(config, folder)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        report_job(number, "failed", folder, overrides, str(error))
+        report_job(number, "failed", folder, command, str(error))
     except Exception as error:  # whatever it is, it is this job's: reported, and in its log
         log.exception("job %s failed", number)
         first = (str(error).splitlines() or [""])[0]
-        report_job(number, "failed", folder, overrides, f"{type(error).__name__}: {first}")
+        report_job(number, "failed", folder, command, f"{type(error).__name__}: {first}")
+    except (SystemExit, KeyboardInterrupt):
+        report_job(number, "stopped", folder, command, "stopped by a signal; it can go on")
+        raise
     else:
-        report_job(number, state, folder, overrides)
+        report_job(number, state, folder, command)
+        return dev_score(result)
+    return None
 
 
-def _run(config: DictConfig, folder: Path) -> str:
-    """Run, or go on, or find that there is nothing to do: `finished`, `resumed` or `known`."""
+def _run(config: DictConfig, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Run, or go on, or find that there is nothing to do: `finished`, `resumed` or `known`.
+
+    Returns:
+        Which of them, and what `result.json` holds.
+    """
     from src.run_folder.stored import stored_result
     from src.run_folder.summary import print_summary
 
@@ -99,7 +114,7 @@ def _run(config: DictConfig, folder: Path) -> str:
             raise SystemExit(exit_code(stop)) from stop
     if is_main_process():
         print_summary(result, folder)
-    return state
+    return state, result
 
 
 def _run_folder(config: DictConfig, folder: Path) -> Path:
@@ -156,4 +171,5 @@ def _say_how_to_go_on(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_command_line(main)
+    with told_in_any_case():
+        run_command_line(main)

@@ -52,6 +52,7 @@ def check_numbers(config: DictConfig) -> None:
     resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
     _true_or_false(config, "resume")
     _true_or_false(config, "gradient_checkpointing")
+    _true_or_false(config, "evaluate_test")
 
 
 def _true_or_false(config: DictConfig, option: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hydra.errors import MissingConfigException
 
 from src.command_line import explanation
 from tests.in_process import config_of
@@ -63,3 +64,18 @@ def test_a_run_folder_that_cannot_be_made_is_one_line(run_cli, tmp_path):
     finished = run_cli(f"hydra.run.dir={tmp_path}/file/run", timeout=60)
     assert finished.returncode == 1
     assert finished.stderr.strip() == (f"error: cannot write {tmp_path}/file/run: Not a directory")
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"),
+    [
+        ("hydra/launcher/joblib", "launchers"),
+        ("hydra/launcher/submitit_slurm", "launchers"),
+        ("hydra/sweeper/optuna", "search"),
+    ],
+)
+def test_what_an_extra_brings_names_the_extra(missing, extra):
+    error = MissingConfigException(f"Could not find '{missing}'", missing, ["basic"])
+    line = explanation(error)
+    assert f"pip install -e '.[{extra}]'" in line
+    assert missing in line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -58,7 +59,9 @@ class ResumePoints(Checkpoint):
         self._last = time.monotonic()
         self._asked: int | None = None
         self._agreement = Agreement()
+        self._soon = False
         self._handlers: dict[int, Any] = {}
+        self._submitit: tuple[int, Callable[..., Any]] | None = None
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Listen to the signals by which a run is told to end."""
@@ -66,11 +69,15 @@ class ResumePoints(Checkpoint):
         self._agreement = pl_module.agreement
         if threading.current_thread() is not threading.main_thread():
             return
+        self._submitit = submitits_handler()
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             handler = signal.getsignal(signum)
             # SIGUSR1 is the scheduler's only where Lightning has found one (SLURM)
             if signum != signal.SIGUSR1 or callable(handler):
                 self._handlers[signum] = signal.signal(signum, self._on_signal)
+        if self._submitit is not None:
+            submitits = self._submitit[0]
+            self._handlers.setdefault(submitits, signal.signal(submitits, self._on_signal))
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
         """Take a point, unless an evaluation or the stage's end follows."""
@@ -97,7 +104,9 @@ class ResumePoints(Checkpoint):
         if trainer.should_stop or trainer.global_step >= trainer.max_steps:
             self._requeue()
             return  # the stage's outcome is about to be written; then comes `leave_if_asked`
-        due = trainer.is_global_zero and time.monotonic() - self._last >= self._seconds
+        due = self._soon or (
+            trainer.is_global_zero and time.monotonic() - self._last >= self._seconds
+        )
         decided = self._agreement.highest(2 * (self._asked or 0) + due)
         if not decided:
             return
@@ -108,7 +117,7 @@ class ResumePoints(Checkpoint):
             for old in before[:-1]:
                 remove(old)
             self._after()
-        self._last = time.monotonic()
+        self._last, self._soon = time.monotonic(), False
         if self._asked is not None:
             self._requeue()
             self.leave_if_asked(trainer.global_step)
@@ -120,16 +129,24 @@ class ResumePoints(Checkpoint):
             Interrupted: a signal came.
         """
         asked = self._agreement.highest(self._asked or 0)
-        if asked:
-            raise Interrupted(asked, step)
+        if not asked:
+            return
+        if self._submitit is not None and asked == self._submitit[0]:
+            self._submitit[1](asked, None)  # puts the job back in its queue, and exits
+        raise Interrupted(asked, step)
 
     def _requeue(self) -> None:
         """Have Lightning ask the scheduler to put the job back in its queue, if that was asked."""
         handler: Callable[..., Any] | Any = self._handlers.get(signal.SIGUSR1)
-        if self._asked == signal.SIGUSR1 and callable(handler):
+        submitits = self._submitit is not None and self._submitit[0] == signal.SIGUSR1
+        if self._asked == signal.SIGUSR1 and callable(handler) and not submitits:
             handler(self._asked, None)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        if signum == signal.SIGTERM and self._submitit is not None:
+            # announces a signal to requeue, or the end; submitit itself lets it pass
+            self._soon = True
+            return
         if self._asked is not None:
             raise KeyboardInterrupt  # asked twice: do not wait for the step
         self._asked = signum
@@ -138,6 +155,19 @@ class ResumePoints(Checkpoint):
         for signum, handler in self._handlers.items():
             signal.signal(signum, handler)
         self._handlers = {}
+
+
+def submitits_handler() -> tuple[int, Callable[..., Any]] | None:
+    """The signal by which submitit puts its job back in the queue, and its handler; None elsewhere.
+
+    It does so on preemption and, as often as `max_num_timeout` says, at the time limit.
+    """
+    if "SUBMITIT_EXECUTOR" not in os.environ:
+        return None
+    name = os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2")  # submitit's own variable and default
+    signum = getattr(signal, f"SIG{name}", None)
+    handler = None if signum is None else signal.getsignal(signum)
+    return (int(signum), handler) if signum is not None and callable(handler) else None
 
 
 def points(folder: Path) -> list[Path]:

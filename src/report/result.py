@@ -111,7 +111,11 @@ class TrainSplit(Plain):
 
 
 class Result(Plain):
-    """What a finished run says of itself."""
+    """What a finished run says of itself.
+
+    Attributes:
+        test_scores: None where the run was not evaluated on test, as those of a search.
+    """
 
     schema_version: Literal[1, 2] = Field(alias="schema")
     task: Short
@@ -124,21 +128,34 @@ class Result(Plain):
     auxiliaries: dict[Short, Auxiliary]
     train: TrainSplit
     dev: Split
-    test: Split
+    test_scores: Split | None = Field(default=None, alias="test")
     stages: Annotated[list[Stage], Field(min_length=1)]
     fingerprints: dict[Short, Short] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> Result:
-        for name, scores in (("dev", self.dev.whole), ("test", self.test.whole)):
+        splits = {"dev": self.dev} | ({"test": self.test} if self.is_tested else {})
+        for name, split in splits.items():
+            scores = split.whole
             value = (scores.metrics or {}).get(self.metric)
             if value is None or not math.isfinite(value):
                 raise ValueError(f"{name} has no finite {self.metric}")
-        for scores in (self.test.whole, self.test.unseen):
+        for scores in (self.test.whole, self.test.unseen) if self.is_tested else ():
             counts, size = scores.confusion, len(self.labels)
             if counts is not None and [len(row) for row in counts] != [size] * size:
                 raise ValueError(f"the confusion on test is not {size} x {size}")
         return self
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether it was evaluated on test; only such runs are compared."""
+        return self.test_scores is not None
+
+    @property
+    def test(self) -> Split:
+        """What it reached on test, of a run that is tested."""
+        assert self.test_scores is not None
+        return self.test_scores
 
     def score(self, part: Part) -> float | None:
         """The task's metric on a part of test; None where it has no examples."""

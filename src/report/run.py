@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import yaml
 from src.errors import UserError
 from src.report.plain import check_no_references, read_bytes, read_yaml
 from src.report.result import Result, read_result
-from src.run_folder.name import PROGRAM
+from src.run_folder.name import command_of
 from src.run_folder.stored import stored_options
 
 _LARGEST_CONFIG = 1 << 20
@@ -78,4 +77,19 @@ def read_command(folder: Path) -> str | None:
     overrides = read_yaml(path) or []
     if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
         raise UserError(".hydra/overrides.yaml is no list of overrides")
-    return shlex.join([*PROGRAM, *overrides])
+    return command_of(overrides, _hydra_overrides(folder))
+
+
+def _hydra_overrides(folder: Path) -> list[str]:
+    """Hydra's own overrides, where the folder tells.
+
+    Raises:
+        UserError: the note cannot be read.
+    """
+    path = folder / ".hydra" / "hydra.yaml"
+    if not path.is_file() or b"hydra.searchpath=" not in read_bytes(path):
+        return []  # nothing that a command needs: most runs, and reading YAML is slow
+    content = read_yaml(path)
+    for name in ("hydra", "overrides", "hydra"):
+        content = content.get(name) if isinstance(content, dict) else None
+    return [o for o in content if isinstance(o, str)] if isinstance(content, list) else []

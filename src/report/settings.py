@@ -93,10 +93,15 @@ class Bench:
 
 
 def benches_of(runs: Iterable[Run]) -> list[Bench]:
-    """Sort runs onto benches, and into settings on each, in the order of tasks and encoders."""
+    """Sort runs onto benches, and into settings on each, in the order of tasks and encoders.
+
+    Runs that were not evaluated on test are left out.
+    """
     sorted_runs: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
         r = run.result
+        if not r.is_tested:
+            continue
         data = _digest([r.fingerprints, r.labels, r.metric])
         sorted_runs[(r.task, r.encoder, data)].append(run)
     versions: dict[tuple[str, ...], int] = defaultdict(int)

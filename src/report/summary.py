@@ -34,6 +34,9 @@ def in_words(sentence: Sentence) -> str:
 def inventory(found: Found, benches: Sequence[Bench]) -> Sentence:
     """What was read."""
     parts = [plural(len(found.runs), "finished run")]
+    untested = sum(not run.result.is_tested for run in found.runs)
+    if untested:
+        parts.append(f"{untested} of them not evaluated on test (a search) and not compared")
     if found.unreadable:
         parts.append(f"{len(found.unreadable)} that cannot be read")
     settings = sum(len(bench.settings) for bench in benches)

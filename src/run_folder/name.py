@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Sequence
 
 ELSEWHERE = (
@@ -51,6 +52,17 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
         digest = hashlib.sha256(exact.encode()).hexdigest()[:8]
         name = f"{name[: _LONGEST - 9]}-{digest}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', named)}/{name}"
+
+
+def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) -> str:
+    """What runs a job alone.
+
+    Args:
+        overrides: the job's.
+        hydra_overrides: Hydra's own, of which only those count that say where configs are.
+    """
+    found = [o for o in hydra_overrides if o.startswith("hydra.searchpath=")]
+    return shlex.join([*PROGRAM, *overrides, *found])
 
 
 def is_elsewhere(option: str) -> bool:

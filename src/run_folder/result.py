@@ -47,13 +47,13 @@ def result_of(
     prepared: Prepared,
     outcomes: list[StageOutcome],
     chosen: StageOutcome,
-    test: SplitScores,
+    test: SplitScores | None,
 ) -> dict[str, Any]:
     """What a run reached, as plain JSON values.
 
     Args:
         chosen: the stage whose weights were kept; its dev metrics are the run's.
-        test: what it reached on the test split.
+        test: what it reached on the test split; None if that was not asked for.
     """
     end_task, splits = prepared.end_task, prepared.splits
     weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
@@ -78,7 +78,7 @@ def result_of(
         },
         "train": {"examples": len(splits.train)},
         "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
-        "test": _scores(test, splits.test),
+        **({} if test is None else {"test": _scores(test, splits.test)}),
         "final_task_weights": weights,
         "chosen": {"stage": chosen.name, "step": chosen.best_step},
         "stages": [

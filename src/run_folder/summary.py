@@ -26,7 +26,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     for name in _metric_names(result):
         table.add_column(f"{name} *" if name == metric else name, justify="right")
     table.add_column("examples", justify="right")
-    for split in ("dev", "test"):
+    for split in [name for name in ("dev", "test") if name in result]:
         for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from src.run_folder.durable import write_durably
-from src.run_folder.name import PROGRAM
+from src.run_folder.lock import is_held
+from src.run_folder.name import command_of
+from src.run_folder.run_next import write_run_next
 
 VARIABLE = "TARTAN_SWEEP"
 """Environment variable that tells a sweep's jobs, in whatever process, where to report."""
@@ -27,34 +30,72 @@ PLAN = "plan.json"
 """Commands of all jobs, in order."""
 ENDED = "ended"
 """A file that is there once a sweep is through."""
+DONE = ("finished", "resumed", "known")
+"""States of jobs that have a result."""
 
 
 class SweepReport(Callback):
-    """Prints a table when a sweep is through; the exit code is 1 if any of its jobs failed."""
+    """Prints a table when a sweep is through; the exit code is 1 if any of its jobs failed.
+
+    Launchers that run jobs in other processes or on other machines take it there with the job.
+    """
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose where the jobs report."""
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
         folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
         os.environ[VARIABLE] = str(folder)
         commands = planned_commands(config)
         if commands is not None:
             _write(folder / PLAN, {"commands": commands})
 
+    def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Say where to report, wherever the job runs: a cluster may not pass the variable on."""
+        if self._folder is not None:
+            os.environ[VARIABLE] = str(self._folder)
+
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Print the table, and keep the record for a report of the runs."""
         folder = Path(os.environ.pop(VARIABLE))
-        paths = sorted(folder.glob("[0-9]*.json"))
-        jobs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        jobs = _jobs_in(folder)
         if not jobs:
             shutil.rmtree(folder)
             return
         (folder / ENDED).touch()
         _remove_earlier(folder)
         print_table(jobs)
-        if any(job["state"] not in ("finished", "resumed", "known") for job in jobs):
+        if not config.get("evaluate_test", True):
+            write_run_next(jobs, Path(config.hydra.sweep.dir))
+        if any(job["state"] not in DONE for job in jobs):
             raise SystemExit(1)
+
+
+@contextmanager
+def told_in_any_case() -> Iterator[None]:
+    """Print the table of a sweep that ends before its time as well: by a signal, or its launcher.
+
+    The record is left as that of a sweep that goes on: on a cluster, its jobs may.
+    """
+    try:
+        yield
+    finally:
+        folder = os.environ.get(VARIABLE, "")
+        # not that of a sweep of which this process is a job
+        jobs = _jobs_in(Path(folder)) if folder.endswith(f"-{os.getpid()}") else []
+        if jobs:
+            del os.environ[VARIABLE]
+            print_table(jobs)
+            print("the sweep has not ended; the same command runs what is missing", file=sys.stderr)
+
+
+def _jobs_in(folder: Path) -> list[dict[str, Any]]:
+    paths = sorted(folder.glob("[0-9]*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
 def planned_commands(config: DictConfig) -> list[str] | None:
@@ -69,17 +110,17 @@ def planned_commands(config: DictConfig) -> list[str] | None:
     given = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
     overrides = OverridesParser.create().parse_overrides([*given, *config.hydra.overrides.task])
     batches = BasicSweeper.split_arguments(overrides, None)
-    return [shlex.join([*PROGRAM, *job]) for batch in batches for job in batch]
+    own = config.hydra.overrides.get("hydra", [])
+    return [command_of(job, own) for batch in batches for job in batch]
 
 
-def report_job(
-    number: int, state: str, folder: Path, overrides: Sequence[str], cause: str = ""
-) -> None:
+def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:
     """Tell the sweep, if there is one, how its job `number` stands.
 
     Args:
         state: `started`, `finished`, `resumed` (finished, after an earlier start), `known`
-            (finished earlier) or `failed`.
+            (finished earlier), `failed` or `stopped`.
+        command: what runs the job alone.
         cause: of a failure, one line.
     """
     if VARIABLE not in os.environ:
@@ -88,7 +129,7 @@ def report_job(
         "number": number,
         "state": state,
         "folder": str(folder),
-        "command": shlex.join([*PROGRAM, *overrides]),
+        "command": command,
         "cause": cause,
         "at": time.time(),
     }
@@ -109,11 +150,14 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     states = {"started": "died", "known": "finished before", "resumed": "finished, resumed"}
     for job in jobs:
         state = states.get(job["state"], job["state"])
+        if state == "died" and is_held(Path(job["folder"])):
+            state = "running"
         style = "red" if state in ("failed", "died") else ""
         table.add_row(str(job["number"]), Text(state, style=style), Text(_shown(job["folder"])))
     console.print(table)
     for job in jobs:
-        if job["state"] in ("failed", "started"):
+        running = job["state"] == "started" and is_held(Path(job["folder"]))
+        if job["state"] in ("failed", "started", "stopped") and not running:
             cause = job["cause"] or "its process ended without a word; the same command goes on"
             # plain print: a command must not be wrapped, so that it can be copied
             for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):

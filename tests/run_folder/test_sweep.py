@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import pickle
 import shlex
+import sys
 
 import pytest
 from omegaconf import OmegaConf
@@ -32,6 +35,8 @@ def config_of(tmp_path, *overrides, target=BASIC, params=None):
 @pytest.fixture(autouse=True)
 def _no_sweep(monkeypatch):
     monkeypatch.delenv(sweep.VARIABLE, raising=False)
+    yield
+    os.environ.pop(sweep.VARIABLE, None)
 
 
 def run_sweep(tmp_path, states, *overrides):
@@ -39,7 +44,7 @@ def run_sweep(tmp_path, states, *overrides):
     config = config_of(tmp_path, *overrides)
     report.on_multirun_start(config)
     for number, state in enumerate(states):
-        report_job(number, state, tmp_path / f"run{number}", [f"seed={number}"])
+        report_job(number, state, tmp_path / f"run{number}", f"python -m src.run seed={number}")
     report.on_multirun_end(config)
 
 
@@ -85,7 +90,7 @@ def test_a_failed_job_is_in_the_record_with_its_cause(tmp_path, capsys):
     report = SweepReport()
     config = config_of(tmp_path, "seed=0")
     report.on_multirun_start(config)
-    report_job(0, "failed", tmp_path / "run", ["seed=0"], "no such file")
+    report_job(0, "failed", tmp_path / "run", "python -m src.run seed=0", "no such file")
     with pytest.raises(SystemExit):
         report.on_multirun_end(config)
     (path,) = (tmp_path / RECORDS).glob("*/0*.json")
@@ -94,3 +99,34 @@ def test_a_failed_job_is_in_the_record_with_its_cause(tmp_path, capsys):
     assert job["command"] == "python -m src.run seed=0"
     assert job["at"] > 1.7e9
     assert not list((tmp_path / RECORDS).glob("*.part"))
+
+
+def test_a_sweep_that_is_stopped_prints_its_table_too(tmp_path, capsys):
+    SweepReport().on_multirun_start(config_of(tmp_path, "seed=0,1"))
+    report_job(0, "stopped", tmp_path / "run", "python -m src.run seed=0", "by a signal")
+    with pytest.raises(SystemExit), sweep.told_in_any_case():
+        sys.exit(130)
+    told = capsys.readouterr()
+    assert "stopped" in told.out
+    assert "python -m src.run seed=0" in told.out
+    assert "the same command runs what is missing" in told.err
+    assert not list((tmp_path / RECORDS).glob(f"*/{ENDED}"))
+    with sweep.told_in_any_case():
+        pass
+    assert capsys.readouterr().out == ""
+
+
+def test_a_job_reports_to_its_sweep_without_the_callers_environment(tmp_path, monkeypatch):
+    report = SweepReport()
+    config = config_of(tmp_path, "seed=0")
+    report.on_multirun_start(config)
+    monkeypatch.delenv(sweep.VARIABLE)
+    elsewhere = pickle.loads(pickle.dumps(report))
+    elsewhere.on_job_start(config, task_function=None)
+    report_job(0, "finished", tmp_path / "run", "python -m src.run seed=0")
+    assert len(list((tmp_path / RECORDS).glob("*/0*.json"))) == 1
+
+
+def test_a_single_run_reports_nowhere(tmp_path):
+    SweepReport().on_job_start(config_of(tmp_path), task_function=None)
+    assert sweep.VARIABLE not in os.environ

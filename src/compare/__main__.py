@@ -1,0 +1,171 @@
+"""The command line: `python -m src.compare task=files task.train=... seeds=3`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from src.compare.budget import Costs, Steps, equal_steps, spent
+from src.compare.experiments import experiment_of, write_experiment
+from src.compare.request import Request, request_of
+from src.errors import UserError
+from src.run_folder.durable import write_durably
+from src.run_folder.sweep import RECORDS
+
+PLAN = "compare.json"
+"""In the comparison's folder: what was asked, what a step costs, and each stage's steps."""
+_HELP = """\
+python -m src.compare [NAME=VALUE ...]
+
+Trains every method on one task at equal cost and reports on them. Options of its own:
+  methods=finetune,tapt,dapt,mt_tartan,meta_tartan   also dapt_tapt, pretrain (images)
+  seeds=3          runs of each method, with seeds 0, 1, 2
+  steps=200        optimiser steps of the dearest method; the others take as many operations
+  batch_size=32    examples of each task in a step
+  evaluations=10   on dev, in each stage with the end task
+  pilot_steps=4    steps of each stage in which its cost is counted
+  folder=runs/compare
+  METHOD:OPTION=VALUE   an option of one method, e.g. meta_tartan:weighting.eta=0.1
+All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=, ...
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, plan, train, report.
+
+    Returns:
+        The exit code: 0, 1 for an error or a run that failed.
+    """
+    if {"-h", "--help"} & set(arguments):
+        print(_HELP)
+        return 0
+    try:
+        request = request_of(arguments)
+        plan = _planned(request)
+        for method in request.methods:
+            content = experiment_of(method, request, plan["steps"][method])
+            write_experiment(_configs(request), _name(method), content)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    _show(plan["costs"], plan["steps"])
+    seeds = ",".join(str(seed) for seed in range(request.seeds))
+    swept = subprocess.run(_sweep(request, request.folder, seeds), check=False).returncode
+    if swept not in (0, 1):
+        return swept  # stopped by a signal: the same command goes on
+    report = [sys.executable, "-m", "src.report", str(request.folder)]
+    return max(swept, subprocess.run(report, check=False).returncode)
+
+
+def _planned(request: Request) -> dict[str, Any]:
+    """The stored plan of this comparison, or a new one.
+
+    Raises:
+        UserError: the folder holds another comparison, or the pilot failed.
+    """
+    path = request.folder / PLAN
+    if path.is_file():
+        plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        asked = request.kept()
+        differing = [name for name, value in asked.items() if plan["asked"].get(name) != value]
+        if differing:
+            raise UserError(
+                f"{request.folder} holds a comparison with other {', '.join(differing)}; "
+                "name another folder: folder=FOLDER"
+            )
+        return plan
+    costs = _measured(request)
+    plan = {
+        "asked": request.kept(),
+        "costs": costs,
+        "steps": equal_steps(costs, request.steps),
+    }
+    text = json.dumps(plan, indent=1) + "\n"
+    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    return plan
+
+
+def _measured(request: Request) -> Costs:
+    """Operations of a step of each stage, from a few steps of each method.
+
+    Raises:
+        UserError: a method cannot be trained.
+    """
+    for method in request.methods:
+        content = experiment_of(method, request, None)
+        write_experiment(_configs(request), _name(method), content)
+    # beside the folder, not in it: its report is of the comparison's own runs
+    folder = request.folder.with_name(f"{request.folder.name}-pilot")
+    print(f"counting what a step of each method costs: {request.pilot_steps} steps of each stage")
+    extra = [f"max_steps={request.pilot_steps}", "evaluate_test=false", "logger=none"]
+    command = [*_sweep(request, folder, "0"), *extra, "trainer.enable_progress_bar=false"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise UserError(_reason(folder, done.stderr))
+    costs: dict[str, dict[str, float]] = {}
+    for path in folder.rglob("result.json"):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        costs[result["method"]] = {
+            stage["name"]: sum(stage["cost"]["flops"].values()) / stage["steps"]
+            for stage in result["stages"]
+        }
+    shutil.rmtree(folder)
+    return {method: costs[method] for method in request.methods}
+
+
+def _reason(pilot: Path, errors: str) -> str:
+    """Why the pilot failed: what its first failed job says, or else the command line's error."""
+    for path in sorted(pilot.glob(f"{RECORDS}/*/[0-9]*.json")):
+        job = json.loads(path.read_text(encoding="utf-8"))
+        if job["state"] == "failed":
+            return str(job["cause"])
+    lines = [line for line in errors.splitlines() if line.strip()]
+    found = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (found or lines[-1:] or ["the pilot was stopped"])[0]
+
+
+def _sweep(request: Request, folder: Path, seeds: str) -> list[str]:
+    experiments = ",".join(_name(method) for method in request.methods)
+    return [
+        sys.executable, "-m", "src.run", "-m",
+        f"hydra.searchpath=['{_configs(request).absolute().as_uri()}']",
+        f"hydra.sweep.dir={folder}",
+        f"+experiment={experiments}",
+        f"seed={seeds}",
+        *request.overrides,
+    ]  # fmt: skip
+
+
+def _configs(request: Request) -> Path:
+    return request.folder / "conf"
+
+
+def _name(method: str) -> str:
+    return f"compare_{method}"
+
+
+def _show(costs: Costs, steps: Steps) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="equal cost", title_justify="left", title_style="bold")
+    table.add_column("method")
+    for name in ("stage", "GFLOP a step", "steps", "GFLOP"):
+        table.add_column(name, justify="left" if name == "stage" else "right")
+    totals = spent(costs, steps)
+    for method, stages in steps.items():
+        for index, (stage, number) in enumerate(stages.items()):
+            cost = costs[method][stage]
+            total = f"{totals[method] / 1e9:,.3g}" if index == 0 else ""
+            row = (f"{cost / 1e9:,.3g}", f"{number:,}", total)
+            table.add_row(method if index == 0 else "", stage, *row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,50 @@
+"""Steps of each stage such that every method spends as many floating-point operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+METHODS: dict[str, tuple[str, ...]] = {
+    "finetune": ("finetune",),
+    "tapt": ("tapt", "finetune"),
+    "dapt": ("dapt", "finetune"),
+    "dapt_tapt": ("dapt", "tapt", "finetune"),
+    "pretrain": ("pretrain", "finetune"),
+    "mt_tartan": ("joint",),
+    "meta_tartan": ("joint",),
+}
+"""The stages of each method."""
+WITH_END_TASK = ("finetune", "joint")
+"""Stages that are evaluated on dev."""
+
+Costs = Mapping[str, Mapping[str, float]]
+"""Floating-point operations of a step, by method and stage."""
+Steps = dict[str, dict[str, int]]
+"""Optimiser steps, by method and stage."""
+
+
+def equal_steps(costs: Costs, steps: int) -> Steps:
+    """Steps of each stage, at least one.
+
+    The budget is what `steps` steps of the dearest stage cost. A method's stages share it equally,
+    as joint training spends equally many batches on each of its tasks.
+
+    Args:
+        costs: of one step.
+        steps: of the dearest stage, if its method has no other.
+    """
+    budget = steps * max(cost for stages in costs.values() for cost in stages.values())
+    return {
+        method: {
+            stage: max(1, round(budget / len(stages) / cost)) for stage, cost in stages.items()
+        }
+        for method, stages in costs.items()
+    }
+
+
+def spent(costs: Costs, steps: Steps) -> dict[str, float]:
+    """Floating-point operations of each method."""
+    return {
+        method: sum(costs[method][stage] * number for stage, number in stages.items())
+        for method, stages in steps.items()
+    }

@@ -1,0 +1,61 @@
+"""Experiments of a comparison: a config file a method, which Hydra finds beside `conf/`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from src.compare.budget import METHODS, WITH_END_TASK
+from src.compare.request import Request
+from src.errors import UserError
+from src.run_folder.durable import write_durably
+
+
+def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:
+    """The content of `conf/experiment/compare_METHOD.yaml`.
+
+    Every stage has the same batch size, no early stop, and as many evaluations on dev, so that no
+    method has more looks at dev than another. The method's own options come last.
+
+    Args:
+        steps: of each stage; None for as many as `max_steps` says.
+
+    Raises:
+        UserError: the value of one of the method's own options is no YAML.
+    """
+    stages: dict[str, dict[str, Any]] = {}
+    for stage in METHODS[method]:
+        options: dict[str, Any] = {"batch_size": request.batch_size, "patience": None}
+        if steps is not None:
+            options |= {"max_steps": steps[stage], "max_epochs": None}
+            if stage in WITH_END_TASK:
+                options["evaluate_every"] = math.ceil(steps[stage] / request.evaluations)
+        stages[stage] = options
+    content: dict[str, Any] = {"method": {"stages": stages}}
+    for owner, option, value in request.own_options:
+        if owner == method:
+            _put(content, option, value)
+    return {"defaults": [{"override /method": method}], **content}
+
+
+def write_experiment(folder: Path, name: str, content: Mapping[str, Any]) -> None:
+    """Write an experiment where `hydra.searchpath=[file://FOLDER]` finds it."""
+    text = "# @package _global_\n# Written by python -m src.compare.\n"
+    text += yaml.safe_dump(dict(content), sort_keys=False)
+    path = folder / "experiment" / f"{name}.yaml"
+    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+
+
+def _put(content: dict[str, Any], option: str, value: str) -> None:
+    """Set a dotted option, as YAML reads its value."""
+    *above, last = option.split(".")
+    for name in above:
+        content = content.setdefault(name, {})
+    try:
+        content[last] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UserError(f"{option}={value}: the value cannot be read as YAML") from error

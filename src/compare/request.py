@@ -1,0 +1,116 @@
+"""What is asked of a comparison: its own options, and those of its runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from src.compare.budget import METHODS
+from src.errors import UserError
+
+_NUMBERS = {"seeds": 3, "steps": 200, "batch_size": 32, "evaluations": 10, "pilot_steps": 4}
+"""Options that are numbers of at least 1, with their defaults."""
+_DECIDED = {
+    "seed": "seeds=3 runs seeds 0, 1 and 2",
+    "method": "use methods=finetune,meta_tartan",
+    "experiment": "give task=, auxiliary=, encoder= instead",
+    "max_steps": "use steps=200",
+    "evaluate_test": "a comparison ends with test",
+    "hydra.sweep.dir": "use folder=FOLDER",
+    "hydra.searchpath": "a comparison has its own",
+}
+"""Options of a run that a comparison decides, and what to do instead."""
+_WITHOUT = {"tapt": "dapt", "dapt": "tapt", "none": None, "other_classes": None}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A comparison.
+
+    Attributes:
+        methods: by the names of `conf/method/`.
+        seeds: how many runs of each.
+        steps: of the dearest stage.
+        batch_size: examples of each task in a step.
+        evaluations: on dev, of each stage with the end task.
+        pilot_steps: steps of each stage in which its cost is counted.
+        folder: where the runs go.
+        overrides: of all runs.
+        own_options: of single methods: method, dotted option, value as YAML has it.
+    """
+
+    methods: tuple[str, ...]
+    seeds: int
+    steps: int
+    batch_size: int
+    evaluations: int
+    pilot_steps: int
+    folder: Path
+    overrides: tuple[str, ...]
+    own_options: tuple[tuple[str, str, str], ...] = ()
+
+    def kept(self) -> dict[str, Any]:
+        """What makes it this comparison, as plain values: not the number of its seeds."""
+        entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
+        lists = {k: list(v) for k, v in entries.items() if isinstance(v, tuple)}
+        return entries | lists | {"own_options": [list(option) for option in self.own_options]}
+
+
+def request_of(arguments: Sequence[str]) -> Request:
+    """Read a command line of `NAME=VALUE`s.
+
+    Raises:
+        UserError: an argument that is none, or has a value that cannot be.
+    """
+    own: dict[str, str] = {}
+    overrides: list[str] = []
+    of_methods: list[tuple[str, str, str]] = []
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        name = re.split("@", key.lstrip("+~"), maxsplit=1)[0]
+        if not equals and not argument.startswith("~"):
+            raise UserError(f"cannot read {argument!r}; options are given as NAME=VALUE")
+        method, colon, option = key.partition(":")
+        if colon and method in METHODS:
+            of_methods.append((method, option, value))
+        elif key in _NUMBERS or key in ("methods", "folder"):
+            own[key] = value
+        elif name in _DECIDED:
+            raise UserError(f"{argument}: the comparison decides that; {_DECIDED[name]}")
+        else:
+            overrides.append(argument)
+    numbers = {name: _number(name, own, default) for name, default in _NUMBERS.items()}
+    if not any(o.startswith("auxiliary=") for o in overrides):
+        overrides.append("auxiliary=dapt_tapt")
+    return Request(
+        methods=_methods(own.get("methods"), overrides),
+        folder=Path(own.get("folder", "runs/compare")),
+        overrides=tuple(overrides),
+        own_options=tuple(of_methods),
+        **numbers,
+    )
+
+
+def _number(name: str, own: dict[str, str], default: int) -> int:
+    value = own.get(name, str(default))
+    if not value.isdecimal() or int(value) < 1:
+        raise UserError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def _methods(named: str | None, overrides: Sequence[str]) -> tuple[str, ...]:
+    """Those that were named, or all for which there is an auxiliary task."""
+    (auxiliary,) = [o.partition("=")[2] for o in overrides if o.startswith("auxiliary=")][-1:]
+    if named is None:
+        usual: tuple[str, ...] = ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")
+        if auxiliary == "other_classes":
+            usual = ("finetune", "pretrain", "mt_tartan", "meta_tartan")
+        return tuple(method for method in usual if method != _WITHOUT.get(auxiliary))
+    methods = tuple(dict.fromkeys(part.strip() for part in named.split(",")))
+    for method in methods:
+        if method not in METHODS:
+            raise UserError(f"methods: there is no {method}; there are {', '.join(METHODS)}")
+    return methods

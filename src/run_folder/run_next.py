@@ -1,0 +1,63 @@
+"""What a search ends with: the settings that did best on dev, as a command to run next."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from src.run_folder.durable import write_durably
+from src.run_folder.name import PROGRAM
+
+RUN_NEXT = "run_next.txt"
+"""In the search's folder: the command, and what it was chosen from."""
+_OF_THE_SEARCH = ("evaluate_test", "search", "seed")
+"""Options of a search's jobs that its winner is not run with."""
+
+
+def dev_score(result: dict[str, Any]) -> float:
+    """The task's metric on dev, of the stage whose weights were kept: what a search maximises."""
+    return float(result["dev"]["whole"]["metrics"][result["metric"]])
+
+
+def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Write and print the command of the jobs that did best on dev, the first of equals.
+
+    Jobs that differ by their seed alone count by their mean. Without a finished job there is none.
+    """
+    scores: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for job in jobs:
+        path = Path(job["folder"]) / "result.json"
+        if path.is_file():
+            result = json.loads(path.read_text(encoding="utf-8"))
+            scores[tuple(_settings(job["command"]))].append(dev_score(result))
+    if not scores:
+        return
+    ranked = sorted(scores.items(), key=lambda item: -fmean(item[1]))
+    best, values = ranked[0]
+    lines = [
+        f"# dev {fmean(values):.4f}, the best of {len(ranked)} settings; not evaluated on test yet",
+        shlex.join([*PROGRAM, "-m", *best, "seed=0,1,2"]),
+        "",
+        "# all settings",
+        *(f"# {fmean(found):.4f}  {' '.join(settings)}" for settings, found in ranked),
+    ]
+    path = folder / RUN_NEXT
+    write_durably(path, lambda scratch: scratch.write_text("\n".join(lines) + "\n", "utf-8"))
+    print(f"best on dev: {fmean(values):.4f}; run this next ({path}):")
+    print(f"  {lines[1]}")
+
+
+def _settings(command: str) -> list[str]:
+    """A job's overrides without those of the search itself."""
+    overrides = shlex.split(command)[len(PROGRAM) :]
+    return [o for o in overrides if _name(o) not in _OF_THE_SEARCH]
+
+
+def _name(override: str) -> str:
+    return re.split(r"[=@]", override.lstrip("+~"), maxsplit=1)[0]

@@ -1,0 +1,83 @@
+"""`python -m src.compare` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from omegaconf import OmegaConf
+
+from src.report.comparison import Choice
+from src.report.report import report_of
+from tests.conftest import ROOT
+
+OWN = ["seeds=1", "steps=4", "batch_size=8", "pilot_steps=2", "evaluations=2"]
+
+
+@pytest.fixture
+def compare(tmp_path):
+    def call(*options):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        environment["OMP_NUM_THREADS"] = "1"
+        return subprocess.run(
+            [sys.executable, "-m", "src.compare", *options],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
+    options = [o for o in toy_options if not o.startswith("max_steps")]
+    options += [*OWN, "methods=finetune,tapt,meta_tartan", "auxiliary=tapt", "folder=it"]
+    options += [
+        "meta_tartan:weighting.eta=0.2",
+        "meta_tartan:method.stages.joint.meta_head.steps=2",
+    ]
+    done = compare(*options)
+    assert done.returncode == 0, done.stderr
+    assert "equal cost" in done.stdout
+    plan = json.loads((tmp_path / "it" / "compare.json").read_text())
+    assert plan["steps"]["meta_tartan"] == {"joint": 4}
+    assert plan["steps"]["finetune"]["finetune"] > 4
+    results = [json.loads(p.read_text()) for p in (tmp_path / "it").rglob("result.json")]
+    spent = {}
+    for result in results:
+        found = {stage["name"]: stage["steps"] for stage in result["stages"]}
+        assert found == plan["steps"][result["method"]]
+        spent[result["method"]] = result["cost"]["flops"]
+    (config,) = (tmp_path / "it").glob("compare_meta_tartan/*/config.yaml")
+    learned = OmegaConf.load(config)
+    assert (learned.weighting.eta, learned.method.stages.joint.meta_head.steps) == (0.2, 2)
+    assert set(spent) == {"finetune", "tapt", "meta_tartan"}
+    assert max(spent.values()) < 1.3 * min(spent.values())  # batches of 8 are of unlike length
+    assert (tmp_path / "it" / "report" / "report.html").is_file()
+    (bench,) = report_of(tmp_path / "it", Choice()).benches
+    assert len(bench.bench.settings) == 3
+    assert not (tmp_path / "it-pilot").exists()
+
+    # the command of a job works alone: it says where its experiment is
+    (record,) = (tmp_path / "it" / ".sweeps").iterdir()
+    commands = json.loads((record / "plan.json").read_text())["commands"]
+    assert all("hydra.searchpath=" in command for command in commands)
+    assert {run.command for run in report_of(tmp_path / "it", Choice()).found.runs} == set(commands)
+
+    again = compare(*options)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.count("finished before") == 3
+    other = compare(*[o for o in options if not o.startswith("steps=")], "steps=5")
+    assert other.returncode == 1
+    assert "holds a comparison with other steps" in other.stderr
+
+
+def test_what_a_run_refuses_is_one_line_before_anything_is_trained(compare, toy_options, tmp_path):
+    options = [o for o in toy_options if not o.startswith(("max_steps", "task.train"))]
+    done = compare(*options, *OWN, "methods=finetune,tapt", "task.train=nowhere.jsonl")
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("error: ")
+    assert "nowhere.jsonl" in line
+    assert not list(tmp_path.rglob("result.json"))

@@ -1,0 +1,53 @@
+"""The command line of a comparison."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.compare.request import request_of
+from src.errors import UserError
+
+
+def test_its_own_options_are_apart_from_those_of_the_runs():
+    request = request_of(["seeds=2", "task=files", "steps=50", "+x.y=1", "hydra/launcher=slurm"])
+    assert (request.seeds, request.steps, request.batch_size) == (2, 50, 32)
+    assert request.overrides == (
+        "task=files",
+        "+x.y=1",
+        "hydra/launcher=slurm",
+        "auxiliary=dapt_tapt",
+    )
+    assert request.methods == ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")
+
+
+def test_an_option_of_one_method_names_it():
+    request = request_of(["meta_tartan:weighting.eta=0.1", "task=digits"])
+    assert request.own_options == (("meta_tartan", "weighting.eta", "0.1"),)
+    assert "task=digits" in request.overrides
+
+
+@pytest.mark.parametrize(("auxiliary", "missing"), [("tapt", "dapt"), ("dapt", "tapt")])
+def test_a_method_without_its_auxiliary_task_is_left_out(auxiliary, missing):
+    assert missing not in request_of([f"auxiliary={auxiliary}"]).methods
+    assert auxiliary in request_of([f"auxiliary={auxiliary}"]).methods
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("seeds=0", "seeds must be a whole number of at least 1, got '0'"),
+        ("steps=many", "steps must be a whole number"),
+        ("seed=0,1", "seeds=3"),
+        ("method=tapt", "methods="),
+        ("+experiment=acl_arc_meta", "task="),
+        ("max_steps=5", "steps="),
+        ("hydra.sweep.dir=x", "folder="),
+        ("methods=finetune,tapd", "there is no tapd; there are finetune, tapt"),
+        ("verbose", "NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_is_one_line_that_says_what_to_do(argument, words):
+    with pytest.raises(UserError) as error:
+        request_of([argument])
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,49 @@
+"""The command that a search ends with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from src.run_folder.run_next import RUN_NEXT, write_run_next
+
+
+def job(tmp_path, number, score, *overrides):
+    folder = tmp_path / str(number)
+    folder.mkdir()
+    if score is not None:
+        dev = {"whole": {"metrics": {"macro_f1": score, "loss": 9.0}}}
+        (folder / "result.json").write_text(json.dumps({"metric": "macro_f1", "dev": dev}))
+    command = shlex.join(["python", "-m", "src.run", *overrides, "+search=paper"])
+    return {"folder": str(folder), "command": command}
+
+
+def command_in(tmp_path):
+    return shlex.split((tmp_path / RUN_NEXT).read_text().splitlines()[1])[4:]
+
+
+def test_the_best_on_dev_without_what_made_it_a_search(tmp_path, capsys):
+    jobs = [
+        job(tmp_path, 0, 0.5, "lr=1", "evaluate_test=false", "seed=3"),
+        job(tmp_path, 1, 0.7, "lr=2", "x={a: 1}", "seed=3"),
+        job(tmp_path, 2, None, "lr=3"),
+    ]
+    write_run_next(jobs, tmp_path)
+    assert command_in(tmp_path) == ["lr=2", "x={a: 1}", "seed=0,1,2"]
+    assert "best on dev: 0.7000" in capsys.readouterr().out
+
+
+def test_seeds_of_the_same_settings_count_by_their_mean(tmp_path):
+    scores = {"lr=1": (0.9, 0.1), "lr=2": (0.6, 0.6)}
+    jobs = [
+        job(tmp_path, f"{lr}{seed}", score, lr, f"seed={seed}")
+        for lr, pair in scores.items()
+        for seed, score in enumerate(pair)
+    ]
+    write_run_next(jobs, tmp_path)
+    assert command_in(tmp_path) == ["lr=2", "seed=0,1,2"]
+
+
+def test_without_a_finished_job_there_is_no_command(tmp_path):
+    write_run_next([job(tmp_path, 0, None, "lr=1")], tmp_path)
+    assert not (tmp_path / RUN_NEXT).exists()

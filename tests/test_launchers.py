@@ -1,0 +1,95 @@
+"""Sweeps in other processes: joblib's, and submitit's local executor, which pickles as SLURM's."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from src.report.progress import progress_of
+from src.report.search import search
+from src.run_folder.lock import LOCK
+from src.run_folder.sweep import RECORDS
+from tests import slurm
+from tests.in_process import CONF
+
+DIGITS = ["+experiment=digits_meta", "max_steps=2", "trainer.enable_progress_bar=false"]
+LAUNCHERS = ["parallel", "slurm", "joblib", "submitit_local", "submitit_slurm"]
+
+
+def states_in(table):
+    return dict(re.findall(r"(\d) │ (\w[\w ,]*\w) +│", table[table.index("sweep") :]))
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_every_launcher_composes(launcher):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        options = [f"hydra/launcher={launcher}", "hydra.mode=MULTIRUN"]
+        config = compose("config", overrides=options, return_hydra_config=True)
+    target = config.hydra.launcher._target_
+    assert target.startswith("hydra_plugins.")
+    if launcher == "slurm":
+        assert config.hydra.launcher.gpus_per_node == 1
+        assert config.hydra.launcher.max_num_timeout > 0
+
+
+@pytest.mark.parametrize("launcher", ["parallel", "submitit_local"])
+def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli, tmp_path):
+    """One job fails: the others run, the exit code and the record say so, and it goes on."""
+    options = ["-m", f"hydra/launcher={launcher}", *DIGITS, "micro_batch_size=512,0", "seed=0"]
+    swept = run_cli(*options)
+    assert swept.returncode == 1, swept.stderr
+    assert states_in(swept.stdout) == {"0": "finished", "1": "failed"}
+    assert "job 1: micro_batch_size must be a whole number of at least 1, got 0" in swept.stdout
+    runs = tmp_path / "runs"
+    (result,) = runs.rglob("result.json")
+    assert json.loads(result.read_text())["seed"] == 0
+    assert (result.parent / LOCK).is_file()
+    progress = progress_of(search(runs))
+    assert progress.counts == {"finished": 1, "failed": 1}
+    (record,) = (runs / RECORDS).iterdir()
+    assert (record / "ended").is_file()
+
+    again = run_cli(*options)
+    assert states_in(again.stdout) == {"0": "finished before", "1": "failed"}
+
+
+def test_a_process_that_is_killed_ends_the_sweep_with_a_table_and_a_line(run_cli, tmp_path):
+    (tmp_path / "deadly.py").write_text("import os\n\n\ndef Deadly(**o):\n    os._exit(1)\n")
+    options = ["encoder._target_=src.encoders.wide_resnet.WideResNetSource,deadly.Deadly"]
+    swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options)
+    assert swept.returncode == 1
+    assert states_in(swept.stdout) == {"0": "finished", "1": "died"}
+    assert "error: submitit: " in swept.stderr
+    assert "the same command runs what is missing" in swept.stderr
+    assert "Traceback" not in swept.stderr
+
+
+def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
+    run_cli, tmp_path, monkeypatch
+):
+    """Preempted before its first step; tests/methods/test_resume_submitit.py is about later."""
+    notes = slurm.install(tmp_path / "cluster")
+    monkeypatch.setenv("PATH", f"{tmp_path}/cluster/bin:{os.environ['PATH']}")
+    (tmp_path / "preempted.py").write_text(
+        "import pathlib, signal\n"
+        "from src.encoders.wide_resnet import WideResNetSource\n\n\n"
+        "def Preempted(**options):\n"
+        "    mark = pathlib.Path('was_preempted')\n"
+        "    if not mark.exists():\n"
+        "        mark.touch()\n"
+        "        signal.raise_signal(signal.SIGUSR2)\n"
+        "    return WideResNetSource(**options)\n"
+    )
+    encoders = "encoder._target_=preempted.Preempted,src.encoders.wide_resnet.WideResNetSource"
+    swept = run_cli("-m", "hydra/launcher=slurm", *DIGITS, encoders)
+    assert swept.returncode == 0, swept.stderr
+    assert states_in(swept.stdout) == {"0": "finished", "1": "finished"}
+    assert (notes / "scontrol").read_text().split() == ["requeue", f"{slurm.JOB}_0"]
+    submitted = (notes / "sbatch").read_text()
+    for line in ("--gpus-per-node=1", "--signal=USR2@300", "--array=0-1%2", "--time=240"):
+        assert f"#SBATCH {line}" in submitted
+    assert progress_of(search(tmp_path / "runs")).counts == {"finished": 2}

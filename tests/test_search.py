@@ -1,0 +1,81 @@
+"""Searches: dev decides, test is not looked at, and the same command goes on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from src.report.comparison import Choice
+from src.report.report import report_of
+from src.run_folder.run_next import RUN_NEXT
+from tests.in_process import CONF, config_of, recorded_run, toy
+from tests.test_launchers import DIGITS, states_in
+
+METHODS = {"paper": "meta", "paper_mt": "mt", "rates": "meta", "finetune": "dapt"}
+"""An experiment's ending that each search is for."""
+SEARCHES = sorted(p.stem for p in (CONF / "search").glob("*.yaml") if p.stem != "base")
+
+
+def test_every_search_is_for_some_method():
+    assert sorted(METHODS) == SEARCHES
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_is_searched_over_are_options_of_the_method(name):
+    experiment = f"+experiment=docstrings_{METHODS[name]}"
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        options = [experiment, f"+search={name}", "hydra.mode=MULTIRUN"]
+        config = compose("config", overrides=options, return_hydra_config=True)
+    assert config.evaluate_test is False
+    assert config.hydra.sweeper.direction == "maximize"
+    assert config.hydra.sweep.dir.startswith("runs/search/docstrings_")
+    assert config.hydra.sweeper.params
+    for option in config.hydra.sweeper.params:
+        config_of([experiment, f"{option}=null"])  # refuses one that is not there
+
+
+def test_without_test_there_is_no_look_at_it(data_dir, cache_dir, tmp_path):
+    options = toy(data_dir, cache_dir, "finetune", "max_steps=2", "evaluate_test=false")
+    run = recorded_run(options, tmp_path)
+    assert run.events == ["finetune"]
+    stored = json.loads((tmp_path / "result.json").read_text())
+    assert "test" not in stored
+    assert stored["dev"]["whole"]["metrics"]["macro_f1"] >= 0
+
+
+def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cli, tmp_path):
+    options = ["-m", *DIGITS, "+search=rates"]
+    assert run_cli(*options, "hydra.sweeper.n_trials=2").returncode == 0
+    searched = run_cli(*options, "hydra.sweeper.n_trials=3")
+    assert searched.returncode == 0, searched.stderr
+    assert states_in(searched.stdout) == {
+        "0": "finished before", "1": "finished before", "2": "finished",
+    }  # fmt: skip
+    folder = tmp_path / "runs" / "search" / "digits_meta_tartan"
+    results = [json.loads(path.read_text()) for path in folder.rglob("result.json")]
+    assert not any("test" in result for result in results)
+    best = max(result["dev"]["whole"]["metrics"]["macro_f1"] for result in results)
+    comment, command, *_ = (folder / RUN_NEXT).read_text().splitlines()
+    assert comment.startswith(f"# dev {best:.4f}, the best of 3 settings")
+    assert command in searched.stdout
+    overrides = shlex.split(command)[4:]
+    assert "+experiment=digits_meta" in overrides
+    assert not [o for o in overrides if "search" in o or "evaluate_test" in o]
+    config_of([o for o in overrides if not o.startswith("seed=")])
+
+    report = report_of(folder, Choice())
+    assert report.benches == []
+    assert report.progress.counts == {"finished": 3}
+    assert "3 of them not evaluated on test" in "".join(map(str, report.inventory))
+
+
+def test_a_search_in_which_everything_fails_says_so(run_cli):
+    options = [*DIGITS, "+search=rates", "hydra.sweeper.n_trials=2", "micro_batch_size=0"]
+    searched = run_cli("-m", *options)
+    assert searched.returncode == 1
+    assert states_in(searched.stdout) == {"0": "failed", "1": "failed"}
+    assert "Traceback" not in searched.stderr
+    assert "error: optuna: no trial was finished" in searched.stderr
