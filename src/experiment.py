@@ -74,7 +74,10 @@ def _run_prepared(
     chosen = chain.keep_best()
     test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
     remark = prepared.encoder.save_classifier(
-        chosen.module.heads[END_TASK], prepared.end_task.labels, folder / "classifier"
+        chosen.module.heads[END_TASK],
+        prepared.end_task.labels,
+        folder / "classifier",
+        prepared.end_task.max_length,
     )
     if remark is not None:
         log.warning(remark)

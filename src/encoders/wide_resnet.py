@@ -97,7 +97,13 @@ class ImageEncoder:
     def adopt(self, head: nn.Module) -> None:
         """Nothing is kept: every supervised task has classes, and so a head, of its own."""
 
-    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> None:
+    def save_classifier(
+        self,
+        head: nn.Module,
+        labels: Sequence[str],
+        folder: Path,
+        max_length: int | None = None,
+    ) -> None:
         """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         parts = {"body": self.body, "head": head}
