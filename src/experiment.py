@@ -24,6 +24,7 @@ from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.part_overhead import resolve_part_overhead
 from src.methods.stage import Stage
+from src.model_card.card import write_card
 from src.prepare import (
     END_TASK,
     Prepared,
@@ -83,6 +84,7 @@ def _run_prepared(
         log.warning(remark)
     result = result_of(config, prepared, outcomes, chosen, test)
     _draw(result, outcomes, folder)
+    write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)
     return result
 
