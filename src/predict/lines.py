@@ -110,9 +110,9 @@ class Lines:
         return (self._raw.tell() if self._file is not self._raw else self._offset), self._size
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; standard input is left open."""
         if self._raw is not sys.stdin.buffer:
+            self._file.close()
             self._raw.close()
 
     def _read(self, read: Callable[[], bytes]) -> bytes:

@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -27,6 +27,10 @@ from src.predict.parquet_rows import ParquetRows
 
 R = TypeVar("R", contravariant=True)
 _BOM = b"\xef\xbb\xbf"
+GROUP_ROWS = 1 << 16
+"""A row group of Parquet ends with the chunk that reaches this."""
+GROUP_BYTES = 1 << 26
+"""Or this, in memory."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class Gzipped:
 
 
 class ParquetWriter:
-    """Arrow streams, one a chunk, of which a Parquet file with a row group a chunk is made."""
+    """Arrow streams, one a chunk, of which a Parquet file is made at the end."""
 
     def __init__(self, schema: pa.Schema, added: Added) -> None:
         self._added = added
@@ -178,13 +182,24 @@ class ParquetWriter:
         return self._stream(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def finish(self, part: Path, whole: Path) -> bool:
-        size = part.stat().st_size
-        with pa.OSFile(str(part), "rb") as file, pq.ParquetWriter(whole, self._schema) as writer:
+        with pq.ParquetWriter(whole, self._schema) as writer:
+            for group in self._groups(part):
+                writer.write_table(group, row_group_size=group.num_rows)
+        return True
+
+    def _groups(self, part: Path) -> Iterator[pa.Table]:
+        """The rows of `part` in tables of some size: chunks are too small for row groups."""
+        size, waiting, rows, room = part.stat().st_size, [], 0, 0
+        with pa.OSFile(str(part), "rb") as file:
             while file.tell() < size:
                 table = pa.ipc.open_stream(file).read_all()
-                if table.num_rows:
-                    writer.write_table(table)
-        return True
+                waiting.append(table)
+                rows, room = rows + table.num_rows, room + table.nbytes
+                if rows >= GROUP_ROWS or room >= GROUP_BYTES:
+                    yield pa.concat_tables(waiting)
+                    waiting, rows, room = [], 0, 0
+        if rows:
+            yield pa.concat_tables(waiting)
 
     def _stream(self, table: pa.Table | None) -> bytes:
         sink = pa.BufferOutputStream()

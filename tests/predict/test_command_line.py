@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from src.errors import UserError
 from src.predict.__main__ import as_they_stand
@@ -77,6 +78,13 @@ def test_paths_are_taken_as_they_stand():
     ]  # fmt: skip
     assert as_they_stand(["input=it's", 'input="quoted"']) == [r"input='it\'s'", 'input="quoted"']
     assert as_they_stand(["input=a\\b\\"]) == ["input='a\\b\\\\'"]
+
+
+def test_every_option_is_documented():
+    options = yaml.safe_load((ROOT / "conf" / "predict.yaml").read_text())
+    documented = (ROOT / "docs" / "predict.md").read_text()
+    for option in options.keys() - {"hydra"}:
+        assert f"`{option}=" in documented, option
 
 
 @pytest.fixture

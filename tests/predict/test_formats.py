@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import src.predict.chunks
+import src.predict.writers
 from src.errors import UserError
 from tests.predict.conftest import LABELS, TEXTS
 
@@ -85,6 +86,7 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     monkeypatch.setattr(src.predict.chunks, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(src.predict.writers, "GROUP_ROWS", 6)
     table = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int16()),
@@ -102,7 +104,7 @@ def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     assert found.schema.names == [*table.schema.names, *ADDED]
     check_predictions({name: found[name].to_pylist() for name in ADDED})
     groups = pq.ParquetFile(target).metadata
-    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [4, 2, 4, 2, 2]
+    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [6, 6, 2]
 
 
 def test_formats_agree(predict, tmp_path):

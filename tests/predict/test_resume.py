@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import signal
@@ -161,6 +162,23 @@ def test_an_input_that_has_changed_is_noticed(begun, predict, tmp_path, kind):
     predict(source, target, resume=False)
     predict(source, tmp_path / f"again.{kind}")
     assert target.read_bytes() == (tmp_path / f"again.{kind}").read_bytes()
+
+
+def test_standard_input_goes_on_with_the_same_rows(predict, tmp_path, small_chunks, monkeypatch):
+    content = write_input(tmp_path, "jsonl").read_bytes()
+    predict(tmp_path / "in.jsonl", tmp_path / "whole.jsonl")
+
+    def given(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return predict("-", tmp_path / "out.jsonl")
+
+    lines = content.splitlines(keepends=True)
+    with pytest.raises(UserError, match="standard input, line 10: not JSON"):
+        given(b"".join([*lines[:9], b"torn"]))
+    with pytest.raises(UserError, match="standard input has changed since"):
+        given(b"".join(lines[1:]))
+    assert given(content).resumed == 8
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_rows_may_be_added_while_it_is_stopped(begun, predict, tmp_path):
