@@ -224,10 +224,10 @@ def alone_at(target: Path) -> Iterator[None]:
         raise UserError(f"cannot write to {target.parent} ({error.strerror})") from error
     try:
         yield
-        if not record_of(target).exists():
-            path.unlink(missing_ok=True)
     finally:
         lock.release()
+        if not record_of(target).exists():
+            path.unlink(missing_ok=True)
 
 
 def _short(value: object) -> str:

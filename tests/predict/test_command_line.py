@@ -158,6 +158,8 @@ def test_a_bad_input_is_one_line(files, predict, source, options, said):
         predict(source if source == "-" else files / source, output, **options)
     assert "\n" not in str(caught.value)
     assert not target.exists()
+    begun = (files / f"{target.name}.part.json").exists()  # rows before the bad one are kept
+    assert (files / f"{target.name}.part.lock").exists() == begun
 
 
 @pytest.mark.parametrize(
