@@ -28,6 +28,7 @@ from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.part_overhead import resolve_part_overhead
 from src.methods.stage import Stage
+from src.model_card.card import write_card
 from src.prepare import (
     END_TASK,
     Prepared,
@@ -87,11 +88,15 @@ def _run_prepared(
     if not is_main_process():
         return result
     remark = prepared.encoder.save_classifier(
-        chosen.module.heads[END_TASK], prepared.end_task.labels, folder / "classifier"
+        chosen.module.heads[END_TASK],
+        prepared.end_task.labels,
+        folder / "classifier",
+        prepared.end_task.max_length,
     )
     if remark is not None:
         log.warning(remark)
     _draw(result, outcomes, folder)
+    write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)
     return result
 

@@ -45,6 +45,11 @@ class EndTask(Protocol):
         """A checksum of each split's data."""
         ...
 
+    @property
+    def max_length(self) -> int | None:
+        """Longest input in tokens; None where inputs are not tokens."""
+        ...
+
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """The splits as `encoder` reads them; dev also gives `B_val` to the meta-gradient.
 

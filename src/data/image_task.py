@@ -185,6 +185,10 @@ class ImageTask:
         return self.source.metric
 
     @property
+    def max_length(self) -> None:
+        return None
+
+    @property
     def fingerprints(self) -> dict[str, str]:
         return {
             split: images.fingerprint()

@@ -42,8 +42,17 @@ class Encoder(Protocol):
         """
         ...
 
-    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> str | None:
+    def save_classifier(
+        self,
+        head: nn.Module,
+        labels: Sequence[str],
+        folder: Path,
+        max_length: int | None = None,
+    ) -> str | None:
         """Write body, the end task's head and label names to `folder`.
+
+        Args:
+            max_length: longest input of the end task in tokens; None where inputs are not tokens.
 
         Returns:
             What a user should know of the form it was written in; None if it is the expected one.

@@ -15,6 +15,7 @@ from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -83,13 +84,19 @@ class TextEncoder:
         # their hook, which forward-mode derivatives cannot pass, is for reentrant ones
         self.body.disable_input_require_grads()
 
-    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> str | None:
+    def save_classifier(
+        self,
+        head: nn.Module,
+        labels: Sequence[str],
+        folder: Path,
+        max_length: int | None = None,
+    ) -> str | None:
         """Write the classifier for Transformers, or body and head apart where it has no such form.
 
         Raises:
             UserError: the head is not that of text classification.
         """
-        if save_classifier(self.body, self.tokenizer, head, labels, folder):
+        if save_classifier(self.body, self.tokenizer, head, labels, folder, max_length):
             return None
         return (
             "classifier/ holds body and head apart: Transformers has no sequence classifier "
@@ -99,13 +106,18 @@ class TextEncoder:
     @property
     def max_positions(self) -> int | None:
         """The longest input in tokens, None where the architecture sets no limit."""
-        limit = getattr(self.body.config, "max_position_embeddings", None)
-        if limit is None:
-            return None
-        if self.body.config.model_type in _POSITIONS_AFTER_PADDING:
-            # These number positions from padding_idx + 1.
-            limit -= int(self.body.config.pad_token_id) + 1
-        return int(limit)
+        return max_positions_of(self.body.config)
+
+
+def max_positions_of(config: PretrainedConfig) -> int | None:
+    """The longest input in tokens, None where the architecture sets no limit."""
+    limit = getattr(config, "max_position_embeddings", None)
+    if limit is None:
+        return None
+    if config.model_type in _POSITIONS_AFTER_PADDING:
+        # These number positions from padding_idx + 1.
+        limit -= int(config.pad_token_id) + 1
+    return int(limit)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,13 @@ class ImageEncoder:
             "instead"
         )
 
-    def save_classifier(self, head: nn.Module, labels: Sequence[str], folder: Path) -> None:
+    def save_classifier(
+        self,
+        head: nn.Module,
+        labels: Sequence[str],
+        folder: Path,
+        max_length: int | None = None,
+    ) -> None:
         """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         parts = {"body": self.body, "head": head}

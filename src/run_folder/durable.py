@@ -58,7 +58,7 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
         scratch.unlink(missing_ok=True)
         raise
     scratch.replace(path)
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
@@ -86,7 +86,7 @@ def _sidecar(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Make a rename outlive a power cut, where the system can open folders."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

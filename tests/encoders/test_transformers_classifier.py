@@ -11,16 +11,19 @@ from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    DistilBertConfig,
-    DistilBertModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
+    pipeline,
 )
 
+from src.encoders.saved_classifier import load_classifier
 from src.encoders.tiny import letter_pair_tokenizer
+from src.encoders.transformers_classifier import save_classifier
+from src.objectives.classifier_head import ClassifierHead
+from tests.encoders.bodies import KINDS, random_body
 from tests.in_process import RecordedRun, recorded_run, toy
 
 TEXTS = ["red apple old 7", "a river", "wet stone odd 11 and some more words than that"]
+
+IN_PARTS = {"modernbert", "longformer", "bigbird", "roformer"}
 
 
 @pytest.fixture(scope="module")
@@ -30,30 +33,9 @@ def saved(tmp_path_factory):
     def call(kind: str) -> list[str]:
         if kind == "bert":
             return ["encoder=tiny"]
-        tokenizer = letter_pair_tokenizer()
-        torch.manual_seed(0)
-        if kind == "roberta":
-            config = RobertaConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=32,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=64,
-                max_position_embeddings=66,
-                type_vocab_size=1,
-                pad_token_id=tokenizer.pad_token_id,
-                bos_token_id=tokenizer.cls_token_id,
-                eos_token_id=tokenizer.sep_token_id,
-            )
-            model = RobertaForMaskedLM(config)
-        else:
-            config = DistilBertConfig(
-                vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=2, hidden_dim=64
-            )
-            model = DistilBertModel(config)
         folder = tmp_path_factory.mktemp(kind)
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        random_body(kind).save_pretrained(folder)
+        letter_pair_tokenizer().save_pretrained(folder)
         return ["encoder=huggingface", f"encoder.name={folder}"]
 
     return call
@@ -89,7 +71,7 @@ def encoded_by(folder):
     return tokenizer(TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt")
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
 @torch.no_grad()
 def test_transformers_own_class_gives_the_same_logits(runs, kind):
     folder = runs(kind).folder / "classifier"
@@ -101,7 +83,7 @@ def test_transformers_own_class_gives_the_same_logits(runs, kind):
     assert expected.std() > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
 def test_the_labels_are_in_the_config(runs, kind):
     folder = runs(kind).folder / "classifier"
     config = AutoModelForSequenceClassification.from_pretrained(folder).config
@@ -110,7 +92,7 @@ def test_the_labels_are_in_the_config(runs, kind):
     assert config.num_labels == 3
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert"])
 def test_labels_and_tokenizer_lie_beside_the_model(runs, kind):
     folder = runs(kind).folder / "classifier"
     assert json.loads((folder / "labels.json").read_text()) == ["A", "R", "S"]
@@ -118,14 +100,70 @@ def test_labels_and_tokenizer_lie_beside_the_model(runs, kind):
     assert AutoTokenizer.from_pretrained(folder)(TEXTS)["input_ids"] == ours
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+def test_a_pipeline_cuts_where_training_did(runs, kind):
+    folder = runs(kind).folder / "classifier"
+    texts = [*TEXTS, "many words of a text that is longer than that " * 20]
+    classify = pipeline("text-classification", str(folder), device="cpu", top_k=None)
+    assert classify.tokenizer.model_max_length == 32
+    encoded = letter_pair_tokenizer()(
+        texts, padding=True, truncation=True, max_length=32, return_tensors="pt"
+    )
+    expected = our_logits(runs(kind), encoded)
+    for size in (1, 3):
+        found = classify(texts, truncation=True, function_to_apply="none", batch_size=size)
+        scores = [{one["label"]: one["score"] for one in row} for row in found]
+        logits = torch.tensor([[row[label] for label in ("A", "R", "S")] for row in scores])
+        torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_body_and_head_go_together_wherever_they_can(kind, tmp_path):
+    body, tokenizer = random_body(kind), letter_pair_tokenizer()
+    head = ClassifierHead(32, 3, 0.1)
+    whole = save_classifier(body, tokenizer, head, ["A", "B", "C"], tmp_path, 32)
+    assert whole == (kind not in IN_PARTS)
+    assert body.training
+    assert (tmp_path / "classifier_head.safetensors").exists() != whole
+    saved = load_classifier(tmp_path)
+    assert (saved.labels, saved.max_length) == (("A", "B", "C"), 32)
+    encoded = saved.tokenizer([*TEXTS, ""], padding=True, truncation=True, return_tensors="pt")
+    assert list(encoded) == ["input_ids", "attention_mask"]
+    hidden = body.eval()(**encoded).last_hidden_state
+    expected = head.eval()(hidden[:, 0])
+    torch.testing.assert_close(saved.logits(encoded), expected, rtol=0, atol=1e-5)
+    assert expected.std() > 0.01
+
+
+@torch.no_grad()
+def test_a_pair_is_read_as_the_body_was_trained(tmp_path):
+    body, head = random_body("bert").eval(), ClassifierHead(32, 3, 0.1).eval()
+    save_classifier(body, letter_pair_tokenizer(), head, ["A", "B", "C"], tmp_path, 32)
+    classify = pipeline("text-classification", str(tmp_path), device="cpu", top_k=None)
+    (found,) = classify([{"text": "apple", "text_pair": "river"}], function_to_apply="none")
+    encoded = letter_pair_tokenizer()("apple", "river", return_tensors="pt")
+    expected = head(body(**inputs_of(encoded)).last_hidden_state[:, 0])[0]
+    logits = [score for _, score in sorted((one["label"], one["score"]) for one in found)]
+    torch.testing.assert_close(torch.tensor(logits), expected, rtol=0, atol=1e-5)
+
+
+def test_the_tokenizer_that_trains_is_left_alone(tmp_path):
+    body, tokenizer = random_body("bert"), letter_pair_tokenizer()
+    before = tokenizer.model_max_length, tokenizer.model_input_names
+    save_classifier(body, tokenizer, ClassifierHead(32, 3, 0.1), ["A", "B", "C"], tmp_path, 32)
+    assert (tokenizer.model_max_length, tokenizer.model_input_names) == before
+
+
 def test_a_whole_classifier_has_no_separate_head(runs):
-    for kind in ("bert", "roberta"):
+    for kind in ("bert", "roberta", "distilbert"):
         assert not (runs(kind).folder / "classifier" / "classifier_head.safetensors").exists()
 
 
 @torch.no_grad()
 def test_where_the_heads_differ_in_shape_body_and_head_lie_apart(runs):
-    run = runs("distilbert")
+    run = runs("modernbert")
     folder = run.folder / "classifier"
     body, head = (
         AutoModel.from_pretrained(folder),
@@ -139,7 +177,7 @@ def test_where_the_heads_differ_in_shape_body_and_head_lie_apart(runs):
 
 
 def test_a_classifier_in_parts_is_announced(saved, data_dir, cache_dir, tmp_path, caplog):
-    options = [*saved("distilbert"), "max_steps=1"]
+    options = [*saved("modernbert"), "max_steps=1"]
     recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path)
     assert "body and head apart" in caplog.text
 

@@ -1,0 +1,148 @@
+"""A classifier's folder, back as a model: a run's own, or any sequence classifier's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from src.encoders.text_encoder import max_positions_of
+from src.encoders.transformers_classifier import HEAD, LABELS
+from src.errors import UserError
+from src.objectives.classifier_head import ClassifierHead
+
+_LONGEST = 1 << 20
+"""Tokens; Transformers writes 1e30 where a tokenizer has no limit."""
+
+
+@dataclass(frozen=True)
+class SavedClassifier:
+    """A trained classifier, in float32 and evaluation mode.
+
+    Attributes:
+        folder: where it lies.
+        tokenizer: its tokenizer.
+        labels: names in index order.
+        max_length: longest input in tokens that it was trained on; None where it does not say.
+        max_positions: longest input in tokens that it can read; None where there is no limit.
+    """
+
+    folder: Path
+    model: nn.Module
+    tokenizer: PreTrainedTokenizerBase
+    labels: tuple[str, ...]
+    max_length: int | None
+    max_positions: int | None
+
+    @torch.inference_mode()
+    def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Logits `(n, classes)` of what the tokenizer made of `n` texts, on the model's device."""
+        if isinstance(self.model, _BodyAndHead):
+            return self.model(inputs)  # type: ignore[no-any-return]
+        found: Tensor = self.model(**inputs).logits
+        return found
+
+
+class _BodyAndHead(nn.Module):
+    def __init__(self, body: PreTrainedModel, head: ClassifierHead) -> None:
+        super().__init__()
+        self.body, self.head = body, head
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        hidden: Tensor = self.body(**inputs).last_hidden_state
+        logits: Tensor = self.head(hidden[:, 0])
+        return logits
+
+
+def classifier_folder(given: Path) -> Path:
+    """The classifier's folder: `given`, or the one in the run folder `given`.
+
+    Raises:
+        UserError: there is none, or not one of texts.
+    """
+    if not given.exists():
+        raise UserError(f"model={given} does not exist; name a run folder or its classifier folder")
+    if not given.is_dir():
+        raise UserError(f"model={given} is a file; name a run folder or its classifier folder")
+    folder = given / "classifier" if (given / "classifier").is_dir() else given
+    if (folder / "pixels.json").is_file():
+        raise UserError(f"model={given} is a classifier of images; only texts can be predicted")
+    if not (folder / "config.json").is_file():
+        begun = (given / "config.yaml").is_file() and not (given / "result.json").is_file()
+        advice = "; its run is not finished" if begun else "; name a run folder or its classifier"
+        raise UserError(f"model={given} holds no classifier (no config.json){advice}")
+    return folder
+
+
+def load_classifier(given: Path) -> SavedClassifier:
+    """The classifier of a run folder, of its classifier folder, or of another such folder.
+
+    Nothing in the folder is run: weights are safetensors, and code that it may bring is not used.
+
+    Raises:
+        UserError: there is no classifier, or it cannot be read.
+    """
+    folder = classifier_folder(given)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        in_parts = (folder / HEAD).is_file()
+        model, labels = _in_parts(folder, config) if in_parts else _whole(folder)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise UserError(
+            f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
+        ) from error
+    if tokenizer.pad_token_id is None:
+        raise UserError(f"model={given}: its tokenizer has no padding token")
+    limit = int(tokenizer.model_max_length)
+    return SavedClassifier(
+        folder,
+        model.eval(),
+        tokenizer,
+        labels,
+        max_length=limit if limit <= _LONGEST else None,
+        max_positions=max_positions_of(config),
+    )
+
+
+def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:
+    model, loading = AutoModelForSequenceClassification.from_pretrained(
+        folder,
+        local_files_only=True,
+        use_safetensors=True,
+        dtype=torch.float32,
+        output_loading_info=True,
+    )
+    missing = sorted(name for name in loading["missing_keys"] if "position_ids" not in name)
+    if missing:
+        raise ValueError(f"its weights lack {missing[0]}; it is no sequence classifier")
+    labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
+    if len(labels) < 2 or model.config.problem_type not in (None, "single_label_classification"):
+        raise ValueError("it gives a text no one of several labels")
+    return model, labels
+
+
+def _in_parts(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[str, ...]]:
+    labels = tuple(json.loads((folder / LABELS).read_text(encoding="utf-8")))
+    options = {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
+    body = AutoModel.from_pretrained(folder, **options)
+    state = load_file(folder / HEAD)
+    head = ClassifierHead(int(config.hidden_size), len(labels), dropout=0.0)
+    head.load_state_dict(state)
+    return _BodyAndHead(body, head), labels

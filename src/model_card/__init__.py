@@ -1,0 +1,1 @@
+"""`classifier/README.md`: what a trained classifier is, from what, how good, and for what."""

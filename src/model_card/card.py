@@ -1,0 +1,153 @@
+"""The model card, from a run's result and config."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from src.encoders.base import Encoder
+from src.encoders.text_encoder import TextEncoder
+from src.encoders.transformers_classifier import HEAD
+from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
+from src.model_card.licence import UNKNOWN, encoder_licence
+from src.report.text.escape import markdown
+from src.run_folder.name import PROGRAM
+
+_TEMPLATE = Path(__file__).with_name("card.md")
+_FIGURE = "task_weights.png"
+_FEW = 20
+"""Test examples of a class below which its scores are said to be uncertain."""
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def write_card(
+    result: Mapping[str, Any], config: DictConfig, encoder: Encoder, folder: Path
+) -> None:
+    """Write `README.md` into the classifier's folder, and the figure of the task weights beside it.
+
+    Args:
+        result: what `result.json` is to hold.
+        encoder: the one that was trained.
+        folder: the run folder.
+    """
+    target = folder / "classifier"
+    figure = folder / _FIGURE
+    if figure.is_file():
+        shutil.copyfile(figure, target / _FIGURE)
+    text = isinstance(encoder, TextEncoder)
+    card = ModelCard.from_template(
+        _metadata(result, config, text),
+        template_path=str(_TEMPLATE),
+        md=markdown,
+        home=str(Path.home()),
+        result=result,
+        text=text,
+        in_parts=(target / HEAD).is_file(),
+        max_length=config.task.get("max_length"),
+        results=_results(result),
+        resamples=RESAMPLES,
+        classes=_classes(result),
+        few=_FEW,
+        figure=_FIGURE if figure.is_file() else None,
+        fingerprints=result["fingerprints"],
+        settings=_settings(result, config),
+        encoder_licence=encoder_licence(encoder),
+        unknown=UNKNOWN,
+        command=_command(),
+    )
+    card.save(target / "README.md")
+
+
+def _metadata(result: Mapping[str, Any], config: DictConfig, text: bool) -> ModelCardData:
+    kind = "text-classification" if text else "image-classification"
+    found = [
+        EvalResult(
+            task_type=kind,
+            dataset_type=re.sub(r"[^a-z0-9_.-]+", "-", str(result["task"]).lower()),
+            dataset_name=str(result["task"]),
+            dataset_split=split,
+            metric_type="f1" if name.endswith("f1") else name,
+            metric_name=f"{split} {name}",
+            metric_value=round(value, 4),
+        )
+        for split in ("dev", "test")
+        for name, value in _metrics(result[split]["whole"]).items()
+    ]
+    base = str(config.encoder.get("name", ""))
+    is_hub_name = bool(_HUB_NAME.fullmatch(base)) and not Path(base).exists()
+    return ModelCardData(
+        model_name=f"{result['task']} {result['method']}",
+        library_name="transformers" if text else None,
+        pipeline_tag=kind,
+        base_model=base if is_hub_name else None,
+        tags=[kind, "tartan", "end-task-aware-training"],
+        metrics=sorted({one.metric_type for one in found}),
+        eval_results=found,
+    )
+
+
+def _metrics(part: Mapping[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in (part["metrics"] or {}).items() if name != "loss"}
+
+
+def _results(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each split and metric; the metric that chose the checkpoint first."""
+    rows = []
+    for split in ("dev", "test"):
+        for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
+            scores = result[split][part]
+            if part == "unseen" and scores["examples"] == result[split]["whole"]["examples"]:
+                continue  # the same once more
+            metrics = _metrics(scores)
+            for name in sorted(metrics, key=lambda name: name != result["metric"]):
+                interval = None
+                # dev's value is the best of many, which no resampling makes up for
+                if split == "test" and "confusion" in scores:
+                    interval = bootstrap_interval(name, metrics[name], scores["confusion"])
+                rows.append(
+                    {
+                        "split": label,
+                        "examples": scores["examples"],
+                        "metric": name,
+                        "value": metrics[name],
+                        "interval": interval,
+                    }
+                )
+    return rows
+
+
+def _classes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    confusion = result["test"]["whole"].get("confusion")
+    if confusion is None:
+        return []
+    scores = scores_by_class(confusion)
+    return [
+        {"label": label, **vars(one)} for label, one in zip(result["labels"], scores, strict=True)
+    ]
+
+
+def _settings(result: Mapping[str, Any], config: DictConfig) -> str:
+    """The options that made the model, as YAML."""
+    stages = [stage["name"] for stage in result["stages"]]
+    whole: Any = OmegaConf.to_container(config, resolve=True)
+    names = ["seed", "max_steps", "task", "encoder", "classifier"]
+    if result["final_task_weights"]:
+        names.append("weighting")
+    content = {name: whole[name] for name in names}
+    content["stages"] = {name: whole["method"]["stages"][name] for name in stages}
+    return str(OmegaConf.to_yaml(OmegaConf.create(content))).rstrip()
+
+
+def _command() -> str | None:
+    """The command that ran; None inside another program."""
+    if not HydraConfig.initialized():
+        return None
+    return shlex.join([*PROGRAM, *HydraConfig.get().overrides.task])

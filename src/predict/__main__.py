@@ -1,0 +1,85 @@
+"""The command line: `python -m src.predict model=FOLDER input=FILE output=FILE`.
+
+Only Hydra is imported here, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+
+import hydra
+from omegaconf import DictConfig, OmegaConf
+
+from src.command_line import run_command_line
+from src.errors import UserError
+
+_AS_IT_STANDS = ("model", "input", "output", "text", "text_pair", "prefix")
+"""Options whose values are taken character for character: run folders have `=` and `,` in them."""
+_EXAMPLE = "python -m src.predict model=RUN_FOLDER input=texts.csv output=predictions.csv"
+
+
+@hydra.main(version_base="1.3", config_path="../../conf", config_name="predict")
+def main(config: DictConfig) -> None:
+    """Predict a file.
+
+    Exit codes: 0, 1 for an error, 130 for Ctrl-C, 141 where nobody reads standard output on.
+    """
+    output = "-" if OmegaConf.is_missing(config, "output") else str(config.output)
+    try:
+        _predict(config, output)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        advice = "" if output == "-" else f"; the same command goes on with {output}"
+        print(f"stopped{advice}", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        # the interpreter flushes standard output once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + 13)
+
+
+def _predict(config: DictConfig, output: str) -> None:
+    missing = [name for name in ("model", "input", "output") if OmegaConf.is_missing(config, name)]
+    if missing:
+        raise UserError(f"{missing[0]}= is missing; e.g. {_EXAMPLE}")
+    from src.configuration import typed
+    from src.predict.predict import Settings, predict_file
+    from src.quiet import quiet_libraries
+
+    quiet_libraries()
+    given = {name: value for name, value in config.items() if name != "hydra"}
+    try:
+        settings = typed(OmegaConf.create(given), Settings, "options")
+    except UserError as error:
+        raise UserError(str(error).removeprefix("options.")) from error
+    done = predict_file(settings)
+    shares = ", ".join(f"{label} {count:,}" for label, count in done.counts.items())
+    before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
+    stream = sys.stderr if output == "-" else sys.stdout
+    print(f"{done.rows:,} rows{before}: {shares}", file=stream)
+    if output != "-":
+        print(output)
+
+
+def as_they_stand(arguments: list[str]) -> list[str]:
+    """Command-line arguments with the values of paths and names quoted for Hydra."""
+    quoted = []
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        if name in _AS_IT_STANDS and equals and value != "null" and not is_quoted:
+            # backslashes count before a quote only
+            value = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + (r"\'" if m[2] else ""), value)
+            argument = f"{name}='{value}'"
+        quoted.append(argument)
+    return quoted
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = as_they_stand(sys.argv[1:])
+    run_command_line(main)

@@ -1,0 +1,79 @@
+"""Probabilities of texts from a trained classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from src.encoders.saved_classifier import SavedClassifier
+from src.errors import UserError
+from src.predict.writers import Predictions
+
+
+class Predictor:
+    """A classifier at work, in float32; its results depend on the batch by rounding at most.
+
+    Args:
+        max_length: longest input in tokens; longer texts are cut as in training.
+    """
+
+    def __init__(
+        self, classifier: SavedClassifier, device: torch.device, batch_size: int, max_length: int
+    ) -> None:
+        self._classifier, self._device = classifier, device
+        self._batch_size, self._max_length = batch_size, max_length
+        classifier.model.to(device)
+
+    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Predictions:
+        """The most probable label of each text, and the probabilities of all.
+
+        Texts of similar length go together, which saves padding.
+        """
+        tokenizer = self._classifier.tokenizer
+        encoded = tokenizer(
+            list(texts),
+            None if pairs is None else list(pairs),
+            truncation=True,
+            max_length=self._max_length,
+        )
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        order = sorted(range(len(texts)), key=lambda i: lengths[i], reverse=True)
+        found = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
+        for start in range(0, len(order), self._batch_size):
+            members = order[start : start + self._batch_size]
+            found[members] = self._batch({k: [v[i] for i in members] for k, v in encoded.items()})
+        names = [self._classifier.labels[i] for i in found.argmax(axis=1)]
+        return Predictions(names, found)
+
+    def _batch(self, encoded: dict[str, list[list[int]]]) -> np.ndarray:
+        padded = self._classifier.tokenizer.pad(encoded, return_tensors="pt")
+        inputs = {name: value.to(self._device) for name, value in padded.items()}
+        try:
+            logits = self._classifier.logits(inputs)
+        except torch.OutOfMemoryError as error:
+            raise UserError(
+                f"out of memory in a batch of {self._batch_size}; use a smaller batch_size"
+            ) from error
+        probabilities: np.ndarray = torch.softmax(logits.float(), dim=1).cpu().numpy()
+        return probabilities
+
+
+def device_of(name: str) -> torch.device:
+    """`auto`, `cpu` or `cuda` (or `cuda:1`, ...) as a device; `auto` is the GPU if there is one.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name != "cpu" and not name.startswith("cuda"):
+        raise UserError(f"device={name} is none of auto, cpu, cuda")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"device={name} is none of auto, cpu, cuda") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(f"device={name}: there is no such GPU; use device=cpu")
+    return device

@@ -1,0 +1,110 @@
+"""The same probabilities from the module, from Transformers alone, and from a file."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+from src.encoders.tiny import letter_pair_tokenizer
+from src.encoders.transformers_classifier import save_classifier
+from src.objectives.classifier_head import ClassifierHead
+from tests.encoders.bodies import KINDS, random_body
+from tests.predict.conftest import LABELS, TEXTS
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A body with a head, and the folder it is saved in."""
+
+    def call(kind):
+        body = random_body(kind)
+        torch.manual_seed(3)
+        head = ClassifierHead(32, len(LABELS), 0.1)
+        folder = tmp_path / kind
+        save_classifier(body, letter_pair_tokenizer(), head, LABELS, folder, max_length=32)
+        return body.eval(), head.eval(), folder
+
+    return call
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@torch.no_grad()
+def test_four_ways_agree(trained, predict, tmp_path, kind):
+    body, head, folder = trained(kind)
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), batch_size=3)
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    found = np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
+
+    encoded = letter_pair_tokenizer()(
+        TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
+    )
+    inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}
+    logits = head(body(**inputs).last_hidden_state[:, 0])
+    np.testing.assert_allclose(found, logits.softmax(1).numpy(), atol=1e-5)
+    assert logits.std(dim=0).min() > 0.01
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    batch = tokenizer(TEXTS, padding=True, truncation=True, return_tensors="pt")
+    torch.testing.assert_close(model(**batch).logits, logits, rtol=0, atol=1e-5)
+
+    classify = pipeline("text-classification", str(folder), device="cpu")
+    for apply, expected in (("none", logits), ("softmax", logits.softmax(1))):
+        given = classify(TEXTS, truncation=True, top_k=None, function_to_apply=apply, batch_size=4)
+        scores = [{one["label"]: one["score"] for one in row} for row in given]
+        numbers = np.array([[row[label] for label in LABELS] for row in scores])
+        np.testing.assert_allclose(numbers, expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["modernbert"])
+@torch.no_grad()
+def test_a_classifier_in_parts_predicts_too(trained, predict, tmp_path, kind):
+    assert kind in KINDS
+    body, head, folder = trained(kind)
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), batch_size=5)
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    found = np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
+    encoded = letter_pair_tokenizer()(
+        TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
+    )
+    inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}
+    logits = head(body(**inputs).last_hidden_state[:, 0])
+    np.testing.assert_allclose(found, logits.softmax(1).numpy(), atol=1e-5)
+
+
+def test_the_batch_size_changes_nothing_but_rounding(predict, tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+    found = []
+    for size in (1, 4, 100):
+        target = tmp_path / f"{size}.jsonl"
+        predict(tmp_path / "in.jsonl", target, batch_size=size)
+        records = [json.loads(line) for line in target.read_text().splitlines()]
+        found.append([[r[f"probability_{label}"] for label in LABELS] for r in records])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+    np.testing.assert_allclose(found[2], found[0], atol=1e-6)
+
+
+def test_a_second_text_counts(predict, tmp_path):
+    pairs = [{"a": "red apple", "b": b} for b in ("a river", "wet stones", "")]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", text="a", text_pair="b")
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    numbers = [json.loads(line)["probability_no"] for line in lines]
+    assert len(set(numbers)) == 3
+
+
+def test_the_longest_input_can_be_shortened(predict, tmp_path):
+    for name, text in (("long", "a b c d e f g h i j k l m n"), ("short", "a b c d e f")):
+        (tmp_path / f"{name}.csv").write_text(f"text\n{text}\n")
+        predict(tmp_path / f"{name}.csv", tmp_path / f"{name}.out.csv", max_length=8)
+    ends = [
+        (tmp_path / f"{name}.out.csv").read_text().split("\n")[1].partition(",")[2]
+        for name in ("long", "short")
+    ]
+    assert ends[0] == ends[1]

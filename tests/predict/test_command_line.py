@@ -1,0 +1,214 @@
+"""`python -m src.predict` as a user calls it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from src.errors import UserError
+from src.predict.__main__ import as_they_stand
+from tests.conftest import ROOT
+from tests.predict.conftest import LABELS
+
+
+@pytest.fixture
+def cli(tmp_path):
+    def call(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [sys.executable, "-m", "src.predict", *arguments],
+            cwd=tmp_path, env=environment, input=given, capture_output=True, timeout=300,
+            check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def test_a_file(cli, classifier, tmp_path):
+    (tmp_path / "in, 1=2.csv").write_text('text\nred apple\n"a, b"\n')
+    run = classifier.parent  # the run folder, whose name holds = and ,
+    done = cli(f"model={run}", "input=in, 1=2.csv", "output=it's out.csv", "device=cpu")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    counts, name = done.stdout.decode().splitlines()
+    assert counts.startswith("2 rows: no ")
+    assert name == "it's out.csv"
+    header, *rows = csv.reader(io.StringIO((tmp_path / name).read_text()))
+    assert header == ["text", "predicted_label", *(f"probability_{label}" for label in LABELS)]
+    assert [row[0] for row in rows] == ["red apple", "a, b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in, 1=2.csv", "it's out.csv"]
+
+
+def test_standard_input_and_output(cli, classifier):
+    given = '{"text": "räv"}\n{"text": "b"}\n'.encode()
+    options = [f"model={classifier}", "input=-", "output=-", "device=cpu", "format=jsonl"]
+    done = cli(*options, given=given)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert [record["text"] for record in records] == ["räv", "b"]
+    assert all(record["predicted_label"] in LABELS for record in records)
+    assert done.stderr.startswith(b"2 rows: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "model= is missing; e.g. python -m src.predict model=RUN_FOLDER"),
+        (["model=x", "imput=a"], "there is no option imput; did you mean input?"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(cli, arguments, said):
+    done = cli(*arguments)
+    assert done.returncode == 1
+    assert done.stdout == b""
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"error: {said}")
+
+
+def test_paths_are_taken_as_they_stand():
+    assert as_they_stand(["model=runs/a=1,b", "batch_size=2", "text=null"]) == [
+        "model='runs/a=1,b'", "batch_size=2", "text=null",
+    ]  # fmt: skip
+    assert as_they_stand(["input=it's", 'input="quoted"']) == [r"input='it\'s'", 'input="quoted"']
+    assert as_they_stand(["input=a\\b\\"]) == ["input='a\\b\\\\'"]
+
+
+def test_every_option_is_documented():
+    options = yaml.safe_load((ROOT / "conf" / "predict.yaml").read_text())
+    documented = (ROOT / "docs" / "predict.md").read_text()
+    for option in options.keys() - {"hydra"}:
+        assert f"`{option}=" in documented, option
+
+
+@pytest.fixture
+def files(tmp_path, classifier):
+    """Inputs by name, good and bad."""
+    contents = {
+        "good.csv": b"text\na\n",
+        "empty.csv": b"",
+        "two.csv": b"title,body\na,b\n",
+        "twice.csv": b"text,text\na,b\n",
+        "short.csv": b"id,text\n1,a\n2\n",
+        "open.csv": b'id,text\n1,a\n2,"b\n3,c\n',
+        "stray.csv": b'text\n"a" b\n',
+        "latin.csv": "text\na\nä\n".encode("latin-1"),
+        "bad.jsonl": b'{"text": "a"}\n{"text": \n',
+        "list.jsonl": b"[1]\n",
+        "lacks.jsonl": b'{"text": "a", "id": 1}\n\n{"id": 2}\n',
+        "null.jsonl": b'{"text": "a"}\n{"text": null}\n',
+        "half.jsonl": b'{"text": "\\ud800"}\n',
+        "number.jsonl": b'{"n": 1}\n',
+        "late.jsonl": b'{"text": "a"}\n{"text": "b", "probability_no": 1}\n',
+        "no.parquet": b"PAR1 but not really",
+        "not.csv.gz": b"text\na\n",
+        "texts.xlsx": b"",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "said"),
+    [
+        ("missing.csv", {}, "input=.*missing.csv does not exist"),
+        (".", {}, "cannot tell the format"),
+        ("texts.xlsx", {}, r"texts\.xlsx: cannot tell the format; .* end in one of \.csv"),
+        ("empty.csv", {}, r"empty\.csv is empty"),
+        ("two.csv", {}, r"two\.csv, line 1: which column is the text\? .*text=COLUMN; there are"),
+        ("two.csv", {"text": "txt"}, "there is no column text=txt; there are title, body"),
+        ("good.csv", {"text_pair": "b"}, "there is no column text_pair=b; there are text"),
+        ("twice.csv", {}, "two columns are named 'text'"),
+        ("short.csv", {}, r"short\.csv, line 3: 1 fields, but the header has 2"),
+        ("open.csv", {}, r"open\.csv, line 3: not CSV \(unexpected end of data\)"),
+        ("stray.csv", {}, r"stray\.csv, line 2: not CSV"),
+        ("latin.csv", {}, r"latin\.csv, line 3: not UTF-8"),
+        ("bad.jsonl", {}, r"bad\.jsonl, line 2: not JSON"),
+        ("list.jsonl", {}, "line 1: expected an object"),
+        ("lacks.jsonl", {}, "line 3: the field 'text' is missing"),
+        ("null.jsonl", {}, "line 2: the field 'text' must be a string, not null"),
+        ("half.jsonl", {}, "line 1: .*surrogate"),
+        ("number.jsonl", {"text": "n"}, "column text=n holds no text"),
+        ("late.jsonl", {}, "line 2: there is a column probability_no already"),
+        ("no.parquet", {}, r"no\.parquet: cannot be read as Parquet"),
+        ("not.csv.gz", {}, r"not\.csv\.gz: damaged"),
+        ("good.csv", {"batch_size": 0}, "batch_size must be a whole number of at least 1"),
+        ("good.csv", {"device": "tpu"}, "device=tpu is none of auto, cpu, cuda"),
+        ("good.csv", {"device": "cuda:99"}, "device=cuda:99: there is no such GPU"),
+        ("good.csv", {"max_length": 4}, "max_length must be"),
+        ("good.csv", {"max_length": 5000}, "max_length=5000 is more than the 512 tokens"),
+        ("-", {"output": "-"}, r"need the format of rows: format=csv\|tsv\|jsonl"),
+        ("-", {"output": "x.parquet"}, "input=- cannot be parquet"),
+        ("-", {"format": "xml"}, "format=xml is none of csv, tsv, jsonl"),
+    ],
+)
+def test_a_bad_input_is_one_line(files, predict, source, options, said):
+    options = dict(options)
+    suffix = ".csv" if source in (".", "-") else "".join(files.joinpath(source).suffixes)
+    target = files / f"out{suffix}"
+    output = options.pop("output", target)
+    with pytest.raises(UserError, match=said) as caught:
+        predict(source if source == "-" else files / source, output, **options)
+    assert "\n" not in str(caught.value)
+    assert not target.exists()
+    begun = (files / f"{target.name}.part.json").exists()  # rows before the bad one are kept
+    assert (files / f"{target.name}.part.lock").exists() == begun
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("out.jsonl", r"input is csv and output jsonl; .* ends in \.csv"),
+        ("nowhere/out.csv", "there is no folder"),
+        ("good.csv", "exists already"),
+    ],
+)
+def test_a_bad_output_is_one_line(files, predict, target, said):
+    with pytest.raises(UserError, match=said):
+        predict(files / "good.csv", files / target)
+
+
+def test_the_input_is_not_overwritten(files, predict):
+    with pytest.raises(UserError, match="input and output are the same file"):
+        predict(files / "good.csv", files / "good.csv", overwrite=True)
+    assert (files / "good.csv").read_bytes() == b"text\na\n"
+
+
+def test_what_is_no_classifier_is_said(files, predict, classifier):
+    def complaint(model):
+        with pytest.raises(UserError) as caught:
+            predict(files / "good.csv", files / "out.csv", model=str(model))
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    assert "does not exist" in complaint(files / "nowhere")
+    assert "is a file" in complaint(files / "good.csv")
+    assert "holds no classifier (no config.json)" in complaint(files)
+    (files / "config.yaml").write_text("seed: 0")
+    assert "its run is not finished" in complaint(files)
+    (files / "pixels.json").write_text("{}")
+    assert "is a classifier of images" in complaint(files)
+
+    body = files / "body"
+    body.mkdir()
+    for path in classifier.iterdir():
+        (body / path.name).write_bytes(path.read_bytes())
+    (body / "model.safetensors").write_bytes(b"torn")
+    assert "cannot be read" in complaint(body)
+
+
+def test_a_body_without_a_head_is_no_classifier(files, predict, tmp_path):
+    from src.encoders.tiny import TinyEncoder
+
+    encoder = TinyEncoder().load()
+    encoder.body.save_pretrained(tmp_path / "encoder")
+    encoder.tokenizer.save_pretrained(tmp_path / "encoder")
+    with pytest.raises(UserError, match="it is no sequence classifier"):
+        predict(files / "good.csv", files / "out.csv", model=str(tmp_path / "encoder"))

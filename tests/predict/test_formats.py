@@ -1,0 +1,175 @@
+"""Every format: what was read is written again, in order, beside what was predicted."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import src.predict.chunks
+import src.predict.writers
+from src.errors import UserError
+from tests.predict.conftest import LABELS, TEXTS
+
+ADDED = ["predicted_label", *(f"probability_{label}" for label in LABELS)]
+
+
+def csv_bytes(rows, delimiter=",", end="\r\n"):
+    content = io.StringIO(newline="")
+    writer = csv.writer(content, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerows(rows)
+    return content.getvalue().encode()
+
+
+def read_csv(content, delimiter=","):
+    text = content.decode("utf-8")
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+
+
+def check_predictions(columns):
+    """Columns by name: probabilities sum to one, and the label is the most probable one's."""
+    numbers = np.array([[float(v) for v in columns[name]] for name in ADDED[1:]]).T
+    np.testing.assert_allclose(numbers.sum(axis=1), 1, atol=1e-6)
+    assert columns["predicted_label"] == [LABELS[i] for i in numbers.argmax(axis=1)]
+    assert len(set(columns["predicted_label"])) > 1
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
+@pytest.mark.parametrize("gz", ["", ".gz"])
+def test_csv_keeps_all_fields_and_their_order(predict, tmp_path, suffix, delimiter, gz):
+    rows = [["id", "text", "odd, name"], *([str(i), t, f"x{i}"] for i, t in enumerate(TEXTS))]
+    source, target = tmp_path / f"in{suffix}{gz}", tmp_path / f"out{suffix}{gz}"
+    content = csv_bytes(rows, delimiter)
+    source.write_bytes(gzip.compress(content) if gz else content)
+    done = predict(source, target)
+    written = target.read_bytes()
+    found = read_csv(gzip.decompress(written) if gz else written, delimiter)
+    assert found[0] == [*rows[0], *ADDED]
+    assert [row[:3] for row in found[1:]] == rows[1:]
+    columns = {name: [row[i] for row in found[1:]] for i, name in enumerate(found[0])}
+    check_predictions(columns)
+    assert done.rows == len(TEXTS) == sum(done.counts.values())
+
+
+def test_csv_keeps_its_line_ends_and_byte_order_mark(predict, tmp_path):
+    for end, mark in (("\n", b""), ("\r\n", b"\xef\xbb\xbf")):
+        source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+        source.write_bytes(mark + csv_bytes([["text"], ["a"], ["b\r"], [""]], end=end))
+        predict(source, target, overwrite=True)
+        written = target.read_bytes()
+        assert written.startswith(mark + b"text,predicted_label,")
+        assert written.count(b"\r\n") == (4 if mark else 0)
+        assert [row[0] for row in read_csv(written.removeprefix(mark))] == ["text", "a", "b\r", ""]
+
+
+def test_json_objects_stay_as_they_are(predict, tmp_path):
+    lines = [json.dumps({"text": text}) for text in TEXTS]
+    lines += ['{"n": 1.50, "big": 12345678901234567890, "text": "a" , "deep": {"x": [1, null]} }']
+    lines += ['  {"text": "ü", "o": {}}\t']
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("\n\n".join(lines), encoding="utf-8")
+    predict(source, target)
+    found = target.read_text(encoding="utf-8").split("\n")
+    assert found.pop() == ""
+    for line, written in zip(lines, found, strict=True):
+        assert written.startswith(line.strip().removesuffix("}").rstrip() + ", ")
+    records = [json.loads(line) for line in found]
+    assert [list(record)[-4:] for record in records] == [ADDED] * len(lines)
+    check_predictions({name: [record[name] for record in records] for name in ADDED})
+
+
+def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
+    monkeypatch.setattr(src.predict.chunks, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(src.predict.writers, "GROUP_ROWS", 6)
+    table = pa.table(
+        {
+            "id": pa.array(range(len(TEXTS)), pa.int16()),
+            "text": pa.array(TEXTS).dictionary_encode(),
+            "when": pa.array([None, *range(len(TEXTS) - 1)], pa.timestamp("ms")),
+            "tags": pa.array([["a"], None, *([[]] * (len(TEXTS) - 2))]),
+        }
+    ).replace_schema_metadata({"made": "by hand"})
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table, source, row_group_size=6)
+    predict(source, target, text="text")
+    found = pq.read_table(target)
+    assert found.drop_columns(ADDED).equals(table)
+    assert found.schema.metadata[b"made"] == b"by hand"
+    assert found.schema.names == [*table.schema.names, *ADDED]
+    check_predictions({name: found[name].to_pylist() for name in ADDED})
+    groups = pq.ParquetFile(target).metadata
+    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [6, 6, 2]
+
+
+def test_formats_agree(predict, tmp_path):
+    (tmp_path / "a.csv").write_bytes(csv_bytes([["text"], *([t] for t in TEXTS)]))
+    lines = [json.dumps({"text": text}) for text in TEXTS]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet")
+    for kind in ("csv", "jsonl", "parquet"):
+        predict(tmp_path / f"a.{kind}", tmp_path / f"out.{kind}")
+    rows = read_csv((tmp_path / "out.csv").read_bytes())[1:]
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    for row, record, entry in zip(rows, records, table, strict=True):
+        assert row[1] == record["predicted_label"] == entry["predicted_label"]
+        for place, name in enumerate(ADDED[1:], start=2):
+            # the digits written give the same float32 back
+            assert np.float32(row[place]) == np.float32(record[name]) == np.float32(entry[name])
+
+
+def test_csv_and_tsv_turn_into_each_other(predict, tmp_path):
+    (tmp_path / "a.csv").write_bytes(csv_bytes([["text"], *([t] for t in TEXTS)]))
+    predict(tmp_path / "a.csv", tmp_path / "b.tsv.gz")
+    found = read_csv(gzip.decompress((tmp_path / "b.tsv.gz").read_bytes()), "\t")
+    assert [row[0] for row in found] == ["text", *TEXTS]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "csv.gz", "jsonl.gz"])
+def test_no_rows_are_a_file_without_rows(predict, tmp_path, kind):
+    source, target = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    content = b"text\n" if "csv" in kind else b""
+    if kind == "parquet":
+        pq.write_table(pa.table({"text": pa.array([], pa.string())}), source)
+    else:
+        source.write_bytes(gzip.compress(content) if kind.endswith("gz") else content)
+    assert predict(source, target).rows == 0
+    if kind == "parquet":
+        assert pq.read_table(target).schema.names == ["text", *ADDED]
+    else:
+        written = target.read_bytes()
+        written = gzip.decompress(written) if kind.endswith("gz") else written
+        assert written.count(b"\n") == content.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "read"),
+    [
+        ({"text": "a", "other": "b"}, {}, "a"),
+        ({"body": "a"}, {}, "a"),
+        ({"body": "a", "text": "b"}, {"text": "body"}, "a"),
+    ],
+)
+def test_the_text_column_is_found_or_named(predict, tmp_path, columns, options, read):
+    (tmp_path / "one.jsonl").write_text(json.dumps(columns | {"n": 1}))
+    (tmp_path / "plain.jsonl").write_text(json.dumps({"text": read}))
+    predict(tmp_path / "one.jsonl", tmp_path / "a.jsonl", **options)
+    predict(tmp_path / "plain.jsonl", tmp_path / "b.jsonl")
+    found = [json.loads((tmp_path / f"{name}.jsonl").read_text()) for name in "ab"]
+    assert [found[0][name] for name in ADDED] == [found[1][name] for name in ADDED]
+
+
+def test_new_columns_can_have_a_prefix(predict, tmp_path):
+    (tmp_path / "a.csv").write_text("text,predicted_label\nx,before\n")
+    with pytest.raises(UserError, match=r"column predicted_label already; .* prefix=PREFIX"):
+        predict(tmp_path / "a.csv", tmp_path / "b.csv")
+    predict(tmp_path / "a.csv", tmp_path / "b.csv", prefix="new_")
+    header, row = read_csv((tmp_path / "b.csv").read_bytes())
+    assert header == ["text", "predicted_label", *(f"new_{name}" for name in ADDED)]
+    assert row[:2] == ["x", "before"]

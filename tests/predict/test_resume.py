@@ -1,0 +1,241 @@
+"""Whatever stops it, the same command goes on, and the file is that of an undisturbed one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import src.predict.chunks
+import src.predict.output
+import src.predict.predict
+from src.errors import UserError
+from tests.conftest import ROOT
+
+ROWS = 11
+
+
+class KilledError(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(src.predict.chunks, "CHUNK_ROWS", 4)
+
+
+def write_input(folder: Path, kind: str, rows: int = ROWS, extra: str = "") -> Path:
+    path = folder / f"in.{kind}"
+    texts = [f"text {i}, {'word ' * (i % 7)}{extra}\nend" for i in range(rows)]
+    if kind == "parquet":
+        pq.write_table(pa.table({"text": texts}), path, row_group_size=6)
+        return path
+    if "csv" in kind:
+        content = "text\n" + "".join(f'"{text}"\n' for text in texts)
+    else:
+        content = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    path.write_bytes(gzip.compress(content.encode()) if kind.endswith("gz") else content.encode())
+    return path
+
+
+def files_beside(target: Path) -> list[str]:
+    return sorted(path.name for path in target.parent.iterdir() if path.name.startswith("out"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+def test_a_kill_at_any_moment_changes_nothing(predict, tmp_path, small_chunks, monkeypatch, kind):
+    source = write_input(tmp_path, kind)
+    predict(source, tmp_path / f"whole.{kind}")
+    expected = (tmp_path / f"whole.{kind}").read_bytes()
+    left = 0
+
+    def dying(function):
+        def call(*args, **kwargs):
+            nonlocal left
+            if left == 0:
+                raise KilledError
+            left -= 1
+            return function(*args, **kwargs)
+
+        return call
+
+    # all that changes what is on the disk
+    for name in ("fsync", "truncate"):
+        monkeypatch.setattr(src.predict.output.os, name, dying(getattr(os, name)))
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, dying(getattr(Path, name)))
+    # the first process dies at its `moment`-th change, each later one a few further on
+    for moment in range(40):
+        target = tmp_path / f"out-{moment}.{kind}"
+        deaths, left = 0, moment
+        while True:
+            try:
+                done = predict(source, target)
+            except KilledError:
+                assert not target.exists() or target.read_bytes() == expected
+                deaths, left = deaths + 1, moment + 5 * deaths + 1
+                if (part := tmp_path / f"out-{moment}.{kind}.part").exists() and deaths == 1:
+                    with part.open("ab") as file:  # what was being written
+                        file.write(b"torn")
+                continue
+            except UserError as error:  # it died when all was done
+                if "exists already" not in str(error):
+                    raise
+                break
+            assert done.rows == ROWS
+            break
+        assert target.read_bytes() == expected
+        rest = [name for name in files_beside(target) if name.startswith(f"{target.name}.")]
+        assert set(rest) <= {f"{target.name}.part.lock"}
+        if not deaths:
+            return
+    pytest.fail("it never came to its end undisturbed")
+
+
+def test_a_real_kill_changes_nothing(classifier, predict, tmp_path):
+    source = write_input(tmp_path, "csv", rows=9000)
+    predict(source, tmp_path / "whole.csv")
+    target = tmp_path / "out.csv"
+    record = tmp_path / "out.csv.part.json"
+    command = [
+        sys.executable, "-m", "src.predict", f"model={classifier}", f"input={source}",
+        f"output={target}", "device=cpu",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    killed_at = []
+    for least in (1, 3000):
+        process = subprocess.Popen(command, env=environment, cwd=tmp_path)
+        end = time.monotonic() + 120
+        while time.monotonic() < end and process.poll() is None:
+            if record.exists() and json.loads(record.read_text())["rows"] >= least:
+                break
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        killed_at.append(json.loads(record.read_text())["rows"])
+        assert not target.exists()
+    assert killed_at[0] < killed_at[1] < 9000
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"9,000 rows, {killed_at[1]:,} of them before it was stopped" in done.stdout
+    assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert files_beside(target) == ["out.csv"]
+
+
+@pytest.fixture
+def begun(predict, tmp_path, small_chunks, monkeypatch):
+    """A file of which one chunk is written."""
+
+    def call(kind: str) -> tuple[Path, Path]:
+        source, target = write_input(tmp_path, kind), tmp_path / f"out.{kind}"
+        with monkeypatch.context() as patch:
+            append = src.predict.output.FileOutput.append
+
+            def die_after(self, *args):
+                append(self, *args)
+                raise KilledError
+
+            patch.setattr(src.predict.output.FileOutput, "append", die_after)
+            with pytest.raises(KilledError):
+                predict(source, target)
+        return source, target
+
+    return call
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+def test_an_input_that_has_changed_is_noticed(begun, predict, tmp_path, kind):
+    source, target = begun(kind)
+    write_input(tmp_path, kind, extra="other")
+    with pytest.raises(UserError, match=r"has changed since .* resume=false$"):
+        predict(source, target)
+    predict(source, target, resume=False)
+    predict(source, tmp_path / f"again.{kind}")
+    assert target.read_bytes() == (tmp_path / f"again.{kind}").read_bytes()
+
+
+def test_standard_input_goes_on_with_the_same_rows(predict, tmp_path, small_chunks, monkeypatch):
+    content = write_input(tmp_path, "jsonl").read_bytes()
+    predict(tmp_path / "in.jsonl", tmp_path / "whole.jsonl")
+
+    def given(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return predict("-", tmp_path / "out.jsonl")
+
+    lines = content.splitlines(keepends=True)
+    with pytest.raises(UserError, match="standard input, line 10: not JSON"):
+        given(b"".join([*lines[:9], b"torn"]))
+    with pytest.raises(UserError, match="standard input has changed since"):
+        given(b"".join(lines[1:]))
+    assert given(content).resumed == 8
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_rows_may_be_added_while_it_is_stopped(begun, predict, tmp_path):
+    source, target = begun("csv")
+    with source.open("a") as file:
+        file.write("more\n")
+    assert predict(source, target).rows == ROWS + 1
+
+
+def test_other_options_are_noticed(begun, predict):
+    source, target = begun("csv")
+    with pytest.raises(UserError, match=r"begun with batch_size=32, here it is 8; .*resume=false"):
+        predict(source, target, batch_size=8)
+    assert predict(source, target).resumed == 4
+
+
+def test_a_part_that_was_cut_is_noticed(begun, predict, tmp_path):
+    source, target = begun("csv")
+    os.truncate(tmp_path / "out.csv.part", 10)
+    with pytest.raises(UserError, match=r"out\.csv\.part is shorter than it was"):
+        predict(source, target)
+
+
+def test_a_record_that_is_damaged_is_noticed(begun, predict, tmp_path):
+    source, target = begun("csv")
+    (tmp_path / "out.csv.part.json").write_text("{")
+    with pytest.raises(UserError, match=r"out\.csv\.part\.json is damaged"):
+        predict(source, target)
+
+
+def test_a_row_that_cannot_be_read_costs_nothing_of_those_before(predict, tmp_path, small_chunks):
+    source, target = write_input(tmp_path, "jsonl"), tmp_path / "out.jsonl"
+    lines = source.read_text().splitlines()
+    lines[6] = '{"text": 3}'
+    source.write_text("\n".join(lines))
+    with pytest.raises(UserError, match=r"line 7: the field 'text' must be a string, not int"):
+        predict(source, target)
+    lines[6] = '{"text": "mended"}'
+    source.write_text("\n".join(lines))
+    done = predict(source, target)
+    assert (done.rows, done.resumed) == (ROWS, 4)
+
+
+def test_two_processes_do_not_write_one_file(predict, tmp_path):
+    source, target = write_input(tmp_path, "csv"), tmp_path / "out.csv"
+    with (
+        src.predict.output.alone_at(target),
+        pytest.raises(UserError, match=r"another process is writing .*out\.csv"),
+    ):
+        predict(source, target)
+
+
+def test_a_file_that_is_there_is_kept(predict, tmp_path):
+    source, target = write_input(tmp_path, "csv"), tmp_path / "out.csv"
+    target.write_text("mine")
+    with pytest.raises(UserError, match=r"out\.csv exists already; .* overwrite=true"):
+        predict(source, target)
+    assert target.read_text() == "mine"
+    predict(source, target, overwrite=True)
+    assert target.read_text().startswith("text,predicted_label")
