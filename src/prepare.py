@@ -59,7 +59,13 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     """
     cap = None if config.max_steps is None else whole_number(config, "max_steps", 1)
     stages = {}
+    whole = [str(name) for name, node in config.method.stages.items() if "module" in set(node)]
     for name, node in config.method.stages.items():
+        if "module" not in set(node):  # a DictConfig does not hold what is ???
+            raise UserError(
+                f"method.stages.{name} has options but no module: method {config.method.name} has "
+                f"no such stage, only {', '.join(whole)}"
+            )
         stage = typed(node, Stage, f"method.stages.{name}")
         if cap is not None:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))

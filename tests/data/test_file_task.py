@@ -24,7 +24,7 @@ def as_csv(path, rows, columns=("text", "label"), separator=","):
 
 
 def rows_of(labels, count=10, start=0):
-    return [(f"text {i} {l}", l) for i in range(start, start + count) for l in labels]
+    return [(f"text {i} {label}", label) for i in range(start, start + count) for label in labels]
 
 
 @pytest.fixture
@@ -177,9 +177,11 @@ def test_a_data_sets_splits_are_found_and_those_it_lacks_are_held_out(hub):
     task = FileTask(**options).load()
     assert [len(part) for part in (task.train, task.dev, task.test)] == [16, 4, 4]
     assert task.assignment.source.endswith("reviews, train")
-    other = FileTask(**options, train="validation", dev="train").load()
+    other = FileTask(**options, train="validation", dev="train", test="train").load()
     assert len(other.dev) == 20
-    with pytest.raises(UserError, match="task.dev=valid: .* has only the splits train, validation"):
+    with pytest.raises(
+        UserError, match=r"task\.dev=valid: .* has only the splits train, validation"
+    ):
         FileTask(**options, dev="valid").load()
 
 

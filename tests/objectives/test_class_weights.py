@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
+from src.core.step import mixed_gradients
+from src.core.task import Task
+from src.core.weighting.uniform import Uniform
+from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.class_weights import class_weights
 from src.objectives.classification import Classification
@@ -22,7 +27,7 @@ def mean_of(weights, counts=COUNTS):
 
 def test_balanced_weights_are_those_of_scikit_learn():
     labels = [label for label, n in zip(range(3), COUNTS, strict=True) for _ in range(n)]
-    wanted = compute_class_weight("balanced", classes=[0, 1, 2], y=labels)
+    wanted = compute_class_weight("balanced", classes=np.arange(3), y=labels)
     found = class_weights("balanced", LABELS, COUNTS)
     assert found == pytest.approx(wanted.tolist())
     assert mean_of(found) == pytest.approx(1)
@@ -79,3 +84,30 @@ def test_weights_first_asked_for_in_inference_mode_do_for_training():
         objective.losses(None, head, features, labels)
     objective.losses(None, head, features, labels).mean().backward()
     assert head.weight.grad is not None
+
+
+@pytest.mark.parametrize("micro", [1, 3, 8])
+def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(micro):
+    """And is that of the sum of weighted losses over the number of examples."""
+    weights = class_weights([1, 4, 2], LABELS, COUNTS)
+    objective = Classification(3, dropout=0, class_weights=weights)
+    encoder = TinyEncoder(hidden_size=8, dropout=0).load()
+    head = objective.new_head(encoder)
+    texts = ["a", "river and stone", "some more words", "x y", "apple", "last", "b c d", "e"]
+    ids = encoder.tokenizer(texts)["input_ids"]
+    rows = [{"input_ids": own, "label": n % 3} for n, own in enumerate(ids)]
+    batch = objective.collate(encoder, micro)(rows, np.random.default_rng(0))
+    record = mixed_gradients(
+        encoder.body, [Task("end", objective, head)], {"end": batch}, Uniform(["end"]),
+        reseed=lambda name, part: None,
+    )  # fmt: skip
+    found = [p.grad.clone() for p in head.parameters()]
+
+    (whole,) = objective.collate(encoder, 8)(rows, np.random.default_rng(0)).micro_batches
+    logits = head(objective.features(encoder.body, whole.inputs))
+    labels = whole.inputs["labels"]
+    plain = F.cross_entropy(logits, labels, reduction="none")
+    loss = (plain * torch.tensor(weights)[labels]).sum() / len(labels)
+    torch.testing.assert_close(record.losses[0], loss.detach())
+    for ours, wanted in zip(found, torch.autograd.grad(loss, head.parameters()), strict=True):
+        torch.testing.assert_close(ours, wanted, atol=1e-6, rtol=1e-4)
