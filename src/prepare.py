@@ -201,15 +201,20 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
         for name, node in config.auxiliary.items()
         if name not in _SETTINGS
     }
-    for name in [name for name, auxiliary in settings.items() if auxiliary.left_out]:
-        log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
-        del settings[name]
     if END_TASK in settings:
         raise UserError(f"an auxiliary task cannot be named {END_TASK}")
     used: set[str] = set()
+    left_out: set[str] = set()
     for stage_name, stage in stages.items():
         if module_class(stage).trains_auxiliaries:
-            chosen = auxiliaries_of(stage, settings)
+            asked = auxiliaries_of(stage, settings)
+            chosen = [name for name in asked if not settings[name].left_out]
+            left_out.update(set(asked) - set(chosen))
+            if asked and not chosen:
+                raise UserError(
+                    f"stage {stage_name} of method {config.method.name} trains auxiliary "
+                    f"{asked[0]}, for which no text is given: auxiliary.{asked[0]}.path=FILE"
+                )
             if not chosen:
                 kind = "" if stage.auxiliaries == "all" else f" of kind {stage.auxiliaries}"
                 hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
@@ -218,6 +223,8 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
                     f"task{kind}; e.g. auxiliary={hint} (images: auxiliary=other_classes)"
                 )
             used.update(chosen)
+    for name in sorted(left_out):
+        log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
     return {name: auxiliary for name, auxiliary in settings.items() if name in used}
 
 

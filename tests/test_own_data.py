@@ -109,15 +109,23 @@ def test_files_of_dev_and_test_are_taken_as_they_are(own, options):
 
 
 @pytest.mark.parametrize("ending", ["mt", "dapt", "tapt", "finetune"])
-def test_the_other_methods_are_there_to_compare_with(ending, own, options):
-    found = prepared(
-        f"+experiment=custom_{ending}",
-        f"task.train={own}/labels.csv",
-        f"task.domain={own}/texts",
-        *options,
-    )
+def test_the_other_methods_take_the_same_options(ending, own, options, caplog):
+    given = [f"+experiment=custom_{ending}", f"task.train={own}/labels.csv", *options]
+    found = prepared(*given, f"auxiliary.dapt.path={own}/texts")
     kinds = {"mt": {"dapt", "tapt"}, "dapt": {"dapt"}, "tapt": {"tapt"}, "finetune": set()}
     assert set(found.auxiliaries) == kinds[ending]
+    if ending == "dapt":
+        with pytest.raises(UserError) as caught:
+            prepared(*given)
+        assert str(caught.value) == (
+            "stage dapt of method dapt trains auxiliary dapt, for which no text is given: "
+            "auxiliary.dapt.path=FILE"
+        )
+    else:
+        caplog.clear()
+        prepared(*given)
+        left_out = [r for r in caplog.records if "is left out" in r.getMessage()]
+        assert len(left_out) == (ending == "mt")
 
 
 def test_a_size_that_the_texts_do_not_have_takes_them_all(own, options):

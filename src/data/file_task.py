@@ -10,7 +10,7 @@ from pathlib import Path
 from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
 from src.data.table.base import Table
-from src.data.table.hub import open_hub
+from src.data.table.hub import HubTable, open_hub
 from src.data.table.open import open_table
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
@@ -99,6 +99,11 @@ class FileTask(TextSource):
             )
         return Path(self.domain)
 
+    def own_files(self) -> list[Path]:
+        """The labelled files as named; none of a data set on the Hub."""
+        named = [] if self.hub is not None else [self.train, self.dev, self.test]
+        return [Path(path).expanduser() for path in named if path is not None]
+
     def _held_out(self, split: str) -> HeldOut:
         share = self.dev_share if split == "dev" else self.test_share
         return HeldOut(share, self.split_seed, split)
@@ -116,7 +121,7 @@ class FileTask(TextSource):
         return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
 
     def _hub_split(
-        self, splits: Mapping[str, Table], option: str, usual: tuple[str, ...]
+        self, splits: Mapping[str, HubTable], option: str, usual: tuple[str, ...]
     ) -> Table | None:
         named = getattr(self, option)
         if named is not None and named not in splits:
@@ -125,4 +130,8 @@ class FileTask(TextSource):
                 f"{', '.join(splits)}"
             )
         wanted = usual if named is None else (named,)
-        return next((splits[split] for split in wanted if split in splits), None)
+        found = next((splits[split] for split in wanted if split in splits), None)
+        if found is not None and named is None and found.unlabelled:
+            log.warning("task %s: %s has no labels and is not used", self.name, found.source)
+            return None
+        return found

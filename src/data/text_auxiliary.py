@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
 from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
+from src.data.corpus_files import files_of
+from src.data.file_task import FileTask
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import TaskObjective
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,23 @@ class TextAuxiliary:
                 self.hub, self.hub_config, self.split, self.column, cache_dir
             )
         path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
+        _warn_of_own_files(end_task, path)
         return load_corpus(path, self.column, cache_dir)
+
+
+def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
+    """Say where a corpus holds labelled files: their dev and test texts would be trained on."""
+    if not isinstance(end_task.source, FileTask):
+        return
+    files = {file.resolve() for file in files_of(path.expanduser())}
+    own = [str(file) for file in end_task.source.own_files() if file.resolve() in files]
+    if own:
+        log.warning(
+            "corpus %s holds the task's own %s: masked language modelling sees the texts that the "
+            "model is to be tested on; keep them elsewhere",
+            path,
+            ", ".join(own),
+        )
 
 
 def training_texts(end_task: TextTask) -> Corpus:

@@ -188,3 +188,21 @@ def test_a_data_sets_splits_are_found_and_those_it_lacks_are_held_out(hub):
 def test_a_data_set_without_a_train_split_lists_those_it_has(hub):
     with pytest.raises(UserError, match=r"has no split 'train'; name one: .* \(there are test\)"):
         FileTask(**hub(test=rows_of("AB"))).load()
+
+
+def test_a_test_split_without_labels_is_held_out_instead(tmp_path, said):
+    folder = tmp_path / "reviews"
+    (folder / "data").mkdir(parents=True)
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
+    )
+    for split, labels in (("train", [0, 1] * 10), ("test", [-1] * 5)):
+        columns = {"text": [f"{split} {i}" for i in range(len(labels))], "label": labels}
+        part = datasets.Dataset.from_dict(columns, features=features)
+        part.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
+    own = {"hub": str(folder), "cache_dir": str(tmp_path / "cache"), **OWN}
+    task, warnings = said(FileTask(**own).load)
+    assert warnings == [f"task own: {folder}, test has no labels and is not used"]
+    assert (len(task.test), task.labels) == (4, ("no", "yes"))
+    with pytest.raises(UserError, match=r"test, row 1: the column 'label' is empty"):
+        FileTask(**own, test="test").load()

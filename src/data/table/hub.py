@@ -28,6 +28,12 @@ class HubTable(Table):
             if isinstance(feature, datasets.ClassLabel)
         }
 
+    @property
+    def unlabelled(self) -> bool:
+        """Whether it keeps its labels to itself, as the test splits of some benchmarks do."""
+        labels = [row.values[column] for row in self.sample() for column in self._names]
+        return bool(labels) and all(label is None for label in labels)
+
     def rows(self) -> Iterator[Row]:
         """See `Table.rows`; a label that is not given (-1) is None."""
         for number, values in enumerate(self._rows, start=1):
