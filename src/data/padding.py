@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,12 +74,26 @@ def pad(
     `width` is that of the longest example if it is not given.
     """
     width = width or max(len(ids) for ids in token_ids)
-    padded = np.full((len(token_ids), width), pad_id, dtype=np.int64)
-    mask = np.zeros((len(token_ids), width), dtype=np.int64)
-    for row, ids in enumerate(token_ids):
-        padded[row, : len(ids)] = ids
-        mask[row, : len(ids)] = 1
-    return {"input_ids": torch.from_numpy(padded), "attention_mask": torch.from_numpy(mask)}
+    mask = [np.ones(len(ids), dtype=np.int64) for ids in token_ids]
+    return {
+        "input_ids": _padded(token_ids, pad_id, width),
+        "attention_mask": _padded(mask, 0, width),
+    }
+
+
+def pad_token_types(rows: Sequence[Mapping[str, Any]], width: int) -> dict[str, Tensor]:
+    """`token_type_ids` in the form of `pad`; nothing where the rows have none."""
+    if "token_type_ids" not in rows[0]:
+        return {}
+    types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
+    return {"token_type_ids": _padded(types, 0, width)}
+
+
+def _padded(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
+    padded = np.full((len(values), width), filler, dtype=np.int64)
+    for row, own in enumerate(values):
+        padded[row, : len(own)] = own
+    return torch.from_numpy(padded)
 
 
 def width_of(

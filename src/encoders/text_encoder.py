@@ -23,7 +23,7 @@ from transformers import (
 from src.core.dropout import CheapDropout, use_dropout
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
-from src.encoders.transformers_classifier import save_classifier
+from src.encoders.transformers_classifier import save_classifier, takes_token_types
 from src.errors import UserError
 from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint
 
@@ -102,6 +102,11 @@ class TextEncoder:
             "classifier/ holds body and head apart: Transformers has no sequence classifier "
             f"of this form for {self.name}"
         )
+
+    @property
+    def token_types(self) -> bool:
+        """Whether the body is told which of a pair's texts a token belongs to."""
+        return takes_token_types(self.body, self.tokenizer)
 
     @property
     def max_positions(self) -> int | None:

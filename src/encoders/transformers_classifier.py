@@ -24,10 +24,17 @@ HEAD = "classifier_head.safetensors"
 """Our head, where it lies beside the body."""
 LABELS = "labels.json"
 """Label names in index order, in every classifier's folder."""
-INPUTS = ["input_ids", "attention_mask"]
-"""What the body is given in training, and so what a tokenizer has to give."""
+_INPUTS = ["input_ids", "attention_mask"]
+"""What every body is given in training, and so what a tokenizer has to give."""
+_TYPES = "token_type_ids"
 _AGREEMENT = 1e-3
 """Logits of another head differ by more; those of the same one by some 1e-7."""
+
+
+def takes_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the body is told, in training as well, which of a pair's texts a token belongs to."""
+    kinds = getattr(body.config, "type_vocab_size", 0)
+    return _TYPES in tokenizer.model_input_names and (kinds or 0) > 1
 
 
 def save_classifier(
@@ -54,9 +61,10 @@ def save_classifier(
     if not isinstance(head, ClassifierHead):
         raise UserError(f"{type(head).__name__} is not the head of classifier=text")
     folder.mkdir(parents=True, exist_ok=True)
-    _as_trained_with(tokenizer, max_length).save_pretrained(folder)
+    types = takes_token_types(body, tokenizer)
+    _as_trained_with(tokenizer, types, max_length).save_pretrained(folder)
     (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
-    model = _as_transformers(body, head, labels)
+    model = _as_transformers(body, head, labels, types)
     if model is None:
         body.save_pretrained(folder)
         state = {name: value.contiguous() for name, value in head.state_dict().items()}
@@ -67,16 +75,17 @@ def save_classifier(
 
 
 def _as_trained_with(
-    tokenizer: PreTrainedTokenizerBase, max_length: int | None
+    tokenizer: PreTrainedTokenizerBase, types: bool, max_length: int | None
 ) -> PreTrainedTokenizerBase:
     """A copy that makes of a text what the body was trained on."""
     tokenizer = copy.deepcopy(tokenizer)
     if max_length is not None:
         tokenizer.model_max_length = max_length
     tokenizer.padding_side = "right"
-    # Without token types: they are not given in training, so that those of a pair would be new.
-    tokenizer.model_input_names = INPUTS
-    tokenizer.init_kwargs |= {"model_input_names": INPUTS, "padding_side": "right"}
+    # Token types that are not given in training would be new to the body.
+    names = [*_INPUTS, _TYPES] if types else list(_INPUTS)
+    tokenizer.model_input_names = names
+    tokenizer.init_kwargs |= {"model_input_names": names, "padding_side": "right"}
     # What the last call asked for is no property of the tokenizer.
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
@@ -84,7 +93,7 @@ def _as_trained_with(
 
 
 def _as_transformers(
-    body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str]
+    body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
     """The whole as Transformers' own class; None where none computes the same."""
     found = body_with_our_head(body)
@@ -110,11 +119,13 @@ def _as_transformers(
     missing = [name for name in loaded.missing_keys if "position_ids" not in name]
     if missing or loaded.unexpected_keys:
         return None
-    return model.eval() if _computes_the_same(model, body, head) else None
+    return model.eval() if _computes_the_same(model, body, head, types) else None
 
 
 @torch.no_grad()
-def _computes_the_same(model: PreTrainedModel, body: PreTrainedModel, head: ClassifierHead) -> bool:
+def _computes_the_same(
+    model: PreTrainedModel, body: PreTrainedModel, head: ClassifierHead, types: bool
+) -> bool:
     """Whether logits agree on two made-up inputs, the second of them padded."""
     ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
     mask = torch.ones_like(ids)
@@ -126,10 +137,13 @@ def _computes_the_same(model: PreTrainedModel, body: PreTrainedModel, head: Clas
     for module in (body, head, model):
         module.eval()
     device = next(body.parameters()).device
-    hidden = body(input_ids=ids.to(device), attention_mask=mask.to(device)).last_hidden_state
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if types:
+        inputs[_TYPES] = (torch.arange(8) >= 4).long().expand(2, 8)
+    hidden = body(**{name: value.to(device) for name, value in inputs.items()}).last_hidden_state
     ours: Tensor = head(hidden[:, 0]).float().cpu()
     body.train(was_training[0])
     head.train(was_training[1])
-    theirs: Tensor = model(input_ids=ids, attention_mask=mask).logits
+    theirs: Tensor = model(**inputs).logits
     scale = max(1.0, float(ours.abs().max()))
     return bool((ours - theirs).abs().max() <= _AGREEMENT * scale)

@@ -16,7 +16,7 @@ from transformers import (
 
 from src.encoders.saved_classifier import load_classifier
 from src.encoders.tiny import letter_pair_tokenizer
-from src.encoders.transformers_classifier import save_classifier
+from src.encoders.transformers_classifier import save_classifier, takes_token_types
 from src.objectives.classifier_head import ClassifierHead
 from tests.encoders.bodies import KINDS, random_body
 from tests.in_process import RecordedRun, recorded_run, toy
@@ -130,7 +130,8 @@ def test_body_and_head_go_together_wherever_they_can(kind, tmp_path):
     saved = load_classifier(tmp_path)
     assert (saved.labels, saved.max_length) == (("A", "B", "C"), 32)
     encoded = saved.tokenizer([*TEXTS, ""], padding=True, truncation=True, return_tensors="pt")
-    assert list(encoded) == ["input_ids", "attention_mask"]
+    types = {"token_type_ids"} if takes_token_types(body, tokenizer) else set()
+    assert set(encoded) == {"input_ids", "attention_mask", *types}
     hidden = body.eval()(**encoded).last_hidden_state
     expected = head.eval()(hidden[:, 0])
     torch.testing.assert_close(saved.logits(encoded), expected, rtol=0, atol=1e-5)
@@ -144,7 +145,8 @@ def test_a_pair_is_read_as_the_body_was_trained(tmp_path):
     classify = pipeline("text-classification", str(tmp_path), device="cpu", top_k=None)
     (found,) = classify([{"text": "apple", "text_pair": "river"}], function_to_apply="none")
     encoded = letter_pair_tokenizer()("apple", "river", return_tensors="pt")
-    expected = head(body(**inputs_of(encoded)).last_hidden_state[:, 0])[0]
+    assert encoded["token_type_ids"].max() == 1
+    expected = head(body(**encoded).last_hidden_state[:, 0])[0]
     logits = [score for _, score in sorted((one["label"], one["score"]) for one in found)]
     torch.testing.assert_close(torch.tensor(logits), expected, rtol=0, atol=1e-5)
 
