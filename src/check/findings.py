@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from src.check.counts import Counts, count_labels
 from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
-from src.check.inputs import SPLITS, Inputs, Source, read_inputs
+from src.check.inputs import SPLITS, Inputs, Source, read_inputs, whole_texts
 from src.check.leakage import (
     Contents,
     InCorpus,
@@ -168,7 +168,9 @@ def _contents(inputs: Inputs) -> dict[str, Contents]:
     """The splits' contents; empty for a kind of task that this knows nothing of."""
     task, labels = inputs.prepared.end_task, inputs.labels()
     if isinstance(task, TextTask):
-        return {split: contents_of(getattr(task, split).texts, labels[split]) for split in SPLITS}
+        return {
+            split: contents_of(whole_texts(getattr(task, split)), labels[split]) for split in SPLITS
+        }
     if isinstance(task, ImageTask):
         images = {split: [i.tobytes() for i in getattr(task, split).images] for split in SPLITS}
         return {split: contents_of(images[split], labels[split]) for split in SPLITS}
@@ -221,6 +223,7 @@ def _facts(
         ),
         imbalance=counts.imbalance,
         metric=task.metric,
+        weighs_labels=_weighs_labels(config),
         domain=_domain_examples(inputs),
         seen={p.split: p.folded / p.examples for p in pairs if p.other == "train"},
         contradicted=next((r.contradicted / r.examples for r in again if r.split == "train"), 0.0),
@@ -235,6 +238,12 @@ def _facts(
         configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
         unusable=bool(inputs.unusable),
     )
+
+
+def _weighs_labels(config: DictConfig) -> bool | None:
+    """Whether the classifier's loss has class weights; None where it has no such option."""
+    option = "class_weights"
+    return config.classifier[option] is not None if option in config.classifier else None
 
 
 def _domain_examples(inputs: Inputs) -> int:

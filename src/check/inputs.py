@@ -83,7 +83,7 @@ class Inputs:
         found = []
         for name in SPLITS:
             labelled: LabelledTexts = getattr(task, name)
-            texts = datasets.Dataset.from_dict({"text": list(labelled.texts)})
+            texts = datasets.Dataset.from_dict({"text": whole_texts(labelled)})
             found.append(Source(name, texts, getattr(splits, name), task.max_length))
         for name, (auxiliary, examples) in self.auxiliaries.items():
             if auxiliary.kind == "domain" and examples.texts is not None:
@@ -95,6 +95,14 @@ class Inputs:
     def rows(self) -> dict[str, datasets.Dataset]:
         """Examples of each auxiliary task as the encoder reads them."""
         return {name: examples.rows for name, (_, examples) in self.auxiliaries.items()}
+
+
+def whole_texts(labelled: LabelledTexts) -> list[str]:
+    """Each example's text; where examples are pairs of texts, both."""
+    pairs = getattr(labelled, "pairs", None)
+    if pairs is None:
+        return list(labelled.texts)
+    return [f"{first}\n{second}" for first, second in zip(labelled.texts, pairs, strict=True)]
 
 
 def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
@@ -118,7 +126,11 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         for name, node in config.auxiliary.items()
         if name not in ("size", "seed")
     }
-    others = {name: auxiliary for name, auxiliary in named.items() if name not in auxiliaries}
+    others = {
+        name: auxiliary
+        for name, auxiliary in named.items()
+        if name not in auxiliaries and not getattr(auxiliary, "left_out", False)
+    }
     if _reads_masked_text(prepared) and not any(a.kind == "task" for a in named.values()):
         own = compose("check", overrides=["auxiliary=tapt", "method=tapt"]).auxiliary.tapt
         others[_free(IMPLIED, named)] = build(own, f"auxiliary.{IMPLIED}")

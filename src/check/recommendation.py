@@ -55,6 +55,7 @@ class Facts:
         missing_in_dev: labels of train that dev has no example of.
         imbalance: examples of the most frequent label for one of the rarest.
         metric: by which the checkpoint is chosen.
+        weighs_labels: whether the loss makes labels count alike; None where it cannot.
         domain: auxiliary text that is not the end task's own: how many texts (images of other
             classes, where the task is one of images).
         seen: share of dev and test examples whose content is in train.
@@ -81,6 +82,7 @@ class Facts:
     missing_in_dev: tuple[str, ...]
     imbalance: float
     metric: str
+    weighs_labels: bool | None
     domain: int
     seen: dict[str, float]
     contradicted: float
@@ -210,15 +212,24 @@ def _two_errors(examples: int) -> float:
 def _about_labels(facts: Facts) -> Iterator[str]:
     label, count = facts.rarest
     if facts.imbalance >= UNEVEN:
-        metric = "" if facts.metric == "macro_f1" else "use task.metric=macro_f1, so that "
-        kept = "macro-F1 counts every label alike" if metric == "" else "every label counts alike"
         yield (
-            f"the most frequent label has {facts.imbalance:.1f} times the examples of the rarest: "
-            f"{metric}{kept}, but the loss does not: consider class weights, or more examples of "
-            f"{label}"
+            f"the most frequent label has {facts.imbalance:.1f} times the examples of the rarest"
+            f"{_against_imbalance(facts)}; more examples of {label} help most"
         )
     if count < RARE:
         yield f"label {label} has {count} training examples: find at least {RARE}, or merge it"
+
+
+def _against_imbalance(facts: Facts) -> str:
+    """What makes labels count alike in the choice of the checkpoint, and in the loss."""
+    measures = []
+    if facts.metric != "macro_f1":
+        measures.append("task.metric=macro_f1 makes each count alike in choosing the checkpoint")
+    if facts.weighs_labels is None:
+        measures.append("the loss counts each example alike (it has no class weights)")
+    elif not facts.weighs_labels:
+        measures.append("classifier.class_weights=balanced makes each count alike in the loss")
+    return "".join(f"; {measure}" for measure in measures)
 
 
 def _about_repeats(facts: Facts) -> Iterator[str]:
