@@ -124,7 +124,12 @@ def find_out(config: DictConfig) -> Findings:
         process = _most_held()
         with memory_advice(config, "micro_batch_size", "the measured passes"):
             measured = _measure(config, inputs, plans)
-        facts = _facts(config, inputs, plans, counts, lengths, vocabulary, again, pairs, corpora)
+        estimates = [estimate(plan, measured) for plan in plans]
+        memory = _memory_of(measured.machine.device)
+        held = _share_held(estimates, measured, process, memory)
+        facts = _facts(
+            config, inputs, plans, counts, lengths, vocabulary, again, pairs, corpora, held
+        )
         return Findings(
             task=inputs.prepared.end_task.name,
             metric=inputs.prepared.end_task.metric,
@@ -138,11 +143,11 @@ def find_out(config: DictConfig) -> Findings:
             corpora=corpora,
             auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
             unusable=inputs.unusable,
-            estimates=[estimate(plan, measured) for plan in plans],
+            estimates=estimates,
             missing=missing,
             measured=measured,
             process=process,
-            memory=_machines_memory(),
+            memory=memory,
             recommendation=recommend(facts),
             remarks=remarks,
         )
@@ -202,6 +207,7 @@ def _facts(
     again: list[Repeated],
     pairs: list[Shared],
     corpora: list[InCorpus],
+    memory: float | None,
 ) -> Facts:
     encoder, task = inputs.encoder_of_text, inputs.prepared.end_task
     own = next(plan for plan in plans if plan.configured)
@@ -231,6 +237,7 @@ def _facts(
         cut={found.source: (found.cut, found.enough) for found in lengths},
         longest_read=None if encoder is None else encoder.max_positions,
         more_pieces=train.pieces / reference.pieces if train and reference else None,
+        memory=memory,
         method=own.name,
         batch_size=learning[0].settings.batch_size if learning else None,
         head_from_batch=any(not s.settings.meta_head.examples_apart for s in learning),
@@ -286,10 +293,26 @@ def _most_held() -> int | None:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def _machines_memory() -> int | None:
-    if torch.cuda.is_available():
+def _share_held(
+    estimates: list[MethodEstimate], measured: Measured, process: int | None, memory: int | None
+) -> float | None:
+    """Share of the memory that the command's method takes; None where one or the other is unknown.
+
+    On a CPU the process's own is in the same memory, and holds the parameters already.
+    """
+    if memory is None or process is None:
+        return None
+    own = next(found.bytes for found in estimates if found.configured)
+    machine = measured.machine
+    beside = process - machine.body if machine.device == "cpu" else 0
+    return (own + beside) / memory
+
+
+def _memory_of(device: str) -> int | None:
+    """Bytes of a device's memory; None where the system does not say."""
+    if device != "cpu":
         return int(torch.cuda.mem_get_info()[1])
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # no such number on this system
+    except (AttributeError, ValueError, OSError):
         return None

@@ -24,7 +24,8 @@ class Lengths:
     Attributes:
         source: a split, or an auxiliary task.
         texts: how many there are (blank ones of a corpus not counted).
-        looked_at: how many of them the lengths are of: all, or a random sample.
+        looked_at: how many of them the lengths are of, none of them blank.
+        whole: whether these are all that are not blank, not a random sample.
         median: of the lengths.
         p95: their 95 % quantile.
         longest: of those looked at.
@@ -38,6 +39,7 @@ class Lengths:
     source: str
     texts: int
     looked_at: int
+    whole: bool
     median: float
     p95: float
     longest: int
@@ -75,6 +77,7 @@ def lengths_of(
         source=source.name,
         texts=cuts.texts,
         looked_at=len(sample.texts),
+        whole=sample.whole,
         median=float(np.median(lengths)),
         p95=float(np.quantile(lengths, 0.95)),
         longest=int(lengths.max()),

@@ -29,6 +29,9 @@ UNEVEN = 3.0
 ACL-ARC's ratio is 14, and the paper reports macro-F1 for it."""
 SEEN = 0.02
 """Share of dev or test whose text is in train from which on it is warned of."""
+FULL = 0.9
+"""Share of the memory that the estimate may take: it is of tensors, and some memory is always lost
+between them."""
 CUT = 0.01
 """Share of the texts that may be cut before a longer input is advised."""
 MORE_PIECES = 1.2
@@ -65,6 +68,7 @@ class Facts:
         longest_read: the longest input that the encoder reads; None for no limit.
         more_pieces: pieces a word of the task's text, in multiples of general English; None where
             words cannot be told apart.
+        memory: share of the machine's memory that the configured method takes; None unknown.
         method: the configured method.
         batch_size: of the configured method's stage with a meta-gradient; None without one.
         head_from_batch: whether that stage fits the meta head on its own batch.
@@ -90,6 +94,7 @@ class Facts:
     cut: dict[str, tuple[float, int]]
     longest_read: int | None
     more_pieces: float | None
+    memory: float | None
     method: str
     batch_size: int | None
     head_from_batch: bool
@@ -284,6 +289,11 @@ def _by_option(cut: Mapping[str, tuple[float, int]]) -> dict[str, list[str]]:
 
 
 def _about_settings(facts: Facts, method: str) -> Iterator[str]:
+    if facts.memory is not None and facts.memory > FULL:
+        yield (
+            f"training takes about {facts.memory:.0%} of the memory there is: lower "
+            "micro_batch_size, then task.max_length"
+        )
     if method != facts.method or not facts.text:
         return
     small = facts.batch_size is not None and facts.batch_size < SMALL_BATCH

@@ -28,7 +28,7 @@ def print_findings(found: Findings, console: Console | None = None) -> None:
     _print_balance(found, console)
     if found.lengths:
         console.print(_lengths(found.lengths))
-        sampled = [f.source for f in found.lengths if f.looked_at < f.texts]
+        sampled = [f.source for f in found.lengths if not f.whole]
         if sampled:
             some = ", ".join(sampled)
             _note(console, f"lengths of {some}: of a random sample; what is cut: of all")

@@ -40,6 +40,7 @@ def test_lengths_are_those_of_whole_texts_and_cuts_those_of_all(cache_dir):
     assert sorted(lengths) == [4, 5, 22, 42]
     found = lengths_of(Source("x", source, rows, 12), sample, lengths, encoder.max_positions)
     assert (found.texts, found.looked_at, found.longest, found.readable) == (4, 4, 42, 512)
+    assert found.whole
     assert found.median == 13.5
     assert found.cut == 0.5
     assert found.lost == pytest.approx(40 / 65)  # 10 of 20 and 30 of 40 are beyond 12 - 2

@@ -8,6 +8,7 @@ import pytest
 
 from src.check.recommendation import (
     CUT,
+    FULL,
     MANY_LABELS,
     MORE_PIECES,
     ONE_BATCH,
@@ -38,6 +39,7 @@ FINE = Facts(
     cut={"train": (0.0, 64), "dev": (0.0, 64), "test": (0.0, 64), "dapt": (0.0, 64)},
     longest_read=512,
     more_pieces=1.05,
+    memory=0.5,
     method="meta_tartan",
     batch_size=128,
     head_from_batch=True,
@@ -201,3 +203,10 @@ def test_an_encoder_without_a_masked_lm_head_calls_for_a_warm_up():
     (warning,) = warnings(brings_head=False)
     assert "head_warmup.enabled=true" in warning
     assert warnings(brings_head=False, warms_heads=True) == []
+
+
+def test_too_little_memory_calls_for_smaller_micro_batches():
+    assert warnings(memory=FULL) == warnings(memory=None) == []
+    (warning,) = warnings(memory=1.7)
+    assert "170% of the memory" in warning
+    assert "micro_batch_size" in warning
