@@ -49,6 +49,8 @@ class AuxiliaryExamples:
         source: where they came from.
         size: as asked, in multiples of the end task's training examples; None for all.
         fingerprint: of the source and the choice.
+        texts: what the rows were made of, in the column `text`, blank ones included; None where
+            they are no text. Training does without it.
     """
 
     objective: TaskObjective[Any]
@@ -56,6 +58,7 @@ class AuxiliaryExamples:
     source: str
     size: float | None
     fingerprint: str
+    texts: datasets.Dataset | None = None
 
 
 class Auxiliary(Protocol):

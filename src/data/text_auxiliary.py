@@ -103,7 +103,9 @@ class TextAuxiliary:
         )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
-        return AuxiliaryExamples(self.objective, rows, part.source, size, part.fingerprint)
+        return AuxiliaryExamples(
+            self.objective, rows, part.source, size, part.fingerprint, part.texts
+        )
 
     def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
         if self.hub is not None:

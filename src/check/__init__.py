@@ -1,0 +1,1 @@
+"""What a run will be trained on, told in seconds: `python -m src.check`."""

@@ -1,0 +1,75 @@
+"""The command line: `python -m src.check`, with the options of `python -m src.run`.
+
+As there, everything heavy is imported inside, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig, OmegaConf
+
+from src.command_line import run_command_line
+from src.errors import UserError
+from src.run_folder.name import run_name
+
+OmegaConf.register_new_resolver("run_name", run_name, replace=True)
+
+
+@hydra.main(version_base="1.3", config_path="../../conf", config_name="check")
+def main(config: DictConfig) -> None:
+    """Print what a run of `config` would be trained on; exit code 1 for an error of one line."""
+    try:
+        _check(config)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _check(config: DictConfig) -> None:
+    output = _output(config.output)
+    # the profiler that tells peaks of memory says on stderr when it starts and stops
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+
+    from src.check.findings import find_out
+    from src.check.tables import print_findings
+    from src.quiet import quiet_libraries
+
+    quiet_libraries()
+    found = find_out(config)
+    print_findings(found)
+    if output is not None:
+        text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+        try:
+            output.write_text(f"{text}\n", encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"output={output}: cannot write it ({error.strerror})") from error
+        print(f"\nnumbers in {output}")
+
+
+def _output(value: object) -> Path | None:
+    """The file for the numbers, checked before anything is measured.
+
+    Raises:
+        UserError: there can be no such file.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise UserError(f"output must name a file, or be null, got {value!r}")
+    path = Path(value).expanduser()
+    if path.is_dir() or not path.parent.is_dir():
+        why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise UserError(f"output={value}: {why}; name a file")
+    return path
+
+
+if __name__ == "__main__":
+    if {"-m", "--multirun"} & set(sys.argv[1:]):
+        print("error: src.check looks at one run; leave out -m", file=sys.stderr)
+        sys.exit(1)
+    run_command_line(main)

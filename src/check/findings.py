@@ -1,0 +1,318 @@
+"""All that is found out about a run before it is started."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+
+from src.check.counts import Counts, count_labels
+from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
+from src.check.inputs import SPLITS, Inputs, Source, read_inputs, whole_texts
+from src.check.leakage import (
+    Contents,
+    InCorpus,
+    Repeated,
+    Shared,
+    contents_of,
+    in_corpus,
+    repeated,
+    shared,
+)
+from src.check.lengths import Lengths, lengths_of, token_lengths
+from src.check.rates import Bench
+from src.check.recommendation import Facts, Recommendation, recommend
+from src.check.sample import sample_of
+from src.check.schedule import MethodPlan, method_plans
+from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
+from src.data.image_task import ImageTask
+from src.data.text_task import TextTask
+from src.encoders.text_encoder import TextEncoder
+from src.methods.memory import memory_advice
+from src.prepare import enabled_stages
+
+if sys.platform != "win32":
+    import resource
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found.
+
+    Attributes:
+        task: the end task's name.
+        metric: by which its checkpoint is chosen.
+        encoder: the encoder's name.
+        method: the configured method.
+        counts: examples of each label.
+        lengths: of each split and domain corpus; empty for images.
+        vocabulary: of the task's text and each domain corpus, the reference
+            first; empty for images.
+        repeated: what each split holds more than once; empty where contents are not known.
+        shared: what two splits have in common.
+        corpora: what of dev and test a domain corpus holds.
+        auxiliaries: examples of each auxiliary task that could be read.
+        unusable: auxiliary tasks that the method does not train, and why they cannot be read.
+        estimates: of each method that the data suit.
+        missing: the other methods, and what they would need.
+        measured: what the estimates rest on.
+        process: bytes that the process had held at most before anything was measured.
+        memory: bytes of the machine's memory (the accelerator's, where there is one); None unknown.
+        recommendation: where to begin.
+        remarks: what the run itself will warn of when it starts.
+    """
+
+    task: str
+    metric: str
+    encoder: str
+    method: str
+    counts: Counts
+    lengths: list[Lengths]
+    vocabulary: list[Vocabulary]
+    repeated: list[Repeated]
+    shared: list[Shared]
+    corpora: list[InCorpus]
+    auxiliaries: dict[str, int]
+    unusable: dict[str, str]
+    estimates: list[MethodEstimate]
+    missing: dict[str, str]
+    measured: Measured
+    process: int | None
+    memory: int | None
+    recommendation: Recommendation
+    remarks: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        return asdict(self)
+
+
+def find_out(config: DictConfig) -> Findings:
+    """Read what a run would read, count, and measure a few passes; nothing is trained or kept.
+
+    Raises:
+        UserError: what would end the run before its first step.
+    """
+    with tempfile.TemporaryDirectory() as folder, _remarks() as remarks:
+        config.run.folder = folder  # loggers are checked with one, as they are in a run
+        inputs = read_inputs(config, enabled_stages(config))
+        plans, missing = method_plans(config, inputs)
+        labels = inputs.labels()
+        counts = count_labels(inputs.prepared.end_task.labels, labels)
+        sources = inputs.sources()
+        lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
+        contents = _contents(inputs)
+        corpora = [
+            in_corpus(source.name, source.texts, contents) for source in sources if source.domain
+        ]
+        again = [repeated(split, found) for split, found in contents.items()]
+        # dev against train, test against train, test against dev
+        pairs = [
+            shared(split, contents[split], other, contents[other])
+            for other, split in combinations(SPLITS, 2)
+            if contents
+        ]
+        process = _most_held()
+        with memory_advice(config, "micro_batch_size", "the measured passes"):
+            measured = _measure(config, inputs, plans)
+        estimates = [estimate(plan, measured) for plan in plans]
+        memory = _memory_of(measured.machine.device)
+        held = _share_held(estimates, measured, process, memory)
+        facts = _facts(
+            config, inputs, plans, counts, lengths, vocabulary, again, pairs, corpora, held
+        )
+        return Findings(
+            task=inputs.prepared.end_task.name,
+            metric=inputs.prepared.end_task.metric,
+            encoder=inputs.prepared.encoder.name,
+            method=str(config.method.name),
+            counts=counts,
+            lengths=lengths,
+            vocabulary=vocabulary,
+            repeated=again,
+            shared=pairs,
+            corpora=corpora,
+            auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
+            unusable=inputs.unusable,
+            estimates=estimates,
+            missing=missing,
+            measured=measured,
+            process=process,
+            memory=memory,
+            recommendation=recommend(facts),
+            remarks=remarks,
+        )
+
+
+def _look_at_texts(
+    sources: list[Source], encoder: TextEncoder | None
+) -> tuple[list[Lengths], list[Vocabulary]]:
+    lengths, vocabulary = [], []
+    for source in sources:
+        sample = sample_of(source.texts, source.name)
+        if encoder is None or not sample.texts:
+            continue
+        found = token_lengths(sample.texts, encoder)
+        lengths.append(lengths_of(source, sample, found, encoder.max_positions))
+        if source.domain or source.name == "train":
+            words = vocabulary_of(source.name, sample.texts, encoder)
+            vocabulary += [words] if words is not None else []
+    return lengths, [reference_vocabulary(encoder), *vocabulary] if encoder and vocabulary else []
+
+
+def _contents(inputs: Inputs) -> dict[str, Contents]:
+    """The splits' contents; empty for a kind of task that this knows nothing of."""
+    task, labels = inputs.prepared.end_task, inputs.labels()
+    if isinstance(task, TextTask):
+        return {
+            split: contents_of(whole_texts(getattr(task, split)), labels[split]) for split in SPLITS
+        }
+    if isinstance(task, ImageTask):
+        images = {split: [i.tobytes() for i in getattr(task, split).images] for split in SPLITS}
+        return {split: contents_of(images[split], labels[split]) for split in SPLITS}
+    return {}
+
+
+def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Measured:
+    bench = Bench(config, inputs, batch_sizes(plans))
+    rates = bench.rates()
+    splits = inputs.prepared.splits
+    return Measured(bench.machine(), rates, bench.positions, _size(splits.dev), _size(splits.test))
+
+
+def _size(rows: Any) -> int:
+    """Positions of an evaluation, whose batches are of similar length: next to no padding."""
+    if "input_ids" not in rows.column_names:
+        return len(rows)
+    column = rows.with_format("arrow")["input_ids"]
+    return sum(len(chunk.flatten()) for chunk in column[:].chunks)
+
+
+def _facts(
+    config: DictConfig,
+    inputs: Inputs,
+    plans: list[MethodPlan],
+    counts: Counts,
+    lengths: list[Lengths],
+    vocabulary: list[Vocabulary],
+    again: list[Repeated],
+    pairs: list[Shared],
+    corpora: list[InCorpus],
+    memory: float | None,
+) -> Facts:
+    encoder, task = inputs.encoder_of_text, inputs.prepared.end_task
+    own = next(plan for plan in plans if plan.configured)
+    learning = [stage for stage in own.stages if stage.meta_gradient]
+    words = {found.source: found for found in vocabulary if found.comparable}
+    reference = next(iter(words.values()), None)
+    train = words.get("train")
+    return Facts(
+        text=encoder is not None,
+        masks=encoder is not None and encoder.tokenizer.mask_token_id is not None,
+        brings_head=encoder is not None and encoder.mlm_head is not None,
+        train=counts.of("train"),
+        dev=counts.of("dev"),
+        rarest=counts.rarest("train"),
+        missing_in_dev=tuple(
+            label
+            for label, count in zip(counts.labels, counts.splits["dev"], strict=True)
+            if not count
+        ),
+        imbalance=counts.imbalance,
+        metric=task.metric,
+        weighs_labels=_weighs_labels(config),
+        domain=_domain_examples(inputs),
+        seen={p.split: p.folded / p.examples for p in pairs if p.other == "train"},
+        contradicted=next((r.contradicted / r.examples for r in again if r.split == "train"), 0.0),
+        held_out_in_corpus=max((sum(found.folded.values()) for found in corpora), default=0),
+        cut={found.source: (found.cut, found.enough) for found in lengths},
+        longest_read=None if encoder is None else encoder.max_positions,
+        more_pieces=train.pieces / reference.pieces if train and reference else None,
+        memory=memory,
+        method=own.name,
+        batch_size=learning[0].settings.batch_size if learning else None,
+        head_from_batch=any(not s.settings.meta_head.examples_apart for s in learning),
+        warms_heads=any(stage.settings.freeze_body for stage in own.stages),
+        configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
+        unusable=bool(inputs.unusable),
+    )
+
+
+def _weighs_labels(config: DictConfig) -> bool | None:
+    """Whether the classifier's loss has class weights; None where it has no such option."""
+    option = "class_weights"
+    return config.classifier[option] is not None if option in config.classifier else None
+
+
+def _domain_examples(inputs: Inputs) -> int:
+    task = inputs.prepared.end_task
+    if isinstance(task, ImageTask):
+        return len(task.others)
+    read = inputs.auxiliaries.values()
+    return sum(len(examples.rows) for auxiliary, examples in read if auxiliary.kind == "domain")
+
+
+@contextmanager
+def _remarks() -> Iterator[list[str]]:
+    """What this project warns of inside, instead of on the terminal.
+
+    Remarks on the texts are left out: all that they say is counted here.
+    """
+    said: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name != "src.data.remarks":
+                said.append(record.getMessage())
+
+    log, keep = logging.getLogger("src"), Keep(logging.WARNING)
+    before = log.propagate
+    log.addHandler(keep)
+    log.propagate = False
+    try:
+        yield said
+    finally:
+        log.removeHandler(keep)
+        log.propagate = before
+
+
+def _most_held() -> int | None:
+    """Bytes of main memory that the process has held at most; with a GPU, libraries' own."""
+    if sys.platform == "win32":
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _share_held(
+    estimates: list[MethodEstimate], measured: Measured, process: int | None, memory: int | None
+) -> float | None:
+    """Share of the memory that the command's method takes; None where one or the other is unknown.
+
+    On a CPU the process's own is in the same memory, and holds the parameters already.
+    """
+    if memory is None or process is None:
+        return None
+    own = next(found.bytes for found in estimates if found.configured)
+    machine = measured.machine
+    beside = process - machine.body if machine.device == "cpu" else 0
+    return (own + beside) / memory
+
+
+def _memory_of(device: str) -> int | None:
+    """Bytes of a device's memory; None where the system does not say."""
+    if device != "cpu":
+        return int(torch.cuda.mem_get_info()[1])
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,154 @@
+"""What a run reads, read as it reads it, and the auxiliary text that its method leaves aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import numpy as np
+from hydra import compose
+from omegaconf import DictConfig
+
+from src.configuration import build
+from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
+from src.data.text_auxiliary import TextAuxiliary
+from src.data.text_task import LabelledTexts, TextTask
+from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
+from src.methods.stage import Stage
+from src.prepare import Prepared, prepare
+
+SPLITS = ("train", "dev", "test")
+IMPLIED = "tapt"
+"""Name of the auxiliary task on the end task's own text, where the config has none of the kind."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Texts that an encoder reads.
+
+    Attributes:
+        name: a split, or an auxiliary task.
+        texts: rows of `text`, blank ones included.
+        rows: the same as the encoder reads them, cut.
+        max_length: where they are cut, in tokens.
+        domain: whether it is other text than the end task's own.
+    """
+
+    name: str
+    texts: datasets.Dataset
+    rows: datasets.Dataset
+    max_length: int
+    domain: bool = False
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All that there is to train on.
+
+    Attributes:
+        prepared: what the run itself would have.
+        auxiliaries: settings and examples of each auxiliary task that can be read, whether or not
+            the method trains it; the end task's own text is always among them.
+        configured: names of those that the config names.
+        unusable: auxiliary tasks that the method does not train, and why they cannot be read.
+    """
+
+    prepared: Prepared
+    auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryExamples]]
+    configured: tuple[str, ...]
+    unusable: dict[str, str]
+
+    @property
+    def encoder_of_text(self) -> TextEncoder | None:
+        """The encoder, where it is one of text."""
+        encoder = self.prepared.encoder
+        return encoder if isinstance(encoder, TextEncoder) else None
+
+    def labels(self) -> dict[str, np.ndarray]:
+        """The label of each example as an index, by split: `(examples,)`."""
+        splits = self.prepared.splits
+        return {
+            name: np.asarray(getattr(splits, name).with_format("numpy")["label"], dtype=np.int64)
+            for name in SPLITS
+        }
+
+    def sources(self) -> list[Source]:
+        """The splits and the auxiliary text; empty for images."""
+        task, splits = self.prepared.end_task, self.prepared.splits
+        if not isinstance(task, TextTask):
+            return []
+        found = []
+        for name in SPLITS:
+            labelled: LabelledTexts = getattr(task, name)
+            texts = datasets.Dataset.from_dict({"text": whole_texts(labelled)})
+            found.append(Source(name, texts, getattr(splits, name), task.max_length))
+        for name, (auxiliary, examples) in self.auxiliaries.items():
+            if auxiliary.kind == "domain" and examples.texts is not None:
+                own = auxiliary.max_length if isinstance(auxiliary, TextAuxiliary) else None
+                length = task.max_length if own is None else own
+                found.append(Source(name, examples.texts, examples.rows, length, domain=True))
+        return found
+
+    def rows(self) -> dict[str, datasets.Dataset]:
+        """Examples of each auxiliary task as the encoder reads them."""
+        return {name: examples.rows for name, (_, examples) in self.auxiliaries.items()}
+
+
+def whole_texts(labelled: LabelledTexts) -> list[str]:
+    """Each example's text; where examples are pairs of texts, both."""
+    pairs = getattr(labelled, "pairs", None)
+    if pairs is None:
+        return list(labelled.texts)
+    return [f"{first}\n{second}" for first, second in zip(labelled.texts, pairs, strict=True)]
+
+
+def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
+    """Read what the run reads, and then what else the config names.
+
+    Raises:
+        UserError: what would end the run before its first step.
+    """
+    prepared = prepare(config, stages)
+    around = Surroundings(
+        end_task=prepared.end_task,
+        encoder=prepared.encoder,
+        train_examples=len(prepared.splits.train),
+        default_size=config.auxiliary.get("size", 1),
+        seed=int(config.auxiliary.seed),
+        cache_dir=Path(config.cache_dir).expanduser(),
+    )
+    auxiliaries, unusable = dict(prepared.auxiliaries), {}
+    named: dict[str, Auxiliary] = {
+        str(name): build(node, f"auxiliary.{name}")
+        for name, node in config.auxiliary.items()
+        if name not in ("size", "seed")
+    }
+    others = {
+        name: auxiliary
+        for name, auxiliary in named.items()
+        if name not in auxiliaries and not getattr(auxiliary, "left_out", False)
+    }
+    if _reads_masked_text(prepared) and not any(a.kind == "task" for a in named.values()):
+        own = compose("check", overrides=["auxiliary=tapt", "method=tapt"]).auxiliary.tapt
+        others[_free(IMPLIED, named)] = build(own, f"auxiliary.{IMPLIED}")
+    for name, auxiliary in others.items():
+        try:
+            auxiliary.check(name, prepared.encoder)
+            auxiliaries[name] = (auxiliary, auxiliary.examples(name, around))
+        except UserError as error:  # the run would not read it either: said, but no reason to stop
+            unusable[name] = str(error)
+    return Inputs(
+        prepared, auxiliaries, tuple(name for name in named if name in auxiliaries), unusable
+    )
+
+
+def _reads_masked_text(prepared: Prepared) -> bool:
+    encoder = prepared.encoder
+    return isinstance(encoder, TextEncoder) and encoder.tokenizer.mask_token_id is not None
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    return name if name not in taken else _free(f"{name}_own", taken)

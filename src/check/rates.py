@@ -1,0 +1,224 @@
+"""How fast this machine takes a task's passes, and what they hold: a few of them, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+import torch
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
+from src.bench.measure import peak_bytes
+from src.check.inputs import Inputs
+from src.core.clock import now
+from src.core.task import Batch, MicroBatch, Task
+from src.data.batches import ExampleOrder, rows_at
+from src.methods.optimisation import Optimisation
+from src.methods.part_overhead import resolve_part_overhead
+from src.methods.precision import resolve_precision
+from src.objectives.base import Collate
+from src.prepare import END_TASK
+from src.seeding import generator_for
+
+ENOUGH_SECONDS = 1.0
+"""Of measured passes a task; a pass that has begun is taken to its end."""
+_BATCHES = 2
+"""Batches whose padding is counted."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One task's passes through body and head on this machine.
+
+    A *position* is a place in a padded micro-batch; where inputs are no text, an example.
+
+    Attributes:
+        task: its name.
+        seconds: of a forward and backward pass, a position.
+        forward_seconds: of a forward pass alone, a position.
+        measured: positions whose passes were timed.
+        held: bytes that the largest micro-batch's passes hold at once, beside parameters and
+            gradients.
+        head: bytes of the task's head.
+    """
+
+    task: str
+    seconds: float
+    forward_seconds: float
+    measured: int
+    held: int
+    head: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the measured passes ran on.
+
+    Attributes:
+        device: its name for torch.
+        precision: Lightning's name of it.
+        update_seconds: an optimiser step over body and heads.
+        body: bytes of the body's parameters.
+    """
+
+    device: str
+    precision: str
+    update_seconds: float
+    body: int
+
+
+class Bench:
+    """Measures passes with the run's own encoder, micro-batches and precision.
+
+    Nothing is trained: the gradients are thrown away, and the update's learning rates are zero.
+
+    Args:
+        config: the run's.
+        inputs: its data.
+        batch_sizes: of each task, in the stages that are planned.
+    """
+
+    def __init__(
+        self, config: DictConfig, inputs: Inputs, batch_sizes: Mapping[str, Iterable[int]]
+    ) -> None:
+        self._config, self._inputs = config, inputs
+        accelerator = str(config.trainer.accelerator)
+        self.device = device_of(accelerator)
+        self.precision = resolve_precision(str(config.trainer.precision), accelerator)
+        self._overhead = resolve_part_overhead(config.part_overhead, accelerator)
+        self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
+        prepared = inputs.prepared
+        self._rows: dict[str, datasets.Dataset] = {END_TASK: prepared.splits.train, **inputs.rows()}
+        self._objectives = {END_TASK: prepared.classification} | {
+            name: examples.objective for name, (_, examples) in inputs.auxiliaries.items()
+        }
+        self._tasks = {
+            name: Task(
+                name,
+                self._objectives[name],
+                self._objectives[name].new_head(prepared.encoder).to(self.device),
+            )
+            for name in batch_sizes
+        }
+        self.positions = {
+            name: {size: self._positions(name, size) for size in sorted(set(sizes))}
+            for name, sizes in batch_sizes.items()
+        }
+        self._largest = {name: max(sizes) for name, sizes in batch_sizes.items()}
+
+    def rates(self) -> dict[str, Rate]:
+        """Of each task."""
+        return {name: self._rate(task) for name, task in self._tasks.items()}
+
+    def machine(self) -> Machine:
+        """The update's time, after `rates` (which leaves the gradients that it needs)."""
+        others = [task.head for name, task in self._tasks.items() if name != END_TASK]
+        still = Optimisation(body_lr=0.0, end_head_lr=0.0, weight_decay=0.0)
+        optimiser = still.optimiser(self._body, self._tasks[END_TASK].head, others)
+        optimiser.step()  # makes its state
+        began = now(self.device)
+        optimiser.step()
+        seconds = now(self.device) - began
+        return Machine(str(self.device), self.precision, seconds, bytes_of(self._body))
+
+    def _batch(self, name: str, size: int, number: int) -> Batch:
+        rows = self._rows[name]
+        indices = ExampleOrder(len(rows), 0, "check", name).indices(number * size, size)
+        return self._collate(name)(rows_at(rows, indices), generator_for(0, "check", name, number))
+
+    def _collate(self, name: str) -> Collate:
+        return self._objectives[name].collate(
+            self._inputs.prepared.encoder,
+            int(self._config.micro_batch_size),
+            part_overhead=self._overhead,
+        )
+
+    def _positions(self, name: str, size: int) -> float:
+        """Positions of a batch, on average."""
+        batches = [self._batch(name, size, number) for number in range(_BATCHES)]
+        return sum(positions_of(p) for b in batches for p in b.micro_batches) / _BATCHES
+
+    def _rate(self, task: Task) -> Rate:
+        batch = self._batch(task.name, self._largest[task.name], 0)
+        by_size = sorted(batch.micro_batches, key=positions_of)
+        parts = [_on(part, self.device) for part in _spread(by_size)]
+        largest = _on(by_size[-1], self.device)
+        with self._autocast():
+            self._pass(task, parts[0])  # what a first pass sets up does not count
+            held = peak_bytes(lambda: self._pass(task, largest), self.device)
+            seconds = forward = 0.0
+            measured = 0
+            for part in parts:
+                began = now(self.device)
+                self._pass(task, part)
+                between = now(self.device)
+                with torch.no_grad():
+                    self._losses(task, part)
+                forward += now(self.device) - between
+                seconds += between - began
+                measured += positions_of(part)
+                if seconds > ENOUGH_SECONDS:
+                    break
+        return Rate(
+            task=task.name,
+            seconds=seconds / measured,
+            forward_seconds=forward / measured,
+            measured=measured,
+            held=held,
+            head=bytes_of(task.head),
+        )
+
+    def _pass(self, task: Task, part: MicroBatch) -> None:
+        torch.autograd.backward(self._losses(task, part).sum() / part.units)
+
+    def _losses(self, task: Task, part: MicroBatch) -> Tensor:
+        features = task.objective.features(self._body, part.inputs)
+        return task.objective.losses(
+            self._body, task.head, features, task.objective.targets(part.inputs)
+        )
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(
+            self.device.type, dtype=torch.bfloat16, enabled=self.precision.startswith("bf16")
+        )
+
+
+def device_of(accelerator: str) -> torch.device:
+    """The device that Lightning takes for `accelerator`, of those whose time can be told here."""
+    cuda = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    return torch.device("cuda" if cuda else "cpu")
+
+
+def bytes_of(module: nn.Module) -> int:
+    """Of its parameters."""
+    return sum(p.numel() * p.element_size() for p in module.parameters())
+
+
+def positions_of(part: MicroBatch) -> int:
+    """Places of a padded micro-batch; examples, where inputs are no text."""
+    mask = part.inputs.get("attention_mask")
+    return part.examples if mask is None else int(mask.numel())
+
+
+def _spread(by_size: list[MicroBatch]) -> list[MicroBatch]:
+    """All parts, those from the middle, then the ends, first: the first few stand for all."""
+    count = len(by_size)
+    order: list[int] = []
+    seen: set[int] = set()
+    step = max(1, count // 2)
+    while len(order) < count:
+        for index in range(step // 2 if step > 1 else 0, count, step):
+            if index not in seen:
+                seen.add(index)
+                order.append(index)
+        step = max(1, step // 2)
+    return [by_size[index] for index in order]
+
+
+def _on(part: MicroBatch, device: torch.device) -> MicroBatch:
+    inputs = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in part.inputs.items()}
+    return MicroBatch(inputs, part.units, part.examples)

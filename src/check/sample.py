@@ -1,0 +1,58 @@
+"""A seeded sample of texts, for what has to be tokenised: bounded in texts and in characters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import datasets
+
+from src.seeding import generator_for
+
+MOST_TEXTS = 20_000
+MOST_CHARACTERS = 4_000_000
+"""About a million tokens, which a tokenizer takes a second or two for."""
+_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some of a source's texts.
+
+    Attributes:
+        texts: those looked at, none of them blank.
+        of: how many there are, blank ones included.
+        whole: whether nothing but blank texts was left out.
+    """
+
+    texts: list[str]
+    of: int
+    whole: bool
+
+
+def sample_of(
+    texts: datasets.Dataset,
+    name: str,
+    most_texts: int = MOST_TEXTS,
+    most_characters: int = MOST_CHARACTERS,
+) -> Sample:
+    """All texts, or a random choice of them; the same at every call.
+
+    Args:
+        texts: rows with the column `text`.
+        name: of the source: different ones are sampled independently.
+    """
+    count = len(texts)
+    order = generator_for(0, "check", "sample", name).permutation(count)
+    chosen: list[str] = []
+    characters = looked_at = 0
+    for start in range(0, min(count, most_texts), _AT_ONCE):
+        rows = order[start : min(start + _AT_ONCE, most_texts)]
+        # sorted: what lies together in the file is read together
+        for text in texts.select(sorted(rows.tolist()))["text"]:
+            looked_at += 1
+            if text and not text.isspace():
+                chosen.append(text)
+                characters += len(text)
+            if characters >= most_characters:
+                return Sample(chosen, count, looked_at == count)
+    return Sample(chosen, count, looked_at == count)

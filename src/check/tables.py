@@ -1,0 +1,266 @@
+"""What was found out, as the terminal shows it: 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from src.check.estimate import MethodEstimate
+from src.check.findings import Findings
+from src.check.inputs import SPLITS
+from src.check.lengths import Lengths
+from src.check.vocabulary import MANY, REFERENCE, Vocabulary
+
+_MOST_LABELS = 20
+"""Rows of the table of labels; the frequent and the rare ends are shown."""
+
+
+def print_findings(found: Findings, console: Console | None = None) -> None:
+    """All tables, the recommendation last."""
+    console = console or Console()
+    title = f"{found.method} on {found.task}, {found.encoder}: what would be trained on"
+    console.print(f"[bold]{escape(title)}[/bold]\n")
+    console.print(_labels(found))
+    _print_balance(found, console)
+    if found.lengths:
+        console.print(_lengths(found.lengths))
+        sampled = [f.source for f in found.lengths if not f.whole]
+        if sampled:
+            some = ", ".join(sampled)
+            _note(console, f"lengths of {some}: of a random sample; what is cut: of all")
+        _note(console, "1 % at: a max_length at which less than 1 % of the texts are cut")
+        console.print()
+    if found.repeated:
+        console.print(_repeats(found))
+        if found.lengths:
+            _note(console, "in brackets: regardless of case and white space")
+        _note(console, "label differs: from every one that train has for the same")
+        console.print()
+    if found.vocabulary:
+        console.print(_vocabulary(found.vocabulary))
+        _print_broken_words(found.vocabulary, console)
+        console.print()
+    console.print(_estimates(found))
+    _print_basis(found, console)
+    _print_recommendation(found, console)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _labels(found: Findings) -> Table:
+    counts = found.counts
+    table = _table("examples of each label", "label", *SPLITS)
+    frame = counts.frame()
+    half = _MOST_LABELS // 2
+    several = len(frame) > _MOST_LABELS
+    shown = [*frame.index[:half], *frame.index[-half:]] if several else list(frame.index)
+    for number, label in enumerate(shown):
+        if several and number == half:
+            table.add_row(f"... {len(frame) - _MOST_LABELS} more", *("" for _ in SPLITS))
+        row = frame.loc[label]
+        cells = [_with_share(int(row[s]), counts.of(s)) for s in SPLITS]
+        table.add_row(escape(str(label)), *cells)
+    table.add_section()
+    table.add_row("all", *(f"{counts.of(split):,}" + " " * 6 for split in SPLITS))
+    return table
+
+
+def _with_share(count: int, of: int) -> str:
+    return f"{count:,} {count / of:5.1%}" if of else f"{count:,}"
+
+
+def _print_balance(found: Findings, console: Console) -> None:
+    counts = found.counts
+    (often, most), (rare, least) = counts.most("train"), counts.rarest("train")
+    if most == least:
+        line = f"every label has {most:,} examples in train"
+    else:
+        line = f"{often} has {counts.imbalance:.1f} times the {least:,} training examples of {rare}"
+    _line(console, f"{line}\n")
+
+
+def _lengths(lengths: Sequence[Lengths]) -> Table:
+    table = _table(
+        "lengths in tokens, and what cutting at max_length loses",
+        "text", "texts", "median", "95 %", "longest", "cut at", "texts", "tokens", "1 % at",
+    )  # fmt: skip
+    for found in lengths:
+        table.add_row(
+            escape(found.source), f"{found.texts:,}", f"{found.median:.0f}", f"{found.p95:.0f}",
+            f"{found.longest:,}", str(found.max_length), _share(found.cut), _share(found.lost),
+            f"{found.enough:,}",
+        )  # fmt: skip
+    return table
+
+
+def _share(share: float) -> str:
+    return "-" if share == 0 else "<0.1%" if share < 0.001 else f"{share:.1%}"
+
+
+def _repeats(found: Findings) -> Table:
+    text = bool(found.lengths)
+    names = ("in", "examples", "repeated", "in train", "in dev", "label differs")
+    table = _table("the same twice", *names)
+    for name in found.corpora:
+        table.add_column(escape(f"in {name.auxiliary}"), justify="right")
+    inside = {repeat.split: repeat for repeat in found.repeated}
+    across = {(pair.split, pair.other): pair for pair in found.shared}
+    for split in SPLITS:
+        own = inside[split]
+        cells = [f"{own.examples:,}", _both(own.exact, own.folded, text)]
+        for other in ("train", "dev"):
+            pair = across.get((split, other))
+            cells.append("" if pair is None else _both(pair.exact, pair.folded, text))
+        with_train = across.get((split, "train"))
+        other_label = own.contradicted if with_train is None else with_train.other_label
+        cells.append(_or_dash(other_label))
+        cells += [
+            _both(name.exact[split], name.folded[split], text) if split in name.exact else ""
+            for name in found.corpora
+        ]
+        table.add_row(split, *cells)
+    for name in found.corpora:
+        about = "" if name.whole else "of a sample of "
+        cells = [f"{about}{name.texts:,}", _or_dash(name.repeated)]
+        table.add_row(escape(name.auxiliary), *cells)
+    return table
+
+
+def _both(exact: int, folded: int, text: bool) -> str:
+    if folded == exact or not text:
+        return _or_dash(exact)
+    return f"{exact:,} ({folded:,})"
+
+
+def _or_dash(count: int) -> str:
+    return f"{count:,}" if count else "-"
+
+
+def _vocabulary(vocabulary: Sequence[Vocabulary]) -> Table:
+    table = _table(
+        "how the encoder's vocabulary fits",
+        "text", "words", "pieces a word", f"{MANY} or more", "unknown", "x English",
+    )  # fmt: skip
+    reference = vocabulary[0]
+    for found in vocabulary:
+        comparable = found.comparable and found is not reference
+        table.add_row(
+            escape(found.source), f"{found.words:,}", f"{found.pieces:.2f}", _share(found.broken),
+            _share(found.unknown),
+            f"{found.pieces / reference.pieces:.2f}" if comparable else "",
+        )  # fmt: skip
+    return table
+
+
+def _print_broken_words(vocabulary: Sequence[Vocabulary], console: Console) -> None:
+    _note(console, f"general English: {vocabulary[0].words:,} words, src/check/{REFERENCE.name}")
+    for found in vocabulary[1:]:
+        if not found.comparable:
+            _line(console, f"{found.source}: words are not set apart by spaces; not compared")
+        elif found.most_broken:
+            _line(console, f"often in pieces in {found.source}: {', '.join(found.most_broken)}")
+
+
+def _estimates(found: Findings) -> Table:
+    table = Table(
+        title="estimate for this machine", title_justify="left", title_style="bold",
+        show_edge=False, box=None, padding=(0, 2, 0, 0),
+    )  # fmt: skip
+    table.add_column("method", no_wrap=True)
+    for name in ("steps", "batch", "passes", "s/step", "time", "GiB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for method in found.estimates:
+        name = f"{method.name} *" if method.configured else method.name
+        cells = ["", "", "", "", _range(method), _gib(method.bytes)]
+        table.add_row(escape(name), *cells, style="bold" if method.configured else "")
+        for stage in method.stages:
+            table.add_row(
+                escape(f"  {stage.name}"), f"{stage.steps:,}", f"{stage.batch_size:,}",
+                str(stage.passes), _seconds(stage.step_seconds), style="dim",
+            )  # fmt: skip
+    return table
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g}" if seconds < 10 else f"{seconds:,.0f}"
+
+
+def _range(method: MethodEstimate) -> str:
+    least, most = duration(method.least_seconds), duration(method.seconds)
+    return most if least == most else f"{least} to {most}"
+
+
+def duration(seconds: float) -> str:
+    """E.g. `40 s`, `12 min`, `3.5 h`, `2.1 d`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} d"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f}" if size >= 2**30 / 20 else "<0.1"
+
+
+def _print_basis(found: Findings, console: Console) -> None:
+    machine = found.measured.machine
+    unit = "positions" if found.lengths else "images"
+    measured = sum(rate.measured for rate in found.measured.rates.values())
+    beside = "" if found.process is None else f"; process {_gib(found.process)}"
+    has = "" if found.memory is None else f"; there are {_gib(found.memory)}"
+    for line in (
+        "* this command's; the others as in conf/method, stages they share as here",
+        f"measured: {measured:,} {unit} forwards and backwards, {machine.device}, "
+        f"{machine.precision}",
+        "time: of as many passes, updates and evaluations as the stages take; the least",
+        "where patience ends a stage early; up to 15 % more for the rest of a step",
+        f"GiB: parameters, gradients, moments, activations{beside}{has}",
+    ):
+        _note(console, line)
+    for name, why in found.missing.items():
+        _note(console, f"{name}: {why}")
+
+
+def _print_recommendation(found: Findings, console: Console) -> None:
+    advice = found.recommendation
+    console.print(f"\n[bold]Begin with {escape(' '.join(advice.options))}[/bold]", highlight=False)
+    for reason in advice.reasons:
+        _item(console, reason)
+    if advice.warnings:
+        console.print("\n[bold]Look out[/bold]")
+        for warning in advice.warnings:
+            _item(console, warning)
+    said = [*found.remarks, *(f"auxiliary {n}: {why}" for n, why in found.unusable.items())]
+    if said:
+        console.print("\n[bold]The run will say, or leave aside[/bold]")
+        for remark in said:
+            _item(console, remark)
+
+
+def _item(console: Console, text: str) -> None:
+    wrapped = textwrap.fill(
+        text, console.width - 1, initial_indent="- ", subsequent_indent="  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    # already wrapped, and an option must not be broken, so that it can be copied
+    console.print(escape(wrapped), highlight=False, soft_wrap=True)
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(escape(text), highlight=False)
+
+
+def _note(console: Console, text: str) -> None:
+    console.print(f"[dim]{escape(text)}[/dim]", highlight=False)

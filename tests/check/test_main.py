@@ -1,0 +1,136 @@
+"""`python -m src.check` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.check import made_up
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Call the program in an empty folder; what it finds there afterwards is its own."""
+
+    def call(*options, columns=80):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": str(columns),
+            "OMP_NUM_THREADS": "1",
+        }
+        folder = tmp_path / "cwd"
+        folder.mkdir(exist_ok=True)
+        return subprocess.run(
+            [sys.executable, "-m", "src.check", *options],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numbers(
+    check, tmp_path
+):
+    done = check(*made_up.written(tmp_path), "output=check.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    for part in (
+        "meta_tartan on own, tiny",
+        "A has 3.0 times the 2 training examples of B",
+        "Begin with method=mt_tartan",
+        "dev has only 3 examples",
+        "2 dev and test texts are in the domain corpus",
+        "label B has 2 training examples",
+        "numbers in check.json",
+    ):
+        assert part in done.stdout, done.stdout
+    assert [path.name for path in (tmp_path / "cwd").iterdir()] == ["check.json"]
+    found = json.loads((tmp_path / "cwd" / "check.json").read_text(encoding="utf-8"))
+    assert found["counts"]["splits"] == {"train": [6, 2], "dev": [1, 2], "test": [2, 2]}
+    assert found["repeated"][0] == {
+        "split": "train", "examples": 8, "exact": 1, "folded": 2,
+        "contradictory": 1, "contradicted": 3,
+    }  # fmt: skip
+    assert [(p["split"], p["other"], p["exact"], p["folded"]) for p in found["shared"]] == [
+        ("dev", "train", 1, 1),
+        ("test", "train", 0, 1),
+        ("test", "dev", 1, 2),
+    ]
+    assert found["corpora"][0]["exact"] == {"dev": 0, "test": 2}
+    assert found["auxiliaries"] == {"dapt": 4, "tapt": 8}
+    names = [method["name"] for method in found["estimates"]]
+    assert names == ["finetune", "tapt", "dapt", "dapt_tapt", "mt_tartan", "meta_tartan"]
+    assert all(method["seconds"] > 0 and method["bytes"] > 0 for method in found["estimates"])
+    seconds = {method["name"]: method["stages"][-1] for method in found["estimates"]}
+    assert seconds["meta_tartan"]["step_seconds"] > seconds["mt_tartan"]["step_seconds"]
+    assert [text["source"] for text in found["lengths"]] == ["train", "dev", "test", "dapt"]
+    assert found["remarks"] == []
+
+
+def test_the_runs_own_warnings_are_told(check, tmp_path):
+    done = check(*made_up.written(tmp_path), "method.stages.joint.batch_size=64")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "batch_size=64 is more than there are examples" in " ".join(done.stdout.split())
+
+
+def test_what_the_method_leaves_aside_is_no_error(check, tmp_path):
+    options = [*made_up.written(tmp_path), "auxiliary.dapt.path=/nowhere/corpus.txt"]
+    done = check(*[o for o in options if "stages" not in o], "method=finetune")
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "auxiliary dapt: corpus /nowhere/corpus.txt does not exist" in text
+    assert "dapt: no domain text" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("auxiliary.dapt.path=/nowhere/corpus.txt", "/nowhere/corpus.txt"),
+        ("task.metric=acuracy", "task.metric=acuracy"),
+        ("micro_batch_size=0", "micro_batch_size"),
+        ("output=/nowhere/check.json", "output=/nowhere/check.json"),
+        ("task.max_lenght=8", "did you mean task.max_length?"),
+        ("-m", "leave out -m"),
+    ],
+)
+def test_what_would_end_the_run_is_the_same_line(check, tmp_path, option, named):
+    done = check(*made_up.written(tmp_path), option)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert named in line
+    assert list((tmp_path / "cwd").iterdir()) == []
+
+
+def test_images_have_no_lengths_and_no_words(check):
+    done = check("+experiment=digits_meta", "encoder.depth=10", "encoder.width=1")
+    assert done.returncode == 0, done.stderr
+    assert "lengths in tokens" not in done.stdout
+    assert "vocabulary" not in done.stdout
+    assert "pretrain" in done.stdout
+    assert "images forwards and backwards" in done.stdout
+
+
+def test_the_leaks_of_a_published_task_are_found(check, tmp_path, real_data):
+    corpus = real_data / "corpora" / "cs_acl_papers.txt.gz"
+    done = check(
+        "task=acl_arc", f"data_dir={real_data}", "encoder=tiny", "auxiliary=dapt_tapt",
+        f"auxiliary.dapt.path={corpus}", f"cache_dir={tmp_path}/cache", "output=check.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "cwd" / "check.json").read_text(encoding="utf-8"))
+    train = found["repeated"][0]
+    assert (train["examples"], train["exact"], train["contradictory"]) == (1688, 418, 20)
+    seen = {(pair["split"], pair["other"]): pair["exact"] for pair in found["shared"]}
+    assert (seen["dev", "train"], seen["test", "train"]) == (43, 52)
+    assert found["auxiliaries"] == {"dapt": 1688, "tapt": 1688}
+    assert "Begin with method=meta_tartan" in done.stdout

@@ -1,0 +1,55 @@
+"""Passes are measured with the run's own batches, and leave the encoder as it was."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+
+from src.check.inputs import read_inputs
+from src.check.rates import Bench, bytes_of, positions_of
+from src.core.task import MicroBatch
+from src.prepare import END_TASK, enabled_stages
+from tests.check import made_up
+from tests.in_process import CONF
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("check", overrides=made_up.written(tmp_path))
+        yield config, read_inputs(config, enabled_stages(config))
+
+
+def test_rates_are_of_the_tasks_asked_for_and_nothing_is_trained(inputs):
+    config, found = inputs
+    body = found.prepared.encoder.body
+    before = {name: value.clone() for name, value in body.state_dict().items()}
+    bench = Bench(config, found, {END_TASK: {4, 8}, "dapt": {6}})
+    rates = bench.rates()
+    machine = bench.machine()
+    assert set(rates) == {END_TASK, "dapt"}
+    for rate in rates.values():
+        assert rate.seconds > 0
+        assert rate.forward_seconds > 0
+        assert rate.measured > 0
+        assert rate.held > 0
+        assert rate.head > 0
+    assert machine.update_seconds > 0
+    assert machine.body == bytes_of(body) == sum(4 * p.numel() for p in body.parameters())
+    after = body.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_positions_count_padding(inputs):
+    config, found = inputs
+    positions = Bench(config, found, {END_TASK: {4, 8}}).positions[END_TASK]
+    texts = found.prepared.splits.train["input_ids"]
+    assert positions[8] >= sum(map(len, texts))
+    assert positions[8] <= 8 * max(map(len, texts))
+    assert positions[4] < positions[8]
+
+
+def test_images_are_counted_by_the_example():
+    assert positions_of(MicroBatch({"images": torch.zeros(5, 1, 8, 8)}, 5, 5)) == 5
+    assert positions_of(MicroBatch({"attention_mask": torch.zeros(5, 7)}, 3, 5)) == 35

@@ -1,0 +1,35 @@
+"""What the terminal shows fits 80 columns and says long durations in fitting units."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from src.check.tables import _item, duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.2, "0 s"),
+        (99, "99 s"),
+        (100, "2 min"),
+        (5990, "100 min"),
+        (6000, "1.7 h"),
+        (47.9 * 3600, "47.9 h"),
+        (48 * 3600, "2.0 d"),
+    ],
+)
+def test_durations(seconds, shown):
+    assert duration(seconds) == shown
+
+
+def test_options_are_not_broken_between_lines():
+    console = Console(width=40, record=True, file=io.StringIO())
+    option = "method.stages.joint.meta_head.examples_from=rest"
+    _item(console, f"some words and [brackets] before {option} and after")
+    text = console.export_text()
+    assert f"\n  {option}\n" in text
+    assert text.startswith("- some words and [brackets] before\n")
