@@ -176,7 +176,8 @@ CORPORA = {
         method="dapt",
     ),
     "a folder": case(
-        "corpus {folder} is a folder; name a file in it",
+        "corpus {folder} is a folder; name a file in it, or a folder that "
+        "python -m src.build_corpus wrote",
         "auxiliary.dapt.path={folder}",
         method="dapt",
     ),

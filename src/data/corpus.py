@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from src.data.auxiliary import choose_rows
 from src.data.checksum import check_is_file, sha256_of
+from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 from src.reachable import check_reachable
 
@@ -36,11 +37,39 @@ class Corpus:
         source: the path or Hub name it came from.
         texts: rows with the column `text`; memory-mapped, may hold blank rows.
         fingerprint: changes when the texts change.
+        has_blanks: whether a row may be blank.
     """
 
     source: str
     texts: datasets.Dataset
     fingerprint: str
+    has_blanks: bool = True
+
+
+def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
+    """A corpus in a local file, or in a folder that `python -m src.build_corpus` wrote.
+
+    Raises:
+        UserError: see `load_corpus_file` and `load_corpus_folder`.
+    """
+    path = path.expanduser()
+    return load_corpus_folder(path) if path.is_dir() else load_corpus_file(path, column, cache_dir)
+
+
+def load_corpus_folder(path: Path) -> Corpus:
+    """A corpus that `python -m src.build_corpus` wrote, memory-mapped where it lies.
+
+    Raises:
+        UserError: it is not finished, or a file of it is missing or cut.
+    """
+    folder = read_corpus_folder(path)
+    try:
+        shards = [datasets.Dataset.from_file(str(file)) for file in folder.files()]
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"corpus {path} is damaged ({reason}); build it again") from error
+    texts = datasets.concatenate_datasets(shards)
+    return Corpus(str(path), texts, folder.manifest.fingerprint, has_blanks=False)
 
 
 def load_corpus_file(path: Path, column: str, cache_dir: Path) -> Corpus:
@@ -189,4 +218,5 @@ def choose_part(
         source=corpus.source,
         texts=corpus.texts.select(chosen),
         fingerprint=f"{corpus.fingerprint}:{len(chosen)}:{seed}",
+        has_blanks=corpus.has_blanks,
     )

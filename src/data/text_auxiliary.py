@@ -8,13 +8,20 @@ from pathlib import Path
 import datasets
 
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
-from src.data.corpus import Corpus, choose_part, load_corpus_file, load_corpus_from_hub
+from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
 from src.data.text_task import TextTask
-from src.data.tokenise import check_length, tokenise
+from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import TaskObjective
+
+TOKENISED_AHEAD = 100_000
+"""Examples of a corpus' folder up to which all are tokenised, and cached, before training begins.
+
+Of more, a run often sees a small part: they are tokenised when a batch takes them. What is trained
+is the same either way.
+"""
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,8 @@ class TextAuxiliary:
     Attributes:
         objective: what it asks of the encoder.
         text: `task` for the end task's training texts, `domain` for a corpus.
-        path: the corpus' file; None takes the end task's own domain text.
+        path: the corpus' file, or the folder that `src.build_corpus` wrote; None takes the end
+            task's own domain text.
         hub: instead of a file, a data set on the Hugging Face Hub.
         hub_config: its configuration.
         split: its split.
@@ -78,14 +86,14 @@ class TextAuxiliary:
             size, option = size_of(name, self.size, around.default_size)
             corpus = self._domain_corpus(around.end_task, size, around.cache_dir)
             part = choose_part(corpus, size, around.train_examples, around.seed, option)
-        rows = tokenise(
-            part.texts,
-            part.fingerprint,
-            encoder.tokenizer,
-            around.end_task.max_length if self.max_length is None else self.max_length,
-            around.cache_dir,
-            keep_blank=False,
-        )
+        length = around.end_task.max_length if self.max_length is None else self.max_length
+        tokenizer = encoder.tokenizer
+        if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
+            rows = tokenised_as_read(part.texts, tokenizer, length)
+        else:
+            rows = tokenise(
+                part.texts, part.fingerprint, tokenizer, length, around.cache_dir, keep_blank=False
+            )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
         return AuxiliaryExamples(self.objective, rows, part.source, size, part.fingerprint)
@@ -96,7 +104,7 @@ class TextAuxiliary:
                 self.hub, self.hub_config, self.split, self.column, cache_dir
             )
         path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
-        return load_corpus_file(path, self.column, cache_dir)
+        return load_corpus(path, self.column, cache_dir)
 
 
 def training_texts(end_task: TextTask) -> Corpus:

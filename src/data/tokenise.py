@@ -12,7 +12,7 @@ from pathlib import Path
 import datasets
 from filelock import FileLock
 from tokenizers import Encoding
-from transformers import PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from src.configuration import check_whole
 from src.data.remarks import Cuts, total
@@ -68,6 +68,21 @@ def tokenise(
     return datasets.Dataset.from_file(str(path))
 
 
+def tokenised_as_read(
+    texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Rows of `input_ids` as `tokenise` gives them, but made whenever they are read.
+
+    Args:
+        texts: rows with the column `text`, none of them blank.
+    """
+
+    def encode(columns: dict[str, list]) -> dict[str, list]:
+        return {"input_ids": _encoded(columns["text"], tokenizer, max_length)["input_ids"]}
+
+    return texts.with_transform(encode)
+
+
 def cuts_of(rows: datasets.Dataset) -> Cuts:
     """What cutting lost of texts that `tokenise` returned, now or when it filled the cache."""
     (file,) = rows.cache_files
@@ -89,13 +104,7 @@ def _write(
         kept = [i for i, t in enumerate(columns["text"]) if keep_blank or (t and not t.isspace())]
         if not kept:
             return {"input_ids": [], **{k: [] for k in columns if k != "text"}}
-        encoded = tokenizer(
-            [columns["text"][i] for i in kept],
-            truncation=True,
-            max_length=max_length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
+        encoded = _encoded([columns["text"][i] for i in kept], tokenizer, max_length)
         cuts.append(_cuts(encoded.encodings, special))
         others = {k: [v[i] for i in kept] for k, v in columns.items() if k != "text"}
         return {"input_ids": encoded["input_ids"], **others}
@@ -123,6 +132,18 @@ def _write(
         # first what goes with the rows: they are looked for to tell whether both are there
         counted.replace(path.with_suffix(".json"))
         written.replace(path)
+
+
+def _encoded(
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> BatchEncoding:
+    return tokenizer(
+        texts,
+        truncation=True,
+        max_length=max_length,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+    )
 
 
 def _cuts(encodings: Sequence[Encoding], special: int) -> Cuts:
