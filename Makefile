@@ -10,7 +10,7 @@ DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
 .PHONY: help setup quickstart report-demo compare test test-distributed torture bench bench-full \
-	lint format clean
+	bench-corpus lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
@@ -21,6 +21,7 @@ help:
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
+	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
 	@echo "make clean       remove the environment and the caches (runs/ stays)"
@@ -57,6 +58,9 @@ bench: $(READY)
 
 bench-full: $(READY)
 	$(BIN)/python -m src.bench full=true $(BENCH)
+
+bench-corpus: $(READY)
+	$(BIN)/python -m src.bench.corpus $(BENCH)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ import numpy as np
 
 from src.configuration import shown
 from src.data.end_task import EndTask
+from src.data.permutation import RandomOrder
 from src.encoders.base import Encoder
 from src.errors import UserError
 from src.objectives.base import TaskObjective
@@ -149,5 +150,4 @@ def choose_rows(
             f"examples), but {source} has {available}; "
             f"use a size of at most {largest}, 'all', or a larger corpus"
         )
-    order: np.ndarray = generator_for(seed, "corpus part").permutation(available)[:count]
-    return np.sort(order)
+    return np.sort(RandomOrder(available, generator_for(seed, "corpus part")).part(0, count))

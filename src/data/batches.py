@@ -12,6 +12,7 @@ import numpy as np
 from torch.utils.data import Dataset
 
 from src.core.task import Batch, MicroBatch
+from src.data.permutation import RandomOrder
 from src.errors import UserError
 from src.objectives.base import Collate
 from src.seeding import generator_for
@@ -66,22 +67,23 @@ class ExampleOrder:
 
     def __init__(self, count: int, seed: int, *names: str) -> None:
         self._count, self._seed, self._names = count, seed, names
-        self._epoch, self._permutation = -1, np.empty(0, dtype=np.int64)
+        self._epoch = -1
+        self._order: RandomOrder | None = None
 
     def indices(self, start: int, length: int) -> list[int]:
         """Positions `start` to `start + length` of the endless order, as example indices."""
         taken: list[int] = []
         while len(taken) < length:
             epoch, offset = divmod(start + len(taken), self._count)
-            permutation = self._of_epoch(epoch)
-            taken += permutation[offset : offset + length - len(taken)].tolist()
+            end = min(self._count, offset + length - len(taken))
+            taken += self._of_epoch(epoch).part(offset, end).tolist()
         return taken
 
-    def _of_epoch(self, epoch: int) -> np.ndarray:
-        if epoch != self._epoch:
+    def _of_epoch(self, epoch: int) -> RandomOrder:
+        if self._order is None or epoch != self._epoch:
             generator = generator_for(self._seed, *self._names, "order", epoch)
-            self._epoch, self._permutation = epoch, generator.permutation(self._count)
-        return self._permutation
+            self._epoch, self._order = epoch, RandomOrder(self._count, generator)
+        return self._order
 
 
 class StepBatches(Dataset[StepBatch]):

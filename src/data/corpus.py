@@ -19,6 +19,7 @@ from pyarrow import parquet
 from src.data.auxiliary import choose_rows
 from src.data.checksum import check_is_file, sha256_of
 from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
+from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
 from src.errors import UserError
 from src.reachable import check_reachable
 
@@ -31,15 +32,35 @@ class Corpus:
         source: the path or Hub name it came from.
         texts: rows with the column `text`; memory-mapped, may hold blank rows.
         fingerprint: changes when the texts change.
+        has_blanks: whether a row may be blank.
     """
 
     source: str
     texts: datasets.Dataset
     fingerprint: str
+    has_blanks: bool = True
+
+
+def load_corpus_folder(path: Path) -> Corpus:
+    """A corpus that `python -m src.build_corpus` wrote, memory-mapped where it lies.
+
+    Raises:
+        UserError: it is not finished, or a file of it is missing or cut.
+    """
+    folder = read_corpus_folder(path)
+    try:
+        shards = [datasets.Dataset.from_file(str(file)) for file in folder.files()]
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"corpus {path} is damaged ({reason}); build it again") from error
+    texts = datasets.concatenate_datasets(shards)
+    return Corpus(str(path), texts, folder.manifest.fingerprint, has_blanks=False)
 
 
 def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     """A corpus in a local file, in all files that a glob matches, or in a folder (see `files_of`).
+
+    A folder that `python -m src.build_corpus` wrote is mapped where it lies.
 
     Text has an example a line, Markdown one a paragraph; JSONL and Parquet have it in `column`.
     Texts come kind by kind, and within a kind by the names of their files.
@@ -48,6 +69,8 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
         UserError: there is no such file, one is empty, of an unknown kind, or lacks the column.
     """
     path = path.expanduser()
+    if is_corpus_folder(path):
+        return load_corpus_folder(path)
     files = files_of(path)
     if files == [path]:
         return _load_file(path, column, cache_dir)
@@ -220,4 +243,5 @@ def choose_part(
         source=corpus.source,
         texts=corpus.texts.select(chosen),
         fingerprint=f"{corpus.fingerprint}:{len(chosen)}:{seed}",
+        has_blanks=corpus.has_blanks,
     )

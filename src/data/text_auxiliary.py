@@ -9,15 +9,23 @@ from pathlib import Path
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
 from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
 from src.data.corpus_files import files_of
+from src.data.corpus_manifest import is_corpus_folder
 from src.data.file_task import FileTask
 from src.data.text_task import TextTask
-from src.data.tokenise import check_length, tokenise
+from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
+
+TOKENISED_AHEAD = 100_000
+"""Examples of a corpus' folder up to which all are tokenised, and cached, before training begins.
+
+Of more, a run often sees a small part: they are tokenised when a batch takes them. What is trained
+is the same either way.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class TextAuxiliary:
     Attributes:
         objective: what it asks of the encoder.
         text: `task` for the end task's training texts, `domain` for a corpus.
-        path: the corpus' file, folder or glob; None takes the end task's own domain text.
+        path: the corpus' file, folder or glob, or the folder that `src.build_corpus` wrote; None
+            takes the end task's own domain text.
         hub: instead of a file, a data set on the Hugging Face Hub.
         hub_config: its configuration.
         split: its split.
@@ -92,15 +101,20 @@ class TextAuxiliary:
             if self.at_most and size is not None:
                 size = size if len(corpus.texts) >= round(size * around.train_examples) else None
             part = choose_part(corpus, size, around.train_examples, around.seed, option)
-        rows = tokenise(
-            part.texts,
-            part.fingerprint,
-            encoder.tokenizer,
-            around.end_task.max_length if self.max_length is None else self.max_length,
-            around.cache_dir,
-            keep_blank=False,
-            token_types=encoder.token_types,
-        )
+        length = around.end_task.max_length if self.max_length is None else self.max_length
+        tokenizer = encoder.tokenizer
+        if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
+            rows = tokenised_as_read(part.texts, tokenizer, length)
+        else:
+            rows = tokenise(
+                part.texts,
+                part.fingerprint,
+                tokenizer,
+                length,
+                around.cache_dir,
+                keep_blank=False,
+                token_types=encoder.token_types,
+            )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
         return AuxiliaryExamples(
@@ -119,7 +133,7 @@ class TextAuxiliary:
 
 def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
     """Say where a corpus holds labelled files: their dev and test texts would be trained on."""
-    if not isinstance(end_task.source, FileTask):
+    if not isinstance(end_task.source, FileTask) or is_corpus_folder(path.expanduser()):
         return
     files = {file.resolve() for file in files_of(path.expanduser())}
     own = [str(file) for file in end_task.source.own_files() if file.resolve() in files]

@@ -12,7 +12,7 @@ from pathlib import Path
 import datasets
 from filelock import FileLock
 from tokenizers import Encoding
-from transformers import PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from src.configuration import check_whole
 from src.data.remarks import Cuts, total
@@ -75,6 +75,21 @@ def tokenise(
     return datasets.Dataset.from_file(str(path))
 
 
+def tokenised_as_read(
+    texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Rows of `input_ids` as `tokenise` gives them, but made whenever they are read.
+
+    Args:
+        texts: rows with the column `text`, none of them blank.
+    """
+
+    def encode(columns: dict[str, list]) -> dict[str, list]:
+        return {"input_ids": _encoded([columns["text"]], tokenizer, max_length)["input_ids"]}
+
+    return texts.with_transform(encode)
+
+
 def cuts_of(rows: datasets.Dataset) -> Cuts:
     """What cutting lost of texts that `tokenise` returned, now or when it filled the cache."""
     (file,) = rows.cache_files
@@ -102,13 +117,7 @@ def _write(
         if not kept:
             return {name: [] for name in made} | others
         chosen = [[columns[name][i] for i in kept] for name in read]
-        encoded = tokenizer(
-            *chosen,
-            truncation="longest_first",
-            max_length=max_length,
-            return_attention_mask=False,
-            return_token_type_ids=token_types,
-        )
+        encoded = _encoded(chosen, tokenizer, max_length, token_types)
         if len(read) > 1:
             cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
         else:
@@ -155,6 +164,22 @@ def _cuts_of_pairs(
     lost = [len(all_) - len(own) for all_, own in zip(whole, cut, strict=True)]
     tokens = sum(len(own) - special for own in whole)
     return Cuts(len(cut), sum(map(bool, lost)), tokens, sum(lost))
+
+
+def _encoded(
+    texts: Sequence[list[str]],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    token_types: bool = False,
+) -> BatchEncoding:
+    """`texts` are the first of each input and, where they are pairs, the second."""
+    return tokenizer(
+        *texts,
+        truncation="longest_first",
+        max_length=max_length,
+        return_attention_mask=False,
+        return_token_type_ids=token_types,
+    )
 
 
 def _cuts(encodings: Sequence[Encoding], special: int) -> Cuts:

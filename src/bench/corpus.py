@@ -1,0 +1,123 @@
+"""`python -m src.bench.corpus`: build corpora of made-up articles and read them; print tables."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import hydra
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from src.bench.corpus_case import BuildRow, ReadRow, measure_build, measure_reading
+from src.bench.made_up_articles import MadeUp
+from src.command_line import run_command_line
+from src.configuration import build, check_whole
+from src.errors import UserError
+from src.quiet import quiet_libraries
+
+MIB = 1 << 20
+
+
+@hydra.main(version_base="1.3", config_path="../../conf", config_name="bench_corpus")
+def main(config: DictConfig) -> None:
+    """Measure each size in turn, smallest first as the config has them."""
+    console = Console()
+    values: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
+    try:
+        if values["folder"] is not None:
+            _measure(values, Path(values["folder"]).expanduser(), console)
+            return
+        with tempfile.TemporaryDirectory() as scratch:
+            _measure(values, Path(scratch), console)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
+    builds: list[BuildRow] = []
+    reads: list[ReadRow] = []
+    words = _in_fresh_process(_words_of, values["encoder"])
+    options = [check_whole(values[name], name, 1) for name in ("steps", "batch_size", "max_length")]
+    num_proc = check_whole(values["num_proc"], "num_proc", 1)
+    output = Path(str(values["output"]))
+    for size in values["examples"]:
+        here = folder / str(check_whole(size, "examples", 1))
+        made_up = MadeUp(words, size, check_whole(values["shards"], "shards", 1))
+        began = time.perf_counter()
+        written = made_up.write(here / "articles")
+        console.print(f"{size:,}: {written} shards made in {time.perf_counter() - began:.0f} s")
+        corpus = here / f"corpus-{num_proc}"
+        builds.append(measure_build(here / "articles", corpus, num_proc))
+        reads.append(_in_fresh_process(measure_reading, corpus, values["encoder"], *options))
+        measured = {"build": [asdict(row) for row in builds], "read": [asdict(r) for r in reads]}
+        output.write_text(json.dumps({"config": values, **measured}, indent=1) + "\n")
+    console.print(build_table(builds))
+    console.print(read_table(reads))
+    console.print(f"figures in {output}", highlight=False)
+
+
+def _words_of(encoder: dict[str, Any]) -> list[str]:
+    """The whole words of an encoder's vocabulary, in its order."""
+    vocabulary = build(encoder, "encoder").load().tokenizer.get_vocab()
+    words = sorted(vocabulary, key=lambda word: vocabulary[word])
+    return [word for word in words if word.isascii() and word.isalpha()]
+
+
+def _in_fresh_process(function: Any, *arguments: Any) -> Any:
+    """Call it where no earlier measurement has left memory behind."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=quiet_libraries) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def build_table(rows: Sequence[BuildRow]) -> Table:
+    """Builds; memory is what processes hold themselves, pages of files left out."""
+    table = _table(
+        "building a corpus; own memory in MiB", "kept", "made", "articles", "GB", "processes",
+        "s", "made/s", "largest", "all",
+    )  # fmt: skip
+    for row in rows:
+        seconds = f"{row.seconds:.0f}" + (" (went on)" if row.resumed else "")
+        rate = "" if row.resumed else f"{row.made / row.seconds:,.0f}"
+        table.add_row(
+            f"{row.kept:,}", f"{row.made:,}", f"{row.articles:,}", f"{row.bytes / 1e9:.2f}",
+            str(row.num_proc), seconds, rate, f"{row.largest / MIB:,.0f}", f"{row.all / MIB:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def read_table(rows: Sequence[ReadRow]) -> Table:
+    """Reading; memory as in `build_table`, and the pages of files by themselves."""
+    table = _table(
+        "reading batches at random, without the model; own memory in MiB", "examples", "start, s",
+        "read", "read/s", "before", "peak", "mapped",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            f"{row.examples:,}", f"{row.start:.2f}", f"{row.read:,}",
+            f"{row.read / row.seconds:,.0f}", f"{row.before / MIB:,.0f}",
+            f"{row.peak / MIB:,.0f}", f"{row.mapped / MIB:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+if __name__ == "__main__":
+    run_command_line(main)

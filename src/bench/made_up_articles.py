@@ -1,0 +1,109 @@
+"""Articles in S2ORC's layout, made up: varied lengths, fields and repeats, words at random.
+
+Any shard is a function of its number, so that shards can be made one by one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from src.run_folder.durable import write_durably
+from src.seeding import generator_for
+
+FIELD = "Computer Science"
+_FIELDS: tuple[list[str], ...] = (
+    [FIELD],
+    [FIELD, "Mathematics"],
+    ["Biology", "Medicine"],
+    ["Medicine"],
+    [],
+)
+_SHARES = (0.5, 0.2, 0.12, 0.1, 0.08)
+_PARAGRAPHS = 15
+"""Of an article, on average."""
+_WORDS = 25
+"""Of a paragraph, on average (their logarithm is normal)."""
+_REPEATS = 0.06
+"""Share of paragraphs that are one of `_KNOWN`, as licences and boilerplate are."""
+_KNOWN = 5_000
+_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A set of articles.
+
+    Attributes:
+        words: what they are made of, frequent ones first.
+        examples: paragraphs of `FIELD` that are no repeats, about.
+        shards: files.
+    """
+
+    words: Sequence[str]
+    examples: int
+    shards: int
+
+    def write(self, folder: Path) -> int:
+        """Write the shards that are not there yet; returns how many these were."""
+        missing = [
+            (shard, path)
+            for shard in range(self.shards)
+            if not (path := folder / f"articles_{shard:04d}.jsonl.gz").is_file()
+        ]
+        for shard, path in missing:
+            write_durably(path, partial(self._write, shard))
+        return len(missing)
+
+    def _write(self, shard: int, path: Path) -> None:
+        with (
+            path.open("wb") as plain,
+            gzip.GzipFile(fileobj=plain, mode="wb", compresslevel=1, mtime=0, filename="") as file,
+        ):
+            for record in self._records(shard):
+                file.write(json.dumps(record).encode() + b"\n")
+
+    def _records(self, shard: int) -> Iterator[dict[str, Any]]:
+        kept = (_SHARES[0] + _SHARES[1]) * (1 - _REPEATS) * _PARAGRAPHS
+        articles = max(1, round(self.examples / kept / self.shards))
+        known = self._paragraphs(
+            generator_for(0, "known"), max(1, min(_KNOWN, self.examples // 100))
+        )
+        for start in range(0, articles, _AT_ONCE):
+            rng = generator_for(0, "articles", shard, start)
+            count = min(_AT_ONCE, articles - start)
+            lengths = 1 + rng.poisson(_PARAGRAPHS - 1, count)
+            fields = rng.choice(len(_FIELDS), count, p=_SHARES)
+            fresh = self._paragraphs(rng, int(lengths.sum()))
+            repeated = np.flatnonzero(rng.random(len(fresh)) < _REPEATS)
+            for place, which in zip(
+                repeated, rng.integers(len(known), size=len(repeated)), strict=True
+            ):
+                fresh[place] = known[which]
+            end = 0
+            for number, (length, field) in enumerate(zip(lengths, fields, strict=True)):
+                begin, end = end, end + int(length)
+                yield {
+                    "paper_id": str(shard * articles + start + number),
+                    "mag_field_of_study": _FIELDS[field] or None,
+                    "abstract": [{"section": "Abstract", "text": fresh[begin]}],
+                    "body_text": [{"section": "", "text": text} for text in fresh[begin + 1 : end]],
+                }
+
+    def _paragraphs(self, rng: np.random.Generator, count: int) -> list[str]:
+        lengths = np.clip(np.exp(rng.normal(np.log(_WORDS) - 0.18, 0.6, count)), 3, 400).astype(int)
+        # the cube makes the first words frequent, much as in text
+        chosen = (len(self.words) * rng.random(int(lengths.sum())) ** 3).astype(np.int64)
+        words = np.asarray(self.words, dtype=object)[chosen].tolist()
+        texts, end = [], 0
+        for length in lengths.tolist():
+            begin, end = end, end + length
+            texts.append(" ".join(words[begin:end]))
+        return texts

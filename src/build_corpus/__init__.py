@@ -1,0 +1,1 @@
+"""A corpus of examples from shards of articles, as large as the paper's domain corpora."""

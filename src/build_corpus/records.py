@@ -1,0 +1,156 @@
+"""What a record says of an article: its fields of study, its identity, its text.
+
+The layouts are those of S2ORC: release 2020-07-05 (`metadata` with `mag_field_of_study`,
+`pdf_parses` with lists of paragraphs in `abstract` and `body_text`), `doc2json` (the same inside
+`pdf_parse`), the Semantic Scholar API's data sets (`papers` with `s2fieldsofstudy`, `s2orc` with
+`content.text` and its annotations), and peS2o (`text`, paragraphs apart by blank lines).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Record = Mapping[str, Any]
+
+_FIELDS = ("mag_field_of_study", "fields_of_study", "fieldsOfStudy", "fieldsofstudy")
+_CATEGORIES = ("s2fieldsofstudy", "s2FieldsOfStudy")
+_IDENTITIES = ("paper_id", "corpusid", "corpusId", "corpus_id", "id")
+_TEXTS = ("body_text", "pdf_parse", "content", "text", "abstract", "paperAbstract")
+_BREAK = re.compile(r"\n\s*\n|:::")
+
+
+class BadRecordError(Exception):
+    """A line that is no record, or none of a known layout; the message says why."""
+
+
+def record_of(line: bytes) -> Record:
+    """A line of JSON.
+
+    Raises:
+        BadRecordError: it is none, or not an object.
+    """
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadRecordError("not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise BadRecordError(f"not JSON ({error.msg}, column {error.colno})") from error
+    except (ValueError, RecursionError) as error:
+        raise BadRecordError("JSON with too long a number or too deep brackets") from error
+    if not isinstance(record, dict):
+        raise BadRecordError(f"expected an object, found {_kind(record)}")
+    return record
+
+
+def fields_of(record: Record) -> set[str]:
+    """Fields of study that the record, or the `metadata` in it, names; empty where it has none.
+
+    Raises:
+        BadRecordError: they are not lists of the expected kind.
+    """
+    inner = record.get("metadata")
+    records = [record, inner] if isinstance(inner, dict) else [record]
+    found: set[str] = set()
+    for holder in records:
+        for key in _FIELDS:
+            found.update(_names(holder.get(key), key, None))
+        for key in _CATEGORIES:
+            found.update(_names(holder.get(key), key, "category"))
+    return found
+
+
+def identity_of(record: Record) -> str:
+    """What joins metadata and text of an article.
+
+    Raises:
+        BadRecordError: the record has no such key.
+    """
+    for key in _IDENTITIES:
+        value = record.get(key)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            return str(value)
+    raise BadRecordError(f"has none of the keys {', '.join(_IDENTITIES)}")
+
+
+def paragraphs_of(record: Record) -> Iterator[str]:
+    """The article's paragraphs in order, abstract first; none where its text was left empty.
+
+    Raises:
+        BadRecordError: the layout is not known.
+    """
+    if not any(key in record for key in _TEXTS):
+        raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
+    if isinstance(record.get("pdf_parse"), dict):
+        parse = record["pdf_parse"]
+        abstract = parse.get("abstract") or record.get("abstract")
+        yield from _paragraphs(abstract, "abstract")
+        yield from _paragraphs(parse.get("body_text"), "body_text")
+    elif record.get("content") is not None:
+        yield from _annotated(record["content"])
+    else:
+        abstract = record.get("abstract")
+        yield from _paragraphs(
+            abstract if abstract is not None else record.get("paperAbstract"), "abstract"
+        )
+        yield from _paragraphs(record.get("body_text"), "body_text")
+        yield from _paragraphs(record.get("text"), "text")
+
+
+def _paragraphs(value: object, key: str) -> Iterator[str]:
+    """Of a text, apart by blank lines (or S2ORC's `:::`); or of a list of such or of objects."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        yield from _BREAK.split(value)
+        return
+    if not isinstance(value, list):
+        raise BadRecordError(f"{key!r} must be text or a list of paragraphs, not {_kind(value)}")
+    for paragraph in value:
+        text = paragraph.get("text") if isinstance(paragraph, dict) else paragraph
+        if not isinstance(text, str):
+            raise BadRecordError(f"a paragraph in {key!r} has no text but {_kind(text)}")
+        yield text
+
+
+def _annotated(content: object) -> Iterator[str]:
+    """The paragraphs that annotations mark in one long text; without these, by blank lines."""
+    if not isinstance(content, dict):
+        raise BadRecordError(f"'content' must be an object, not {_kind(content)}")
+    text = content.get("text")
+    if not isinstance(text, str | None):
+        raise BadRecordError(f"'content.text' must be text, not {_kind(text)}")
+    spans = (content.get("annotations") or {}).get("paragraph")
+    if text is None or not spans:
+        yield from _paragraphs(text, "content.text")
+        return
+    try:
+        marks = json.loads(spans) if isinstance(spans, str) else spans
+        places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadRecordError("'content.annotations.paragraph' is no list of spans") from error
+    for start, end in places:
+        if not 0 <= start <= end <= len(text):
+            raise BadRecordError(f"a paragraph from {start} to {end} in text of {len(text)}")
+        yield text[start:end]
+
+
+def _names(value: object, key: str, inner: str | None) -> Sequence[str]:
+    if value is None:
+        return []
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list):
+        raise BadRecordError(f"{key!r} must be a list, not {_kind(value)}")
+    names: list[str] = []
+    for entry in listed:
+        name = entry.get(inner) if inner is not None and isinstance(entry, dict) else entry
+        if not isinstance(name, str):
+            raise BadRecordError(f"{key!r} must name fields of study")
+        names.append(name)
+    return names
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else type(value).__name__

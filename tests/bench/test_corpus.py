@@ -1,0 +1,52 @@
+"""The bench of corpora builds what it says and reads what it built."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from rich.console import Console
+
+from src.bench.corpus import build_table, read_table
+from src.bench.corpus_case import measure_build, measure_reading
+from src.bench.made_up_articles import MadeUp
+
+WORDS = [f"{a}{b}" for a in "bcdfgh" for b in "aeiou"]
+
+
+def records(folder):
+    return [
+        json.loads(line)
+        for path in sorted(folder.iterdir())
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+
+
+def test_articles_are_the_same_however_often_they_are_made(tmp_path):
+    made_up = MadeUp(WORDS, 3000, 3)
+    assert made_up.write(tmp_path / "a") == 3
+    assert made_up.write(tmp_path / "b") == 3
+    (tmp_path / "b" / "articles_0001.jsonl.gz").unlink()
+    assert made_up.write(tmp_path / "b") == 1
+    assert records(tmp_path / "a") == records(tmp_path / "b")
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_a_corpus_is_as_large_as_asked_and_is_read(tmp_path):
+    MadeUp(WORDS, 3000, 2).write(tmp_path / "articles")
+    built = measure_build(tmp_path / "articles", tmp_path / "corpus", 1)
+    assert built.kept == pytest.approx(3000, rel=0.25)
+    assert built.kept < built.made
+    assert built.articles == len(records(tmp_path / "articles"))
+    assert 0 < built.largest <= built.all
+    encoder = {"_target_": "src.encoders.tiny.TinyEncoder"}
+    read = measure_reading(tmp_path / "corpus", encoder, 3, 8, 32)
+    assert (read.examples, read.read) == (built.kept, 24)
+    assert read.start > 0
+    assert read.before > 0
+    console = Console(record=True, width=200)
+    console.print(build_table([built]))
+    console.print(read_table([read]))
+    assert f"{built.kept:,}" in console.export_text()

@@ -1,0 +1,416 @@
+"""A corpus: what is in it, that nothing but its settings and sources decides it, and resuming."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import fsspec
+import pytest
+from filelock import FileLock
+from hydra import compose, initialize_config_dir
+
+from src.build_corpus import digests, repeats
+from src.build_corpus.build import build_corpus
+from src.build_corpus.settings import request_of
+from src.data.checksum import sha256_of
+from src.data.corpus_manifest import read_corpus_folder
+from src.errors import UserError
+from tests.build_corpus.made_up import (
+    article,
+    built,
+    contents,
+    texts_of,
+    write_articles,
+    write_shard,
+)
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def articles(tmp_path):
+    return write_articles(tmp_path / "articles")
+
+
+@pytest.fixture
+def _small_pieces(monkeypatch):
+    """So few examples a batch, a run and a range that small corpora have several."""
+    monkeypatch.setattr("src.build_corpus.part.ROWS", 7)
+    monkeypatch.setattr(digests, "RUN", 11)
+    monkeypatch.setattr(repeats, "AT_ONCE", 13)
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def naive(folder, fields, split):
+    """The slow way: all examples in the order of the shards, each text once."""
+    seen = {}
+    for path in sorted(folder.iterdir()):
+        for line in gzip.decompress(path.read_bytes()).splitlines():
+            record = json.loads(line)
+            if not fields or set(record["mag_field_of_study"] or []) & fields:
+                texts = [p["text"] for p in record["body_text"]]
+                seen |= dict.fromkeys(text for text in split(texts) if text)
+    return list(seen)
+
+
+def windows(texts):
+    words = " ".join(texts).split()
+    return [" ".join(words[i : i + 4]) for i in range(0, len(words), 4)]
+
+
+SPLITS = {
+    "paragraph": lambda texts: [" ".join(text.split()) for text in texts],
+    "line": lambda texts: [" ".join(line.split()) for text in texts for line in text.split("\n")],
+    "words": windows,
+    "document": lambda texts: [" ".join(" ".join(texts).split())],
+}
+
+
+@pytest.mark.usefixtures("_small_pieces")
+@pytest.mark.parametrize("by", SPLITS)
+def test_it_holds_each_text_of_its_fields_once_where_it_came_first(articles, tmp_path, by):
+    corpus = built(articles, tmp_path / "out", by=by, field_of_study=("biology", "PHYSICS"))
+    expected = naive(articles, {"Biology", "Physics"}, SPLITS[by])
+    assert texts_of(tmp_path / "out") == expected
+    counts = corpus.manifest.counts
+    assert counts["examples"]["kept"] == len(expected)
+    assert counts["words"] == sum(len(text.split()) for text in expected)
+    assert counts["examples"]["made"] == counts["examples"]["kept"] + sum(
+        counts["examples"][reason] for reason in ("repeated", "too_short")
+    )
+    assert counts["examples"]["repeated"] > 0 or by == "document"
+
+
+def test_memory_does_not_grow_with_a_shard(tmp_path, monkeypatch):
+    monkeypatch.setattr("src.build_corpus.part.ROWS", 500)
+    monkeypatch.setattr(digests, "RUN", 1_000)
+    monkeypatch.setattr(repeats, "AT_ONCE", 1_000)
+    peaks = []
+    for articles in (1_000, 6_000):
+        folder = write_articles(tmp_path / str(articles), shards=1, articles=articles)
+        tracemalloc.start()
+        built(folder, tmp_path / f"out-{articles}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_repeats_and_short_examples_stay_where_they_may(articles, tmp_path):
+    everything = built(articles, tmp_path / "all", deduplicate=False)
+    kept = texts_of(tmp_path / "all")
+    assert len(kept) > len(set(kept))
+    assert everything.manifest.counts["examples"]["repeated"] == 0
+    built(articles, tmp_path / "long", deduplicate=False, min_words=5)
+    assert texts_of(tmp_path / "long") == [text for text in kept if len(text.split()) >= 5]
+
+
+def test_the_manifest_says_what_was_read_kept_and_left_out(tmp_path):
+    folder = tmp_path / "in"
+    write_shard(
+        folder / "a.jsonl",
+        [
+            article(0, ["one two", "one two", "three"]),
+            b"",
+            b"{",
+            article(1, ["of another field"]),
+            article(4, []),
+            {"paper_id": "5", "mag_field_of_study": ["Computer Science"]},
+        ],
+    )
+    said = []
+    corpus = built(
+        folder, tmp_path / "out", said.append,
+        field_of_study=("Computer Science",), bad_records="skip", min_words=2,
+    )  # fmt: skip
+    manifest = corpus.manifest
+    assert manifest.counts["records"] == {
+        "read": 5, "kept": 1, "other_field": 1, "no_text": 1, "bad": 2,
+    }  # fmt: skip
+    assert manifest.counts["examples"] == {
+        "made": 3, "too_short": 1, "repeated": 1, "kept": 1,
+    }  # fmt: skip
+    assert manifest.counts["words"] == 2
+    assert manifest.fields_of_study == {"Biology": 1, "Computer Science": 3, "Medicine": 1}
+    (shard,) = manifest.shards
+    path = tmp_path / "out" / shard.file
+    assert (shard.sha256, shard.bytes) == (sha256_of(path), path.stat().st_size)
+    (source,) = manifest.sources
+    assert source["checksum"] == f"sha256:{sha256_of(folder / 'a.jsonl')}"
+    told = [line for line in said if line.startswith("left out")]
+    assert f"{folder}/a.jsonl, line 3: not JSON" in told[0]
+    assert f"{folder}/a.jsonl, line 6: has none of the keys" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": ', "not JSON"),
+        (b'{"text": "caf\xe9"}', "not UTF-8"),
+        (b'{"text": "\\ud800"}', "half of a surrogate pair"),
+        (b'{"title": "t"}', "none of the keys body_text"),
+    ],
+)
+def test_a_bad_record_is_refused_with_its_place_and_can_be_skipped_then(tmp_path, line, reason):
+    path = write_shard(
+        tmp_path / "in" / "a.jsonl.gz", ['{"text": "caf\u00e9 \u4e2d"}'.encode(), b"", line]
+    )
+    with pytest.raises(UserError, match=reason) as caught:
+        built(path, tmp_path / "out")
+    assert str(caught.value).startswith(f"{path}, line 3: ")
+    assert str(caught.value).endswith("bad_records=skip")
+    corpus = built(path, tmp_path / "out", bad_records="skip")
+    assert texts_of(tmp_path / "out") == ["caf\u00e9 \u4e2d"]
+    assert corpus.manifest.counts["records"]["bad"] == 1
+
+
+def test_articles_at_an_address_are_read_as_files_are(tmp_path):
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    memory.pipe("/hub/a.jsonl.gz", gzip.compress(b'{"text": "one"}\n'))
+    memory.pipe("/hub/b.jsonl", b'{"text": "two"}\n{"text": "one"}\n')
+    built("memory://hub", tmp_path / "out")
+    assert texts_of(tmp_path / "out") == ["one", "two"]
+    memory.pipe("/hub/b.jsonl", b'{"text": "six"}\n{"text": "one"}\n')
+    with pytest.raises(UserError, match=r"memory:///hub/b\.jsonl has changed since"):
+        built("memory://hub", tmp_path / "out")
+
+
+def test_a_file_of_nothing_gives_a_shard_of_nothing(tmp_path):
+    write_shard(tmp_path / "in" / "a.jsonl", [])
+    write_shard(tmp_path / "in" / "b.jsonl.gz", [])
+    write_shard(tmp_path / "in" / "c.jsonl", [{"text": "a"}])
+    corpus = built(tmp_path / "in", tmp_path / "out")
+    assert [shard.examples for shard in corpus.manifest.shards] == [0, 0, 1]
+    assert texts_of(tmp_path / "out") == ["a"]
+
+
+def test_a_file_that_ends_too_early_is_an_error_with_the_place(tmp_path):
+    path = write_shard(
+        tmp_path / "in" / "a.jsonl.gz", [{"text": f"{i} {i * i}"} for i in range(99)]
+    )
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match=r"a\.jsonl\.gz is damaged after line \d+: "):
+        built(path, tmp_path / "out", bad_records="skip")
+
+
+def test_metadata_in_files_of_their_own_choose_the_articles(tmp_path):
+    records = [{"corpusid": n, "text": f"article {n}"} for n in range(30)]
+    write_shard(tmp_path / "in" / "b.jsonl", records[15:])
+    write_shard(tmp_path / "in" / "a.jsonl", records[:15])
+    for part in (0, 1):
+        write_shard(
+            tmp_path / "meta" / f"{part}.jsonl.gz",
+            [
+                {"corpusid": n, "s2fieldsofstudy": [{"category": "Art" if n % 3 else "Law"}]}
+                for n in range(part, 30, 2)
+            ],
+        )
+    corpus = built(
+        tmp_path / "in", tmp_path / "out", metadata=[tmp_path / "meta"], field_of_study=("Law",)
+    )
+    assert texts_of(tmp_path / "out") == [f"article {n}" for n in range(0, 30, 3)]
+    assert corpus.manifest.counts["metadata"] == {"read": 30, "bad": 0}
+    assert corpus.manifest.fields_of_study == {"Art": 20, "Law": 10}
+    assert [source["name"] for source in corpus.manifest.metadata] == [
+        f"{tmp_path}/meta/{part}.jsonl.gz" for part in (0, 1)
+    ]
+
+
+def test_no_articles_of_a_field_is_an_error_that_names_the_fields_there_are(articles, tmp_path):
+    with pytest.raises(UserError, match=r"no examples in 120 records.*Computer Science \(60\)"):
+        built(articles, tmp_path / "out", field_of_study=("Art",))
+    built(articles, tmp_path / "out", field_of_study=("Physics",))  # nothing is in the way
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_a_build_that_is_stopped_at_any_file_ends_as_one_that_never_was(
+    articles, tmp_path, monkeypatch
+):
+    built(articles, tmp_path / "whole")
+    whole, replace, stops = contents(tmp_path / "whole"), Path.replace, 0
+    for stop in range(0, 1000, 3):
+        left = stop
+
+        def stopped(path, target):
+            nonlocal left
+            if not left:
+                raise Killed
+            left -= 1
+            return replace(path, target)
+
+        output = tmp_path / f"stopped-{stop}"
+        monkeypatch.setattr(Path, "replace", stopped)
+        try:
+            built(articles, output)
+        except Killed:
+            stops += 1
+        else:
+            break
+        finally:
+            monkeypatch.setattr(Path, "replace", replace)
+        assert not (output / "manifest.json").exists()
+        built(articles, output)
+        assert contents(output) == whole
+    assert stops > 5
+
+
+def command(sources, output, *options):
+    return [
+        sys.executable, "-m", "src.build_corpus", f"sources={sources}", f"output={output}",
+        *options,
+    ]  # fmt: skip
+
+
+def run(arguments, cwd):
+    return subprocess.run(
+        arguments, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+        text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_processes_that_are_killed_leave_what_the_same_command_finishes(tmp_path):
+    """Two processes and kill -9 in the middle, against one process undisturbed."""
+    articles = write_articles(tmp_path / "articles", shards=8, articles=6000)
+    options = ("field_of_study=[Computer Science]",)
+    assert run(command(articles, tmp_path / "one", *options), tmp_path).returncode == 0
+    two = command(articles, tmp_path / "two", *options, "num_proc=2")
+    process = subprocess.Popen(
+        two, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
+    )
+    building = tmp_path / "two" / "building"
+    until = time.monotonic() + 200
+    while not list(building.glob("part-*.json")) and time.monotonic() < until:
+        assert process.poll() is None
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert building.is_dir()
+    assert not (tmp_path / "two" / "manifest.json").exists()
+    finished = run(two, tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert "was begun before; going on" in finished.stdout
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+def half_built(articles, output, monkeypatch, **options):
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("src.build_corpus.build.mark_repeats", killed)
+        with pytest.raises(Killed):
+            built(articles, output, **options)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "line"}, "by is 'paragraph' there, 'line' here"),
+        ({"min_words": 2}, "min_words is 1 there, 2 here"),
+        ({"field_of_study": ("Art",)}, r"field_of_study is \[\] there, \['Art'\] here"),
+        ({"deduplicate": False}, "deduplicate is True there, False here"),
+    ],
+)
+def test_another_setting_is_refused(articles, tmp_path, monkeypatch, finished, options, message):
+    output = tmp_path / "out"
+    if finished:
+        built(articles, output)
+    else:
+        half_built(articles, output, monkeypatch)
+    with pytest.raises(UserError, match=f"holds another corpus: {message}; name another folder"):
+        built(articles, output, **options)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_another_source_is_refused(articles, tmp_path, monkeypatch, finished):
+    output = tmp_path / "out"
+    if finished:
+        built(articles, output)
+    else:
+        half_built(articles, output, monkeypatch)
+    new = write_shard(articles / "new.jsonl", [{"text": "new"}])
+    with pytest.raises(UserError, match=r"from other sources: .*new\.jsonl is new here"):
+        built(articles, output)
+    new.unlink()
+    first = articles / "articles_0.jsonl.gz"
+    before = first.read_bytes()
+    first.unlink()
+    with pytest.raises(UserError, match=r"articles_0\.jsonl\.gz is missing here"):
+        built(articles, output)
+    write_shard(first, [{"text": "other"}])
+    with pytest.raises(UserError, match=r"articles_0\.jsonl\.gz has changed since"):
+        built(articles, output)
+    first.write_bytes(before)  # at another time
+    built(articles, output)
+
+
+def test_a_finished_corpus_is_found_and_checked(articles, tmp_path):
+    output, said = tmp_path / "out", []
+    built(articles, output)
+    before = contents(output)
+    built(articles, output, said.append, num_proc=2)
+    assert said == [f"{output} holds this corpus, finished; comparing checksums"]
+    assert contents(output) == before
+    shard = output / read_corpus_folder(output).manifest.shards[0].file
+    shard.write_bytes(shard.read_bytes().replace(b"about", b"abuot", 1))
+    with pytest.raises(UserError, match="is not what was written"):
+        built(articles, output)
+
+
+def test_a_folder_in_which_another_process_builds_is_refused(articles, tmp_path):
+    (tmp_path / "out").mkdir()
+    with (
+        FileLock(tmp_path / "out" / "build.lock"),
+        pytest.raises(UserError, match="another process is building"),
+    ):
+        built(articles, tmp_path / "out")
+
+
+def test_a_corpus_among_its_own_sources_is_refused(articles):
+    with pytest.raises(UserError, match=r"is the folder of .*articles_0"):
+        built(articles, articles)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "name the articles: sources=FILE"),
+        (["sources=none.jsonl"], "name the corpus' folder: output=FOLDER, got null"),
+        (["sources=none.jsonl", "output=out"], "sources: there is no file none.jsonl"),
+        (["sources=x", "examples.by=page"], "examples.by must be one of paragraph, words"),
+        (["sources=x", "examples.words=0"], "examples.words must be a whole number of at least 1"),
+        (["sources=x", "output=out", "num_proc=0"], "num_proc must be a whole number"),
+        (["sources=x", "deduplicate=1"], "deduplicate must be true or false, got 1"),
+        (["sources=[1]"], "sources must be a text or a list of texts"),
+        (["sources=x", "metadata=y"], "give field_of_study as well"),
+    ],
+)
+def test_a_wrong_option_is_one_line(options, message):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("build_corpus", overrides=options)
+    with pytest.raises(UserError, match=message):
+        build_corpus(request_of(config), print)
+
+
+def test_the_command_line_says_what_it_built_and_what_is_wrong(articles, tmp_path):
+    done = run(command(articles, "out", "field_of_study=[Biology, Medicine]"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "train on it with auxiliary.dapt.path=out" in done.stdout
+    assert "records   120 read" in done.stdout
+    wrong = run(command(articles, "out", "field_of_study=[Art]"), tmp_path)
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith("error: out holds another corpus: field_of_study is")
+    assert wrong.stderr.count("\n") == 1
+    unknown = run(command(articles, "out", "source=x"), tmp_path)
+    assert unknown.stderr.strip() == "error: there is no option source; did you mean sources?"

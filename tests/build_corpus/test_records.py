@@ -1,0 +1,123 @@
+"""Records of every layout of S2ORC and peS2o, and what is no record."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from src.build_corpus.records import (
+    BadRecordError,
+    fields_of,
+    identity_of,
+    paragraphs_of,
+    record_of,
+)
+
+
+def span(start, end):
+    return {"start": start, "end": str(end)}
+
+
+@pytest.mark.parametrize(
+    ("record", "paragraphs"),
+    [
+        (
+            {
+                "abstract": [{"text": "a"}],
+                "body_text": [{"text": "b", "section": "s"}, {"text": ""}],
+            },
+            ["a", "b", ""],
+        ),
+        ({"abstract": [], "body_text": []}, []),
+        ({"pdf_parse": {"abstract": [{"text": "a"}], "body_text": [{"text": "b"}]}}, ["a", "b"]),
+        ({"abstract": "gold", "pdf_parse": {"abstract": [], "body_text": []}}, ["gold"]),
+        (
+            {"content": {"text": "ab cd", "annotations": {"paragraph": json.dumps([span(0, 2)])}}},
+            ["ab"],
+        ),
+        ({"content": {"text": "abcd", "annotations": {"paragraph": [span(2, 4)]}}}, ["cd"]),
+        ({"content": {"text": "a\n \nb", "annotations": {"paragraph": None}}}, ["a", "b"]),
+        ({"content": {"text": None, "annotations": None}}, []),
+        ({"content": None, "text": "a"}, ["a"]),
+        ({"text": "a\nb\n\nc"}, ["a\nb", "c"]),
+        ({"abstract": "one:::two", "title": "t"}, ["one", "two"]),
+        ({"paperAbstract": "one"}, ["one"]),
+        ({"abstract": None}, []),
+        ({"body_text": ["a", "b"]}, ["a", "b"]),
+    ],
+)
+def test_paragraphs_are_found_in_every_layout(record, paragraphs):
+    assert list(paragraphs_of(record)) == paragraphs
+
+
+@pytest.mark.parametrize(
+    ("record", "fields"),
+    [
+        ({"mag_field_of_study": ["Biology", "Medicine"]}, {"Biology", "Medicine"}),
+        ({"mag_field_of_study": None}, set()),
+        (
+            {"s2fieldsofstudy": [{"category": "Art", "source": "external"}]},
+            {"Art"},
+        ),
+        ({"metadata": {"fieldsOfStudy": ["Art"]}, "s2FieldsOfStudy": None}, {"Art"}),
+        ({"fields_of_study": "Art"}, {"Art"}),
+        ({}, set()),
+    ],
+)
+def test_fields_of_study_are_found_in_every_layout(record, fields):
+    assert fields_of(record) == fields
+
+
+@pytest.mark.parametrize(
+    ("record", "identity"),
+    [({"paper_id": "12"}, "12"), ({"corpusid": 12}, "12"), ({"id": "x"}, "x")],
+)
+def test_an_article_is_the_same_in_metadata_and_text(record, identity):
+    assert identity_of(record) == identity
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "not JSON \\(Expecting property name"),
+        (b'{"text": "caf\xe9"}', "not UTF-8"),
+        (b"[1]", "expected an object, found list"),
+        (b"[" * 100_000, "brackets"),
+        (b"1" * 5000, "too long a number"),
+    ],
+)
+def test_a_line_that_is_no_record_says_why(line, reason):
+    with pytest.raises(BadRecordError, match=reason):
+        record_of(line)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"title": "t"}, "none of the keys body_text"),
+        ({"text": 3}, "'text' must be text or a list of paragraphs, not int"),
+        ({"body_text": [{"section": "s"}]}, "a paragraph in 'body_text' has no text but null"),
+        ({"content": "text"}, "'content' must be an object"),
+        ({"content": {"text": 1}}, r"'content\.text' must be text, not int"),
+        (
+            {"content": {"text": "ab", "annotations": {"paragraph": [span(1, 3)]}}},
+            "from 1 to 3 in text of 2",
+        ),
+        ({"content": {"text": "ab", "annotations": {"paragraph": "["}}}, "no list of spans"),
+    ],
+)
+def test_text_of_an_unknown_layout_says_why(record, reason):
+    with pytest.raises(BadRecordError, match=reason):
+        list(paragraphs_of(record))
+
+
+@pytest.mark.parametrize("fields", [{"Art": 1}, [1], [{"source": "x"}]])
+def test_fields_of_another_kind_say_so(fields):
+    with pytest.raises(BadRecordError, match="s2fieldsofstudy"):
+        fields_of({"s2fieldsofstudy": fields})
+
+
+def test_a_record_without_identity_says_so():
+    with pytest.raises(BadRecordError, match="none of the keys paper_id"):
+        identity_of({"paper_id": None, "id": ""})

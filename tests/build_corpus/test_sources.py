@@ -1,0 +1,85 @@
+"""Which files an entry names, and when a file is still what it was."""
+
+from __future__ import annotations
+
+import os
+
+import fsspec
+import pytest
+
+from src.build_corpus.sources import Source, find_sources
+from src.errors import UserError
+from tests.build_corpus.made_up import write_shard
+from tests.local_server import closed_address
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.jsonl.gz", "a.jsonl", "c.JSON", "notes.txt"):
+        write_shard(tmp_path / "in" / name, [{"text": name}])
+    return tmp_path / "in"
+
+
+def names(entries):
+    return [source.name.rsplit("/", 1)[-1] for source in find_sources(entries, "sources")]
+
+
+def test_a_folder_a_pattern_and_a_file_name_their_files_in_order_and_once(folder):
+    assert names([str(folder)]) == ["a.jsonl", "b.jsonl.gz", "c.JSON"]
+    assert names([f"{folder}/*.gz", str(folder)]) == ["b.jsonl.gz", "a.jsonl", "c.JSON"]
+    assert names([str(folder / "a.jsonl")]) == ["a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("none.jsonl", "sources: there is no file .*none.jsonl"),
+        ("*.gz2", "sources: there is no file"),
+        ("notes.txt", "notes.txt must end in one of .jsonl"),
+        ("empty", "holds no file that ends in"),
+    ],
+)
+def test_an_entry_that_names_no_articles_is_an_error(folder, entry, message):
+    (folder / "empty").mkdir()
+    with pytest.raises(UserError, match=message):
+        find_sources([str(folder / entry)], "sources")
+
+
+def test_files_at_an_address_are_listed_with_their_version(folder):
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    memory.pipe("/corpus/b.jsonl", b"{}\n")
+    memory.pipe("/corpus/a.jsonl.gz", b"x")
+    for entry in ("memory://corpus", "memory://corpus/*.jsonl*"):
+        found = find_sources([entry], "sources")
+        assert [source.name for source in found] == [
+            "memory:///corpus/a.jsonl.gz",
+            "memory:///corpus/b.jsonl",
+        ]
+        assert [source.size for source in found] == [1, 3]
+        assert all(source.seen() == source for source in found)
+    before = find_sources(["memory://corpus/b.jsonl"], "sources")[0]
+    memory.pipe("/corpus/b.jsonl", b"[]\n")
+    assert not find_sources(["memory://corpus/b.jsonl"], "sources")[0].is_still(before)
+    with pytest.raises(UserError, match=r"sources: cannot list memory://nowhere\.jsonl"):
+        find_sources(["memory://nowhere.jsonl"], "sources")
+
+
+def test_a_file_is_known_by_its_content_where_its_time_has_changed(folder):
+    path = folder / "a.jsonl"
+    known = find_sources([str(path)], "sources")[0].seen()
+    assert known.checksum.startswith("sha256:")
+    os.utime(path, ns=(1, 1))
+    assert find_sources([str(path)], "sources")[0].is_still(known)
+    path.write_bytes(path.read_bytes().replace(b"a", b"b"))
+    assert not find_sources([str(path)], "sources")[0].is_still(known)
+    assert not Source(known.name, known.size + 1, known.modified).is_still(known)
+
+
+def test_a_hub_that_does_not_answer_is_an_error(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", closed_address())
+    address = "hf://datasets/some/corpus/*.json.gz"
+    with pytest.raises(UserError, match=r"could not fetch hf://.*: no connection to .*local files"):
+        find_sources([address], "sources")

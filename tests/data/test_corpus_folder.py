@@ -1,0 +1,192 @@
+"""Training on a folder that `src.build_corpus` wrote: mapped, chosen, tokenised as it is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from src.data import permutation, text_auxiliary
+from src.data.auxiliary import Surroundings
+from src.data.batches import ExampleOrder, StepBatches, TaskExamples
+from src.data.corpus import choose_part, load_corpus, load_corpus_folder
+from src.data.file_task import FileTask
+from src.data.text_auxiliary import TextAuxiliary
+from src.data.text_task import load_text_task
+from src.encoders.tiny import TinyEncoder
+from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
+from tests.build_corpus.made_up import built, texts_of, write_shard
+from tests.in_process import recorded_run, same, toy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """300 examples in three shards, and a fourth that is empty after leaving out repeats."""
+    root = tmp_path_factory.mktemp("corpus")
+    for shard in range(3):
+        texts = [f"text {n} of {n % 7} stones" for n in range(shard * 100, shard * 100 + 100)]
+        write_shard(root / "in" / f"{shard}.jsonl.gz", [{"text": text} for text in texts])
+    shutil.copy(root / "in" / "0.jsonl.gz", root / "in" / "3.jsonl.gz")
+    built(root / "in", root / "out")
+    return root / "out"
+
+
+def test_its_texts_are_all_there_in_order_and_stay_on_the_disk(folder):
+    before = pa.total_allocated_bytes()
+    corpus = load_corpus(folder, "text", folder)
+    assert corpus.texts["text"][:] == texts_of(folder)
+    assert len(corpus.texts) == 300
+    assert not corpus.has_blanks
+    assert len(corpus.texts.cache_files) == 3
+    assert pa.total_allocated_bytes() - before < 1000
+
+
+def test_the_same_corpus_elsewhere_is_the_same_to_a_run(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    ours, copy = load_corpus_folder(folder), load_corpus_folder(tmp_path / "copy")
+    assert ours.fingerprint == copy.fingerprint
+    assert ours.source != copy.source
+
+
+def test_another_corpus_is_another_to_a_run(folder, tmp_path):
+    write_shard(tmp_path / "in" / "0.jsonl", [{"text": "other"}])
+    built(tmp_path / "in", tmp_path / "out")
+    assert (
+        load_corpus_folder(tmp_path / "out").fingerprint != load_corpus_folder(folder).fingerprint
+    )
+
+
+def test_a_part_is_chosen_as_from_any_corpus(folder):
+    corpus = load_corpus_folder(folder)
+    small, large = (choose_part(corpus, size, 10, 0, "size") for size in (2, 5))
+    assert set(small.texts["text"][:]) < set(large.texts["text"][:])
+    assert len(large.texts) == 50
+    assert not large.has_blanks
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_what_a_size_takes_is_nested_and_seeded_also_for_large_corpora(
+    folder, monkeypatch, network
+):
+    if network:
+        monkeypatch.setattr(permutation, "SHUFFLED_WHOLE", 0)
+    corpus = load_corpus_folder(folder)
+    parts = [choose_part(corpus, size, 10, 1, "size").texts["text"][:] for size in (3, 12, 30)]
+    assert [len(set(part)) for part in parts] == [30, 120, 300]
+    assert set(parts[0]) < set(parts[1]) < set(parts[2])
+    assert parts[0] != choose_part(corpus, 3, 10, 2, "size").texts["text"][:]
+
+
+def damaged(folder, tmp_path, change):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    change(copy)
+    return copy
+
+
+def edit(**changes):
+    def change(copy):
+        path = copy / "manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda copy: (copy / "shard-00001-of-00004.arrow").unlink(), "00001-of-00004.* missing"),
+        (
+            lambda copy: (copy / "shard-00002-of-00004.arrow").write_bytes(b"cut"),
+            "00002-of-00004.* missing or cut",
+        ),
+        (lambda copy: (copy / "manifest.json").write_text("{"), r"manifest\.json is damaged"),
+        (edit(shards=[{"file": 1}]), r"is damaged: shards\.0\.file"),
+        (edit(layout=99), "is of layout 99, this program reads 1"),
+        (lambda copy: (copy / "manifest.json").unlink(), "is a folder; name a file in it, or"),
+        (
+            lambda copy: (
+                (copy / "manifest.json").unlink(),
+                (copy / "building").mkdir(),
+                (copy / "building" / "begun.json").touch(),
+            ),
+            "is not finished; run the command that builds it again",
+        ),
+        (
+            lambda copy: (copy / "shard-00001-of-00004.arrow").write_bytes(
+                bytes((copy / "shard-00001-of-00004.arrow").stat().st_size)
+            ),
+            "is damaged",
+        ),
+    ],
+)
+def test_a_damaged_folder_is_an_error_of_one_line(folder, tmp_path, change, message):
+    with pytest.raises(UserError, match=message) as caught:
+        load_corpus_folder(damaged(folder, tmp_path, change))
+    assert "\n" not in str(caught.value)
+
+
+def rows_of(folder, data_dir, cache_dir, size="all"):
+    paths = {split: str(data_dir / "toy" / f"{split}.jsonl") for split in ("train", "dev", "test")}
+    around = Surroundings(
+        end_task=load_text_task(FileTask(name="toy", metric="macro_f1", max_length=12, **paths)),
+        encoder=TinyEncoder().load(),
+        train_examples=48,
+        default_size=size,
+        seed=0,
+        cache_dir=cache_dir,
+    )
+    return TextAuxiliary(objective=MaskedLM(), path=str(folder)).examples("dapt", around).rows
+
+
+def flat(batch):
+    return [
+        {name: value.tolist() for name, value in part.inputs.items()}
+        for part in batch.micro_batches
+    ]
+
+
+@pytest.mark.parametrize("size", ["all", 2])
+def test_batches_are_the_same_tokenised_ahead_and_as_read(
+    folder, data_dir, tmp_path, monkeypatch, size
+):
+    collate = MaskedLM().collate(TinyEncoder().load(), 4)
+    found = []
+    for ahead in (1000, 0):
+        monkeypatch.setattr(text_auxiliary, "TOKENISED_AHEAD", ahead)
+        cache = tmp_path / str(ahead)
+        rows = rows_of(folder, data_dir, cache, size)
+        assert (cache / "tokenised").exists() == bool(ahead)
+        task = TaskExamples(rows, collate, 7)
+        steps = StepBatches({"dapt": task}, None, 50, 0, "joint")
+        found.append([flat(steps[step].tasks["dapt"]) for step in (0, 1, 42, 49)])
+    assert found[0] == found[1]
+
+
+def test_a_run_is_the_same_tokenised_ahead_and_as_read(
+    folder, data_dir, cache_dir, tmp_path, monkeypatch
+):
+    options = toy(
+        data_dir, cache_dir, "mt_tartan", "auxiliary=dapt", "auxiliary.size=all",
+        f"auxiliary.dapt.path={folder}", "max_steps=3",
+    )  # fmt: skip
+    runs = []
+    for ahead in (1000, 0):
+        monkeypatch.setattr(text_auxiliary, "TOKENISED_AHEAD", ahead)
+        runs.append(recorded_run(options, tmp_path / str(ahead)))
+    assert same(runs[0].ends["joint"], runs[1].ends["joint"])
+    assert runs[0].result["dev"] == runs[1].result["dev"]
+
+
+def test_an_endless_order_of_very_many_examples_needs_no_memory_for_them():
+    count = 10**11
+    order = ExampleOrder(count, 0, "joint", "task", "dapt")
+    taken = order.indices(count - 3, 8)
+    assert len(set(taken[:3])) == 3
+    assert taken == [*order.indices(count - 3, 3), *order.indices(count, 5)]
+    spread = np.asarray(order.indices(0, 4096)) / count
+    assert abs(spread.mean() - 0.5) < 0.05
