@@ -31,7 +31,7 @@ class TextAuxiliary:
         column: the column that holds the text (JSONL, Parquet, Hub).
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
-        max_length: longest input in tokens; None takes the end task's.
+        max_length: longest input; None takes the end task's [tokens].
     """
 
     objective: TaskObjective[TextEncoder]
