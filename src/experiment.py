@@ -37,6 +37,7 @@ from src.prepare import (
 from src.run_folder.durable import disk_advice, write_durably
 from src.run_folder.lock import alone_in
 from src.run_folder.result import result_of, write_result
+from src.run_folder.splits import write_splits
 from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
 from src.run_folder.weight_figure import draw_task_weights
 from src.seeding import seed_for
@@ -68,6 +69,8 @@ def _run_prepared(
     check_same_inputs(inputs, folder)
     write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
     write_durably(folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True))
+
+    write_splits(prepared.end_task, folder)
 
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]

@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import build, check_number, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
 from src.data.end_task import EndTask, EndTaskSource, Splits
+from src.data.remarks import warn_of_imbalance
 from src.encoders.base import Encoder, EncoderSource
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.named_metrics import check_metric, named_metric
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
+from src.objectives.class_weights import class_weights
 from src.run_checks import check_numbers, check_trainer, whole_number, writable_folder
 
 log = logging.getLogger(__name__)
@@ -56,7 +59,13 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     """
     cap = None if config.max_steps is None else whole_number(config, "max_steps", 1)
     stages = {}
+    whole = [str(name) for name, node in config.method.stages.items() if "module" in set(node)]
     for name, node in config.method.stages.items():
+        if "module" not in set(node):  # a DictConfig does not hold what is ???
+            raise UserError(
+                f"method.stages.{name} has options but no module: method {config.method.name} has "
+                f"no such stage, only {', '.join(whole)}"
+            )
         stage = typed(node, Stage, f"method.stages.{name}")
         if cap is not None:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
@@ -94,6 +103,8 @@ def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
         str(name): build(node, f"metrics.{name}", num_classes=len(end_task.labels))
         for name, node in config.metrics.items()
     }
+    if end_task.metric not in metrics:
+        metrics[end_task.metric] = named_metric(end_task.metric, len(end_task.labels))
     return EndTaskMetrics(metrics, end_task.metric, len(end_task.labels))
 
 
@@ -111,20 +122,15 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     cache_dir = writable_folder(config, "cache_dir")
     used = _used_auxiliaries(config, stages)
     source: EndTaskSource = build(config.task, "task")
+    check_metric(source.metric, config.metrics)
     end_task = source.load()
-    if end_task.metric not in config.metrics:
-        raise UserError(
-            f"task.metric={end_task.metric} is not one of the metrics {', '.join(config.metrics)}"
-        )
     encoder_source: EncoderSource = build(config.encoder, "encoder")
     encoder = encoder_source.load()
     for name, auxiliary in used.items():
         auxiliary.check(name, encoder)
     _check_weighting(config, stages, used)
     metrics_of(config, end_task)
-    classification: TaskObjective[Any] = build(
-        config.classifier, "classifier", classes=len(end_task.labels)
-    )
+    classification = _classification(config, end_task)
     classification.collate(encoder, 1)  # says so if the encoder does not fit
     splits = end_task.splits(encoder, cache_dir)
     _check_meta_head(config, stages, used, len(splits.train))
@@ -146,6 +152,23 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
     _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
     return Prepared(encoder, end_task, splits, classification, auxiliaries)
+
+
+def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
+    """The end task's objective, its labels weighted as asked.
+
+    Raises:
+        UserError: an option of `classifier` does not fit.
+    """
+    node: dict[str, Any] = OmegaConf.to_container(config.classifier, resolve=True)  # type: ignore[assignment]
+    options: dict[str, Any] = {"classes": len(end_task.labels)}
+    asked = node.pop("class_weights", None)
+    if asked is None:
+        warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
+    else:
+        options["class_weights"] = class_weights(asked, end_task.labels, end_task.label_counts)
+    objective: TaskObjective[Any] = build(node, "classifier", **options)
+    return objective
 
 
 def _warn_of_large_batches(
@@ -181,9 +204,17 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     if END_TASK in settings:
         raise UserError(f"an auxiliary task cannot be named {END_TASK}")
     used: set[str] = set()
+    left_out: set[str] = set()
     for stage_name, stage in stages.items():
         if module_class(stage).trains_auxiliaries:
-            chosen = auxiliaries_of(stage, settings)
+            asked = auxiliaries_of(stage, settings)
+            chosen = [name for name in asked if not settings[name].left_out]
+            left_out.update(set(asked) - set(chosen))
+            if asked and not chosen:
+                raise UserError(
+                    f"stage {stage_name} of method {config.method.name} trains auxiliary "
+                    f"{asked[0]}, for which no text is given: auxiliary.{asked[0]}.path=FILE"
+                )
             if not chosen:
                 kind = "" if stage.auxiliaries == "all" else f" of kind {stage.auxiliaries}"
                 hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
@@ -192,6 +223,8 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
                     f"task{kind}; e.g. auxiliary={hint} (images: auxiliary=other_classes)"
                 )
             used.update(chosen)
+    for name in sorted(left_out):
+        log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
     return {name: auxiliary for name, auxiliary in settings.items() if name in used}
 
 

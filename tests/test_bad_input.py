@@ -82,8 +82,12 @@ PICK = "the field 'text' must be a string, not"
 FILES = {
     "train missing": case("{folder}/none.jsonl does not exist", "task.train={folder}/none.jsonl"),
     "train is a folder": case("{folder} is a folder; name a file in it", "task.train={folder}"),
-    "train is a number": case("task.train must be text, got 5", "task.train=5"),
-    "train is null": case("task.train must be text, got null", "task.train=null"),
+    "train is a number": case("task.train must be text or null, got 5", "task.train=5"),
+    "train is null": case(
+        "task.train names no file; give your labelled examples: task.train=FILE (CSV, TSV, JSONL "
+        "or Parquet), or task.hub=NAME",
+        "task.train=null",
+    ),
     "train empty": labelled("{folder}/f.jsonl holds no examples", b""),
     "train blank": labelled("{folder}/f.jsonl holds no examples", b"\n \n"),
     "test empty": labelled("{folder}/f.jsonl holds no examples", b"", "test"),
@@ -110,7 +114,7 @@ FILES = {
         b"\xef\xbb\xbf" + EIGHT,
     ),
     "a list": labelled(
-        "{folder}/f.jsonl, line 9: expected an object with the fields 'text' and 'label'",
+        '{folder}/f.jsonl, line 9: expected an object, {"NAME": VALUE, ...}',
         EIGHT + b"[1]\n",
     ),
     "field missing": labelled(
@@ -176,7 +180,7 @@ CORPORA = {
         method="dapt",
     ),
     "a folder": case(
-        "corpus {folder} is a folder; name a file in it",
+        "corpus {folder} is a folder without .txt, .md, .jsonl, .parquet files (or these and .gz)",
         "auxiliary.dapt.path={folder}",
         method="dapt",
     ),
@@ -185,8 +189,8 @@ CORPORA = {
         "auxiliary dapt: {folder}/c.txt holds blank lines only", "c.txt", b"\n \n" * 100
     ),
     "suffix": corpus(
-        "corpus {folder}/c.csv: the name must end in .txt, .jsonl, .json, .parquet, or one of "
-        "these and .gz",
+        "corpus {folder}/c.csv: the name must end in .txt, .md, .jsonl, .json, .parquet, or "
+        "one of these and .gz",
         "c.csv",
         b"a\n",
     ),
@@ -704,8 +708,11 @@ PRECISION = "trainer.precision must be one of auto, bf16-mixed, 32-true, 64-true
 STATIC = ("weighting=static",)
 SETTINGS = {
     "metric that is none": case(
-        "task.metric=accuracy is not one of the metrics macro_f1, micro_f1, weighted_f1",
-        "task.metric=accuracy",
+        "task.metric=acuracy is not one of the metrics; did you mean accuracy? there are accuracy, "
+        "auroc, average_precision, balanced_accuracy, cohen_kappa, macro_f1, macro_precision, "
+        "macro_recall, mcc, micro_f1, micro_precision, micro_recall, specificity, weighted_f1, "
+        "weighted_precision, weighted_recall",
+        "task.metric=acuracy",
     ),
     "metric class that is none": case(
         "metrics.macro_f1 cannot be imported: No module named 'nowhere'",

@@ -32,6 +32,8 @@ METHODS = {
 }
 """The method that each ending of an experiment's name stands for."""
 
+OWN = {"custom", "custom_mt", "custom_dapt", "custom_tapt", "custom_finetune"}
+"""Experiments on the user's own files."""
 WEIGHTINGS = {"uniform": Uniform, "static": Static, "meta": Meta}
 NEEDED = {
     "encoder=huggingface": ["encoder.name=some/encoder"],
@@ -54,7 +56,10 @@ def test_the_experiments_are_every_method_on_every_task_of_the_paper_and_the_qui
     papers = {f"{task}_{ending}" for task in TASKS for ending in METHODS}
     images = {f"{task}_{ending}" for task in IMAGES for ending in ("pretrain", "mt", "meta")}
     docstrings = {f"docstrings_{ending}" for ending in METHODS if ending != "dapt_tapt"}
-    assert set(EXPERIMENTS) == papers | images | docstrings | {"quickstart", "digits_finetune"}
+    assert set(EXPERIMENTS) == papers | images | docstrings | OWN | {
+        "quickstart",
+        "digits_finetune",
+    }
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -162,9 +162,9 @@ def test_the_length_of_an_auxiliary_nobody_trains_does_not_matter(prepared):
 
 
 def test_an_unknown_metric_is_listed_against_the_known_ones(prepared):
-    message = error_of(prepared, "finetune", "task.metric=accuracy")
-    assert "task.metric=accuracy" in message
-    assert "macro_f1, micro_f1, weighted_f1" in message
+    message = error_of(prepared, "finetune", "task.metric=acuracy")
+    assert "task.metric=acuracy" in message
+    assert "did you mean accuracy? there are accuracy, auroc, " in message
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,8 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
 
 
 def test_a_bad_option_is_one_line(run_cli, finetune_options, tmp_path):
-    finished = run_cli(*finetune_options, "task.metric=accuracy")
-    assert "task.metric=accuracy" in error_line(finished)
+    finished = run_cli(*finetune_options, "task.metric=acuracy")
+    assert "task.metric=acuracy" in error_line(finished)
     assert not list((tmp_path / "runs").rglob("result.json"))
 
 

@@ -69,6 +69,11 @@ class Auxiliary(Protocol):
         """
         ...
 
+    @property
+    def left_out(self) -> bool:
+        """Whether it is to be done without, for there is nothing to train it on."""
+        ...
+
     def check(self, name: str, encoder: Encoder) -> None:
         """Find what is wrong before anything is read.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import gzip
+import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,15 +18,9 @@ from pyarrow import parquet
 
 from src.data.auxiliary import choose_rows
 from src.data.checksum import check_is_file, sha256_of
+from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
 from src.errors import UserError
 from src.reachable import check_reachable
-
-_BUILDERS = {
-    ".txt": "text",
-    ".jsonl": "json",
-    ".json": "json",
-    ".parquet": "parquet",
-}
 
 
 @dataclass(frozen=True)
@@ -43,40 +38,76 @@ class Corpus:
     fingerprint: str
 
 
-def load_corpus_file(path: Path, column: str, cache_dir: Path) -> Corpus:
-    """A corpus in a local file: text (an example a line), JSONL or Parquet, plain or `.gz`.
+def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
+    """A corpus in a local file, in all files that a glob matches, or in a folder (see `files_of`).
+
+    Text has an example a line, Markdown one a paragraph; JSONL and Parquet have it in `column`.
+    Texts come kind by kind, and within a kind by the names of their files.
 
     Raises:
-        UserError: the file is missing, empty, of an unknown kind, or lacks the column.
+        UserError: there is no such file, one is empty, of an unknown kind, or lacks the column.
     """
     path = path.expanduser()
+    files = files_of(path)
+    if files == [path]:
+        return _load_file(path, column, cache_dir)
+    filled = [file for file in files if file.stat().st_size]
+    if not filled:
+        raise UserError(f"corpus {path} holds empty files only")
+    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS.values()}
+    parts = []
+    for kind, own in by_kind.items():
+        # of text there may be very many files; of the others each has columns of its own
+        groups = ([own] if own else []) if kind in TEXTS else [[file] for file in own]
+        parts += [_text_column(*_read(group, kind, column, cache_dir)) for group in groups]
+    texts = datasets.concatenate_datasets(
+        [part.cast(datasets.Features({"text": datasets.Value("string")})) for part in parts]
+    )
+    if len(texts) == 0:
+        raise UserError(f"corpus {path} holds no texts")
+    listed = [f"{file.relative_to(root_of(path))}:{sha256_of(file)}" for file in files]
+    digest = hashlib.sha256("\n".join([column, *listed]).encode()).hexdigest()
+    return Corpus(str(path), texts, fingerprint=digest)
+
+
+def _load_file(path: Path, column: str, cache_dir: Path) -> Corpus:
     check_is_file(path, "corpus")
-    kind = _BUILDERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if kind is None:
-        raise UserError(
-            f"corpus {path}: the name must end in {', '.join(_BUILDERS)}, or one of these and .gz"
-        )
+    kind = kind_of(path)
     if path.stat().st_size == 0:
         raise UserError(f"corpus {path} is empty")
+    texts = _text_column(*_read([path], kind, column, cache_dir))
+    if len(texts) == 0:
+        raise UserError(f"corpus {path} is empty")
+    column = "text" if kind in TEXTS else column
+    return Corpus(str(path), texts, fingerprint=f"{sha256_of(path)}:{kind}:{column}")
+
+
+def _read(
+    files: Sequence[Path], kind: str, column: str, cache_dir: Path
+) -> tuple[datasets.Dataset, str, str]:
+    """The rows of files of one kind, the column of their texts, and what to call them."""
+    builder, options = TEXTS.get(kind, (kind, {}))
     try:
         rows = datasets.load_dataset(
-            kind,
-            data_files=glob.escape(str(path)),
+            builder,
+            data_files=[glob.escape(str(file)) for file in files],
             split="train",
             cache_dir=str(cache_dir / "datasets"),
+            **options,
         )
     except (
         datasets.exceptions.DatasetGenerationError,
         pyarrow.ArrowException,
         ValueError,
     ) as error:
-        cause = _cause_in_file(path, kind) or str(error.__cause__ or error).splitlines()[0]
-        raise UserError(f"corpus {path} cannot be read as {kind}: {cause}") from error
-    column = "text" if kind == "text" else column
+        causes = ((file, _cause_in_file(file, kind)) for file in files)
+        unknown = (files[0], str(error.__cause__ or error).splitlines()[0])
+        file, cause = next(((f, c) for f, c in causes if c is not None), unknown)
+        raise UserError(f"corpus {file} cannot be read as {kind}: {cause}") from error
+    column = "text" if kind in TEXTS else column
     if kind == "json" and column in rows.column_names and not _is_text(rows, column):
-        _check_json_texts(path, column)
-    texts = _text_column(rows, column, str(path))
-    return Corpus(str(path), texts, fingerprint=f"{sha256_of(path)}:{kind}:{column}")
+        _check_json_texts(files[0], column)
+    return rows, column, str(files[0])
 
 
 def _cause_in_file(path: Path, kind: str) -> str | None:
@@ -144,6 +175,8 @@ def load_corpus_from_hub(
         reason = str(error).splitlines()[0]
         raise UserError(f"could not load data set {name} from the Hub: {reason}") from error
     texts = _text_column(rows, column, name)
+    if len(texts) == 0:
+        raise UserError(f"corpus {name} is empty")
     return Corpus(source=name, texts=texts, fingerprint=f"{rows._fingerprint}:{column}")
 
 
@@ -155,8 +188,6 @@ def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.D
     if not _is_text(rows, column):
         kind = getattr(rows.features[column], "dtype", rows.features[column])
         raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
-    if len(rows) == 0:
-        raise UserError(f"corpus {source} is empty")
     texts = rows.select_columns([column])
     return texts if column == "text" else texts.rename_column(column, "text")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import datasets
 
@@ -32,12 +32,24 @@ class EndTask(Protocol):
 
     @property
     def metric(self) -> str:
-        """The metric by which a checkpoint is chosen: a name under `metrics` in the config."""
+        """The metric by which a checkpoint is chosen: a name under `metrics` in the config, or one
+        of `src.evaluation.named_metrics`.
+        """
         ...
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Label names in index order."""
+        ...
+
+    @property
+    def label_counts(self) -> tuple[int, ...]:
+        """Training examples of each label, in index order."""
+        ...
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What a result should say of how the data were read, as plain JSON values."""
         ...
 
     @property

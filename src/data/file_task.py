@@ -1,47 +1,137 @@
-"""An end task in the user's own files."""
+"""An end task in the user's own files, or in a data set on the Hub."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
+from src.data.table.base import Table
+from src.data.table.hub import HubTable, open_hub
+from src.data.table.open import open_table
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_DEV_SPLITS = ("validation", "dev", "val")
+"""What data sets on the Hub call their validation split."""
 
 
 @dataclass(frozen=True)
 class FileTask(TextSource):
-    """JSONL files with the fields `text` and `label`.
+    """Tables of texts and labels: CSV, TSV, JSONL, JSON or Parquet, plain or gzipped.
+
+    With `hub`, `train`, `dev` and `test` name its splits instead of files, and those that are not
+    named are found by their usual names.
 
     Attributes:
         train: training examples.
-        test: test examples.
+        test: test examples; None splits them off the training ones.
         dev: validation examples; None splits them off the training ones.
-        dev_share: which share of those, every label's alike.
+        test_share: which share of those, every label's alike.
+        dev_share: the same for dev.
         split_seed: of that choice.
+        text: the column of texts; None finds it.
+        label: the column of labels; None finds it.
+        text_pair: the column of second texts, which makes pairs of them; None for single texts.
+        hub: a data set on the Hugging Face Hub, or a folder that `datasets` reads.
+        hub_config: its configuration.
         domain: unlabelled text of the domain; None where there is none.
+        cache_dir: where a data set from the Hub is kept.
     """
 
-    train: str
-    test: str
+    train: str | None = None
+    test: str | None = None
     dev: str | None = None
+    test_share: float = 0.2
     dev_share: float = 0.2
     split_seed: int = 0
+    text: str | None = None
+    label: str | None = None
+    text_pair: str | None = None
+    hub: str | None = None
+    hub_config: str | None = None
     domain: str | None = None
+    cache_dir: str = "~/.cache/tartan"
 
     def files(self) -> TaskFiles:
-        """The files as named."""
-        train, test = (Path(path).expanduser() for path in (self.train, self.test))
-        if self.dev is None:
-            return TaskFiles(train, HeldOut(self.dev_share, self.split_seed), test)
-        return TaskFiles(train, Path(self.dev).expanduser(), test)
+        """The tables as named; dev and test held out where they are not."""
+        if self.hub is not None:
+            return self._hub_splits(self.hub)
+        if self.train is None:
+            raise UserError(
+                "task.train names no file; give your labelled examples: task.train=FILE (CSV, TSV, "
+                "JSONL or Parquet), or task.hub=NAME"
+            )
+        return TaskFiles(
+            train=open_table(Path(self.train)),
+            dev=self._held_out("dev") if self.dev is None else open_table(Path(self.dev)),
+            test=self._held_out("test") if self.test is None else open_table(Path(self.test)),
+        )
+
+    def columns(self, train: Table) -> Columns:
+        """Those that are named, the others found; says so where they are not `text` and `label`."""
+        if not train.columns:
+            raise UserError(f"{train.source} holds no examples")
+        columns = choose_columns(train, self.text, self.label, self.text_pair)
+        named = Columns(self.text or "text", self.label or "label", self.text_pair)
+        said = [] if train.remark is None else [train.remark]
+        if columns != named:
+            said.append(
+                f"texts are read from {train.entry} {columns.text!r}, labels from "
+                f"{columns.label!r} (others: task.text={train.entry.upper()} "
+                f"task.label={train.entry.upper()})"
+            )
+        if said:
+            log.warning("task %s: %s: %s", self.name, train.source, "; ".join(said))
+        return columns
 
     def domain_file(self, size: float | None) -> Path:
-        """The user's own file, the same for any size."""
+        """The user's own file or folder, the same for any size."""
         if self.domain is None:
             raise UserError(
                 f"task {self.name} has no domain text; "
                 "give it: task.domain=FILE, or use auxiliary=tapt"
             )
         return Path(self.domain)
+
+    def own_files(self) -> list[Path]:
+        """The labelled files as named; none of a data set on the Hub."""
+        named = [] if self.hub is not None else [self.train, self.dev, self.test]
+        return [Path(path).expanduser() for path in named if path is not None]
+
+    def _held_out(self, split: str) -> HeldOut:
+        share = self.dev_share if split == "dev" else self.test_share
+        return HeldOut(share, self.split_seed, split)
+
+    def _hub_splits(self, name: str) -> TaskFiles:
+        splits = open_hub(name, self.hub_config, Path(self.cache_dir).expanduser())
+        train = self._hub_split(splits, "train", ("train",))
+        if train is None:
+            raise UserError(
+                f"task.hub={name} has no split 'train'; name one: task.train=SPLIT (there are "
+                f"{', '.join(splits)})"
+            )
+        dev = self._hub_split(splits, "dev", _DEV_SPLITS)
+        test = self._hub_split(splits, "test", ("test",))
+        return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
+
+    def _hub_split(
+        self, splits: Mapping[str, HubTable], option: str, usual: tuple[str, ...]
+    ) -> Table | None:
+        named = getattr(self, option)
+        if named is not None and named not in splits:
+            raise UserError(
+                f"task.{option}={named}: task.hub={self.hub} has only the splits "
+                f"{', '.join(splits)}"
+            )
+        wanted = usual if named is None else (named,)
+        found = next((splits[split] for split in wanted if split in splits), None)
+        if found is not None and named is None and found.unlabelled:
+            log.warning("task %s: %s has no labels and is not used", self.name, found.source)
+            return None
+        return found

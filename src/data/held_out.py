@@ -1,58 +1,84 @@
-"""Splitting validation examples off the training ones where none are given."""
+"""Splitting dev and test examples off the training ones where none are given."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sklearn.model_selection import train_test_split
 
 from src.errors import UserError
 
-Labelled = list[tuple[str, str]]
-
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Which part of the training examples becomes the dev split; every label keeps its share.
+    """Which part of the training examples becomes another split; every label keeps its share.
 
     Attributes:
         share: of the training examples.
         seed: of the choice, which is the same for all runs unless changed.
+        split: which split it becomes, `dev` or `test`.
     """
 
     share: float
     seed: int
+    split: str = "dev"
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
-            raise UserError(f"task.dev_share must be between 0 and 1, got {self.share}")
+            raise UserError(f"task.{self.split}_share must be between 0 and 1, got {self.share}")
         if self.seed < 0:
             raise UserError(f"task.split_seed must be at least 0, got {self.seed}")
 
-    def split(self, examples: Labelled, path: Path) -> tuple[Labelled, Labelled]:
-        """`(train, dev)`, each in the file's order.
 
-        Raises:
-            UserError: a label has too few examples to be in both.
-        """
-        counts = Counter(label for _, label in examples)
-        label, least = min(counts.items(), key=lambda item: (item[1], item[0]))
-        if least < 2:
+def hold_out(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
+    """The split of each example, `train` for what no part holds, stratified by label.
+
+    The parts are taken one after the other, each its share of all examples.
+
+    Args:
+        labels: of all examples.
+        parts: at most one for `dev` and for `test`.
+        source: what the examples are from, for messages.
+
+    Raises:
+        UserError: a label has too few examples to be in every split, or a part is too small.
+    """
+    splits = ["train"] * len(labels)
+    if not parts:
+        return splits
+    counts = Counter(labels)
+    label, least = min(counts.items(), key=lambda item: (item[1], item[0]))
+    if least <= len(parts):
+        raise _too_few(label, least, parts, source)
+    sizes = [round(part.share * len(labels)) for part in parts]
+    for part, size in zip(parts, sizes, strict=True):
+        if min(size, len(labels) - sum(sizes)) < len(counts):
             raise UserError(
-                f"{path}: label {label!r} has one example only, which cannot be in train and in "
-                "dev; add examples of it, or name a dev file: task.dev=FILE"
+                f"task.{part.split}_share={part.share} of the {len(labels)} examples of {source} "
+                f"leaves train or {part.split} with fewer than its {len(counts)} labels; change "
+                f"it, or name a {part.split} file: task.{part.split}=FILE"
             )
-        held = round(self.share * len(examples))
-        if min(held, len(examples) - held) < len(counts):
-            raise UserError(
-                f"task.dev_share={self.share} of the {len(examples)} examples of {path} leaves "
-                f"train or dev with fewer than its {len(counts)} labels; change it, or name a dev "
-                "file: task.dev=FILE"
-            )
-        labels = [label for _, label in examples]
-        kept, dev = train_test_split(
-            range(len(examples)), test_size=held, random_state=self.seed, stratify=labels
+    left = list(range(len(labels)))
+    for part, size in zip(parts, sizes, strict=True):
+        label, least = min(Counter(labels[i] for i in left).items(), key=lambda item: item[1])
+        if least < 2:  # a large part before this one took the rest
+            raise _too_few(label, counts[label], parts, source)
+        left, taken = train_test_split(
+            left, test_size=size, random_state=part.seed, stratify=[labels[i] for i in left]
         )
-        return [examples[i] for i in sorted(kept)], [examples[i] for i in sorted(dev)]
+        left.sort()
+        for index in taken:
+            splits[index] = part.split
+    return splits
+
+
+def _too_few(label: str, count: int, parts: Sequence[HeldOut], source: str) -> UserError:
+    names = [part.split for part in parts]
+    advice = " and ".join(f"a {name} file: task.{name}=FILE" for name in names)
+    number = "one example" if count == 1 else f"{count} examples"
+    return UserError(
+        f"{source}: label {label!r} has {number} only, which cannot be in train and in "
+        f"{' and in '.join(names)}; add examples of it, or name {advice}"
+    )

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -183,6 +184,14 @@ class ImageTask:
     @property
     def metric(self) -> str:
         return self.source.metric
+
+    @property
+    def label_counts(self) -> tuple[int, ...]:
+        return tuple(np.bincount(self.train.labels, minlength=len(self.labels)).tolist())
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        return {}
 
     @property
     def fingerprints(self) -> dict[str, str]:

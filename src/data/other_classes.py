@@ -32,6 +32,10 @@ class OtherClasses:
     def kind(self) -> str:
         return "domain"
 
+    @property
+    def left_out(self) -> bool:
+        return False
+
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
         reads_images(encoder, f"auxiliary {name}")

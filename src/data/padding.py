@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,13 +59,24 @@ def _cheapest_starts(lengths: Sequence[int], most: int, overhead: int) -> list[i
 
 def pad(token_ids: Sequence[np.ndarray], pad_id: int) -> dict[str, Tensor]:
     """`input_ids` and `attention_mask`, int64 `(examples, longest)`, padded on the right."""
-    longest = max(len(ids) for ids in token_ids)
-    padded = np.full((len(token_ids), longest), pad_id, dtype=np.int64)
-    mask = np.zeros((len(token_ids), longest), dtype=np.int64)
-    for row, ids in enumerate(token_ids):
-        padded[row, : len(ids)] = ids
-        mask[row, : len(ids)] = 1
-    return {"input_ids": torch.from_numpy(padded), "attention_mask": torch.from_numpy(mask)}
+    mask = [np.ones(len(ids), dtype=np.int64) for ids in token_ids]
+    return {"input_ids": _padded(token_ids, pad_id), "attention_mask": _padded(mask, 0)}
+
+
+def pad_token_types(rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+    """`token_type_ids` in the form of `pad`; nothing where the rows have none."""
+    if "token_type_ids" not in rows[0]:
+        return {}
+    types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
+    return {"token_type_ids": _padded(types, 0)}
+
+
+def _padded(values: Sequence[np.ndarray], filler: int) -> Tensor:
+    longest = max(len(own) for own in values)
+    padded = np.full((len(values), longest), filler, dtype=np.int64)
+    for row, own in enumerate(values):
+        padded[row, : len(own)] = own
+    return torch.from_numpy(padded)
 
 
 def tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 log = logging.getLogger(__name__)
 
 _SHOWN = 8
 """Labels that a warning names."""
+_UNEVEN = 5
+"""How many times more examples than the rarest label the most frequent has, to be spoken of."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +32,42 @@ class Cuts:
     lost: int
 
 
-def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]]) -> None:
     """Log what is odd about a task's labelled texts: a line a kind, nothing where all is well.
 
     Args:
         name: the task.
-        splits: `(text, label)` of each example of `train`, `dev` and `test`.
+        splits: `(text, label)` of each example of `train`, `dev` and `test`; of a pair, both texts.
     """
     texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
-    for remark in (_repeated(texts), _shared(texts), _absent(labels)):
+    for remark in (_repeated(texts), _shared(texts), _absent(labels), _alike(labels["train"])):
         if remark is not None:
             log.warning("task %s: %s", name, remark)
+
+
+def warn_of_imbalance(name: str, labels: Sequence[str], counts: Sequence[int]) -> None:
+    """Log the labels' shares of the training examples where they differ much.
+
+    Args:
+        name: the task.
+        labels: label names.
+        counts: training examples of each.
+    """
+    if max(counts) < _UNEVEN * min(counts):
+        return
+    total_count = sum(counts)
+    common = sorted(zip(counts, labels, strict=True), key=lambda entry: (-entry[0], entry[1]))
+    shares = [f"{label!r} {count / total_count:.1%}" for count, label in common]
+    if len(shares) > _SHOWN:
+        half = _SHOWN // 2
+        shares = [*shares[:half], f"... ({len(shares) - _SHOWN} more)", *shares[-half:]]
+    log.warning(
+        "task %s: labels are unevenly frequent in train: %s; classifier.class_weights=balanced "
+        "makes each label count alike in the loss",
+        name,
+        ", ".join(shares),
+    )
 
 
 def warn_of_cuts(name: str, max_length: int, splits: Mapping[str, Cuts]) -> None:
@@ -59,13 +85,13 @@ def warn_of_cuts(name: str, max_length: int, splits: Mapping[str, Cuts]) -> None
         )
 
 
-def _repeated(texts: Mapping[str, Sequence[str]]) -> str | None:
+def _repeated(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
     """Texts that a split holds more than once; the first of each does not count."""
     counts = {split: len(own) - len(set(own)) for split, own in texts.items()}
     return _listed("examples repeat a text of their own split: %s", counts, texts)
 
 
-def _shared(texts: Mapping[str, Sequence[str]]) -> str | None:
+def _shared(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
     trained_on = set(texts["train"])
     counts = {
         split: sum(text in trained_on for text in own)
@@ -79,7 +105,9 @@ def _shared(texts: Mapping[str, Sequence[str]]) -> str | None:
     )
 
 
-def _listed(form: str, counts: Mapping[str, int], texts: Mapping[str, Sequence[str]]) -> str | None:
+def _listed(
+    form: str, counts: Mapping[str, int], texts: Mapping[str, Sequence[Hashable]]
+) -> str | None:
     found = [f"{n:,} of {len(texts[split]):,} in {split}" for split, n in counts.items() if n]
     return form % ", ".join(found) if found else None
 
@@ -88,6 +116,15 @@ def _absent(labels: Mapping[str, set[str]]) -> str | None:
     absent = {split: sorted(labels["train"] - own) for split, own in labels.items()}
     found = [f"{_names(gone)} in {split}" for split, gone in absent.items() if gone]
     return f"no examples of some labels of train: {'; '.join(found)}" if found else None
+
+
+def _alike(labels: set[str]) -> str | None:
+    """Labels that a slip of the keyboard may have made two of one."""
+    by_form: dict[str, list[str]] = {}
+    for label in sorted(labels):
+        by_form.setdefault(" ".join(label.casefold().split()), []).append(label)
+    found = [" and ".join(map(repr, own)) for own in by_form.values() if len(own) > 1]
+    return f"labels differ in case or spaces only: {'; '.join(found)}" if found else None
 
 
 def _names(labels: Sequence[str]) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import datasets
-
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
-from src.data.corpus import Corpus, choose_part, load_corpus_file, load_corpus_from_hub
+from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
+from src.data.corpus_files import files_of
+from src.data.file_task import FileTask
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import TaskObjective
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class TextAuxiliary:
     Attributes:
         objective: what it asks of the encoder.
         text: `task` for the end task's training texts, `domain` for a corpus.
-        path: the corpus' file; None takes the end task's own domain text.
+        path: the corpus' file, folder or glob; None takes the end task's own domain text.
         hub: instead of a file, a data set on the Hugging Face Hub.
         hub_config: its configuration.
         split: its split.
@@ -32,6 +35,9 @@ class TextAuxiliary:
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
         max_length: longest input; None takes the end task's [tokens].
+        optional: do without this task where neither `path` nor `hub` is given.
+        at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
+            error.
     """
 
     objective: TaskObjective[TextEncoder]
@@ -43,6 +49,8 @@ class TextAuxiliary:
     column: str = "text"
     size: float | str | None = None
     max_length: int | None = None
+    optional: bool = False
+    at_most: bool = False
 
     def __post_init__(self) -> None:
         if self.text not in ("task", "domain"):
@@ -55,6 +63,10 @@ class TextAuxiliary:
     @property
     def kind(self) -> str:
         return self.text
+
+    @property
+    def left_out(self) -> bool:
+        return self.optional and self.path is None and self.hub is None
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
@@ -77,6 +89,8 @@ class TextAuxiliary:
         else:
             size, option = size_of(name, self.size, around.default_size)
             corpus = self._domain_corpus(around.end_task, size, around.cache_dir)
+            if self.at_most and size is not None:
+                size = size if len(corpus.texts) >= round(size * around.train_examples) else None
             part = choose_part(corpus, size, around.train_examples, around.seed, option)
         rows = tokenise(
             part.texts,
@@ -85,6 +99,7 @@ class TextAuxiliary:
             around.end_task.max_length if self.max_length is None else self.max_length,
             around.cache_dir,
             keep_blank=False,
+            token_types=encoder.token_types,
         )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
@@ -96,13 +111,30 @@ class TextAuxiliary:
                 self.hub, self.hub_config, self.split, self.column, cache_dir
             )
         path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
-        return load_corpus_file(path, self.column, cache_dir)
+        _warn_of_own_files(end_task, path)
+        return load_corpus(path, self.column, cache_dir)
+
+
+def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
+    """Say where a corpus holds labelled files: their dev and test texts would be trained on."""
+    if not isinstance(end_task.source, FileTask):
+        return
+    files = {file.resolve() for file in files_of(path.expanduser())}
+    own = [str(file) for file in end_task.source.own_files() if file.resolve() in files]
+    if own:
+        log.warning(
+            "corpus %s holds the task's own %s: masked language modelling sees the texts that the "
+            "model is to be tested on; keep them elsewhere",
+            path,
+            ", ".join(own),
+        )
 
 
 def training_texts(end_task: TextTask) -> Corpus:
     """The end task's training texts as a corpus (TAPT); dev and test texts are never in it."""
     return Corpus(
         source=f"{end_task.name} train",
-        texts=datasets.Dataset.from_dict({"text": list(end_task.train.texts)}),
-        fingerprint=f"tapt:{end_task.fingerprints['train']}",
+        texts=end_task.train.rows(labelled=False),
+        # of all splits: what is held out of the training file is not in it
+        fingerprint=f"tapt:{end_task.digest()}",
     )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import datasets
 
-from src.data.checksum import check_is_file, sha256_of
+from src.data.assignment import Assignment
+from src.data.checksum import check_is_file
+from src.data.columns import Columns
 from src.data.end_task import Splits
-from src.data.held_out import HeldOut
+from src.data.held_out import HeldOut, hold_out
+from src.data.labelled import Example, in_order, read_labelled
 from src.data.remarks import warn_of_cuts, warn_of_texts
+from src.data.table.base import Table
+from src.data.table.json_rows import JsonLinesTable
 from src.data.tokenise import check_length, cuts_of, tokenise
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import reads_text
@@ -22,23 +29,23 @@ from src.errors import UserError
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """Where an end task's labelled splits lie: JSONL with `text` and `label`.
+    """Where an end task's labelled splits lie: tables, or JSONL files whatever their names.
 
-    `dev` may be a part of the training examples instead of a file.
+    `dev` and `test` may be parts of the training examples instead.
     """
 
-    train: Path
-    dev: Path | HeldOut
-    test: Path
+    train: Table | Path
+    dev: Table | Path | HeldOut
+    test: Table | Path | HeldOut
 
 
 @dataclass(frozen=True)
 class TextSource(ABC):
-    """A text task in JSONL files; a subclass says where they are.
+    """A text task in tables of texts and labels; a subclass says where they are.
 
     Attributes:
         name: the name the result is reported under.
-        metric: the metric by which a checkpoint is chosen: a name under `metrics` in the config.
+        metric: the metric by which a checkpoint is chosen (see `EndTask.metric`).
         max_length: longest input; longer texts are cut [tokens].
     """
 
@@ -49,6 +56,14 @@ class TextSource(ABC):
     @abstractmethod
     def files(self) -> TaskFiles:
         """The labelled files, fetched or built where that is needed."""
+
+    def columns(self, train: Table) -> Columns:
+        """Which columns of the tables hold texts and labels.
+
+        Raises:
+            UserError: the training table has not got them.
+        """
+        return Columns()
 
     @abstractmethod
     def domain_file(self, size: float | None) -> Path:
@@ -70,14 +85,27 @@ class TextSource(ABC):
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """One split: texts, their labels as indices, and whether each text is absent from train."""
+    """One split: texts, their labels as indices, and whether each text is absent from train.
+
+    `pairs` are the second texts where the task has pairs of them.
+    """
 
     texts: Sequence[str]
     labels: Sequence[int]
     unseen: Sequence[bool]
+    pairs: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def rows(self, *, labelled: bool = True) -> datasets.Dataset:
+        """Rows of `text` (and `text_pair`), with `label` and `unseen` unless told otherwise."""
+        columns: dict[str, list[Any]] = {"text": list(self.texts)}
+        if self.pairs is not None:
+            columns["text_pair"] = list(self.pairs)
+        if labelled:
+            columns |= {"label": list(self.labels), "unseen": list(self.unseen)}
+        return datasets.Dataset.from_dict(columns)
 
 
 @dataclass(frozen=True)
@@ -86,11 +114,13 @@ class TextTask:
 
     Attributes:
         source: where it came from.
-        labels: label names in index order (sorted).
+        labels: label names in index order (sorted, by value if they are numbers).
         train: training split.
         dev: validation split.
         test: test split.
         fingerprints: SHA-256 of each split's file, or how it was split off another.
+        columns: what was read of the files.
+        assignment: which rows became which split, where one was split off; else None.
     """
 
     source: TextSource
@@ -99,6 +129,8 @@ class TextTask:
     dev: LabelledTexts
     test: LabelledTexts
     fingerprints: dict[str, str]
+    columns: Columns
+    assignment: Assignment | None = None
 
     @property
     def name(self) -> str:
@@ -113,6 +145,21 @@ class TextTask:
         """Longest input in tokens."""
         return self.source.max_length
 
+    @property
+    def label_counts(self) -> tuple[int, ...]:
+        counts = Counter(self.train.labels)
+        return tuple(counts[index] for index in range(len(self.labels)))
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        columns = self.columns
+        own = {"columns": {"text": columns.text, "label": columns.label, "text_pair": columns.pair}}
+        return own if self.assignment is None else {**own, "split": self.assignment.summary()}
+
+    def digest(self) -> str:
+        """Of all splits together: each depends on what the others were given."""
+        return hashlib.sha256(":".join(self.fingerprints.values()).encode()).hexdigest()
+
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """Rows of `input_ids`, `label` and `unseen`, tokenised or found in the cache.
 
@@ -122,21 +169,17 @@ class TextTask:
         text_encoder = reads_text(encoder, f"task {self.name}")
         check_length("task.max_length", self.max_length, text_encoder)
         # A split's label indices and unseen marks depend on train too.
-        together = ":".join(self.fingerprints.values())
+        together = self.digest()
 
         def rows(split: str, texts: LabelledTexts) -> datasets.Dataset:
-            columns = {
-                "text": list(texts.texts),
-                "label": list(texts.labels),
-                "unseen": list(texts.unseen),
-            }
             return tokenise(
-                datasets.Dataset.from_dict(columns),
+                texts.rows(),
                 f"{split}:{together}",
                 text_encoder.tokenizer,
                 self.max_length,
                 cache_dir,
                 keep_blank=True,
+                token_types=text_encoder.token_types,
             )
 
         splits = {
@@ -152,88 +195,72 @@ class TextTask:
 def load_text_task(source: TextSource) -> TextTask:
     """See `TextSource.load`."""
     files = source.files()
-    paths = {"train": files.train, "test": files.test}
-    if isinstance(files.dev, Path):
-        paths = {"train": files.train, "dev": files.dev, "test": files.test}
-    read = {split: read_labelled(path) for split, path in paths.items()}
-    fingerprints = {split: sha256_of(path) for split, path in paths.items()}
-    labels = tuple(sorted({label for _, label in read["train"]}))
+    given = {"train": files.train, "dev": files.dev, "test": files.test}
+    held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
+    tables = {
+        split: _table(table) for split, table in given.items() if not isinstance(table, HeldOut)
+    }
+    train = tables["train"]
+    columns = source.columns(train)
+    read = {split: read_labelled(table, columns) for split, table in tables.items()}
+    labels = in_order(example.label for example in read["train"])
     if len(labels) < 2:
-        raise UserError(f"{files.train}: training needs at least two labels, found {list(labels)}")
-    if isinstance(files.dev, HeldOut):
-        train, dev = files.dev.split(read["train"], files.train)
-        read = {"train": train, "dev": dev, "test": read["test"]}
-        paths["dev"] = files.train
-        fingerprints["dev"] = f"{files.dev} of {fingerprints['train']}"
-    index = {label: position for position, label in enumerate(labels)}
-    trained_on = {text for text, _ in read["train"]}
+        raise UserError(f"{train.source}: training needs at least two labels, found {list(labels)}")
+    fingerprints = {split: _fingerprint(table, columns) for split, table in tables.items()}
+    fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
+    assigned = list(
+        zip(
+            hold_out([example.label for example in read["train"]], held, train.source),
+            read["train"],
+            strict=True,
+        )
+    )
+    for split in ("train", *(part.split for part in held)):
+        read[split] = [example for own, example in assigned if own == split]
+    read = {split: read[split] for split in given}
+    trained_on = {example.content for example in read["train"]}
     splits = {}
     for split, examples in read.items():
-        unknown = sorted({label for _, label in examples} - set(labels))
+        unknown = sorted({example.label for example in examples} - set(labels))
         if unknown:
-            raise UserError(f"{paths[split]}: labels {unknown} do not occur in {files.train}")
-        splits[split] = LabelledTexts(
-            texts=[text for text, _ in examples],
-            labels=[index[label] for _, label in examples],
-            unseen=[text not in trained_on for text, _ in examples],
-        )
-    warn_of_texts(source.name, read)
+            raise UserError(
+                f"{tables[split].source}: labels {unknown} do not occur in {train.source}"
+            )
+        splits[split] = _indexed(examples, labels, trained_on)
+    warn_of_texts(source.name, {s: [(e.content, e.label) for e in own] for s, own in read.items()})
     return TextTask(
         source=source,
         labels=labels,
         **splits,
-        fingerprints=fingerprints,
+        fingerprints={split: fingerprints[split] for split in given},
+        columns=columns,
+        assignment=Assignment(train.source, train.unit, held, assigned) if held else None,
     )
 
 
-def read_labelled(path: Path) -> list[tuple[str, str]]:
-    """`(text, label)` of each line of a JSONL file; other keys are ignored.
-
-    Raises:
-        UserError: the file is missing, empty, not UTF-8, or a line of it is not as expected.
-    """
-    check_is_file(path)
-    examples = []
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            where = f"{path}, line {number}"
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise UserError(f"{where}: not UTF-8; convert the file first") from error
-            if line.startswith("\ufeff"):
-                raise UserError(
-                    f"{where}: begins with a byte order mark; save the file as UTF-8 without one"
-                )
-            if line.strip():
-                examples.append(_labelled(line, where))
-    if not examples:
-        raise UserError(f"{path} holds no examples")
-    return examples
+def _table(given: Table | Path) -> Table:
+    if isinstance(given, Table):
+        return given
+    check_is_file(given)
+    return JsonLinesTable(given)
 
 
-def _labelled(line: str, where: str) -> tuple[str, str]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not JSON ({error.msg}, column {error.colno})") from error
-    except ValueError as error:
-        raise UserError(f"{where}: holds a number of too many digits") from error
-    except RecursionError as error:
-        raise UserError(f"{where}: its brackets are nested too deeply") from error
-    if not isinstance(record, dict):
-        raise UserError(f"{where}: expected an object with the fields 'text' and 'label'")
-    for field in ("text", "label"):
-        if field not in record:
-            raise UserError(f"{where}: the field {field!r} is missing")
-        if not isinstance(record[field], str):
-            kind = type(record[field]).__name__
-            raise UserError(f"{where}: the field {field!r} must be a string, not {kind}")
-        try:
-            record[field].encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise UserError(
-                f"{where}: the field {field!r} holds half of a surrogate pair (\\ud800 to "
-                "\\udfff), which is no text; write the whole character"
-            ) from error
-    return record["text"], record["label"]
+def _fingerprint(table: Table, columns: Columns) -> str:
+    """The content's, and which part of it is read."""
+    content = table.fingerprint()
+    if columns == Columns():
+        return content
+    return hashlib.sha256(f"{content}:{columns}".encode()).hexdigest()
+
+
+def _indexed(
+    examples: Sequence[Example], labels: Sequence[str], trained_on: set[str | tuple[str, str]]
+) -> LabelledTexts:
+    index = {label: position for position, label in enumerate(labels)}
+    pairs = [example.pair for example in examples if example.pair is not None]
+    return LabelledTexts(
+        texts=[example.text for example in examples],
+        labels=[index[example.label] for example in examples],
+        unseen=[example.content not in trained_on for example in examples],
+        pairs=pairs or None,
+    )

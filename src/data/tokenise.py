@@ -19,7 +19,7 @@ from src.data.remarks import Cuts, total
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 
-_VERSION = "2"
+_VERSION = "3"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
 
 
@@ -46,25 +46,32 @@ def tokenise(
     cache_dir: Path,
     *,
     keep_blank: bool,
+    token_types: bool = False,
 ) -> datasets.Dataset:
     """Rows of `input_ids` (with special tokens, cut at `max_length`); other columns are kept.
+
+    Where there is a column `text_pair` too, the two texts become one input in the tokenizer's own
+    form of pairs, the longer of them being cut first.
 
     Concurrent runs share the file: one writes it, under a lock, to a
     temporary name first.
 
     Args:
-        texts: rows with the column `text`.
+        texts: rows with the column `text`, and `text_pair` where they are pairs.
         fingerprint: changes when `texts` change.
         keep_blank: whether a blank text stays, as special tokens alone. A labelled example does,
             for it counts in the metrics; there is nothing in it for masked language modelling.
+        token_types: whether pairs also get `token_type_ids`, which tell their texts apart.
     """
-    key = _key(f"{fingerprint}:{keep_blank}", tokenizer, max_length)
+    paired = "text_pair" in texts.column_names
+    form = f"{keep_blank}:{paired}:{paired and token_types}"
+    key = _key(f"{fingerprint}:{form}", tokenizer, max_length)
     folder = cache_dir / "tokenised"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{key}.arrow"
     with FileLock(folder / f"{key}.lock"):
         if not path.is_file():
-            _write(texts, tokenizer, max_length, keep_blank, path)
+            _write(texts, tokenizer, max_length, keep_blank, paired and token_types, path)
     return datasets.Dataset.from_file(str(path))
 
 
@@ -80,30 +87,38 @@ def _write(
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
     keep_blank: bool,
+    token_types: bool,
     path: Path,
 ) -> None:
     cuts: list[Cuts] = []
-    special = tokenizer.num_special_tokens_to_add()
+    read = [name for name in ("text", "text_pair") if name in texts.column_names]
+    special = tokenizer.num_special_tokens_to_add(pair=len(read) > 1)
+    made = ["input_ids", *(["token_type_ids"] if token_types else [])]
 
     def encode(columns: dict[str, list]) -> dict[str, list]:
-        kept = [i for i, t in enumerate(columns["text"]) if keep_blank or (t and not t.isspace())]
+        inputs = list(zip(*(columns[name] for name in read), strict=True))
+        kept = [i for i, own in enumerate(inputs) if keep_blank or not all(map(_is_blank, own))]
+        others = {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
         if not kept:
-            return {"input_ids": [], **{k: [] for k in columns if k != "text"}}
+            return {name: [] for name in made} | others
+        chosen = [[columns[name][i] for i in kept] for name in read]
         encoded = tokenizer(
-            [columns["text"][i] for i in kept],
-            truncation=True,
+            *chosen,
+            truncation="longest_first",
             max_length=max_length,
             return_attention_mask=False,
-            return_token_type_ids=False,
+            return_token_type_ids=token_types,
         )
-        cuts.append(_cuts(encoded.encodings, special))
-        others = {k: [v[i] for i in kept] for k, v in columns.items() if k != "text"}
-        return {"input_ids": encoded["input_ids"], **others}
+        if len(read) > 1:
+            cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
+        else:
+            cuts.append(_cuts(encoded.encodings, special))
+        return {name: encoded[name] for name in made} | others
 
     features = datasets.Features(
         {
-            "input_ids": datasets.List(datasets.Value("int32")),
-            **{k: v for k, v in texts.features.items() if k != "text"},
+            **{name: datasets.List(datasets.Value("int32")) for name in made},
+            **{k: v for k, v in texts.features.items() if k not in read},
         }
     )
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
@@ -111,7 +126,7 @@ def _write(
         texts.map(
             encode,
             batched=True,
-            remove_columns=["text"],
+            remove_columns=read,
             features=features,
             cache_file_name=str(written),
             load_from_cache_file=False,
@@ -123,6 +138,23 @@ def _write(
         # first what goes with the rows: they are looked for to tell whether both are there
         counted.replace(path.with_suffix(".json"))
         written.replace(path)
+
+
+def _is_blank(text: str | None) -> bool:
+    return not text or text.isspace()
+
+
+def _cuts_of_pairs(
+    cut: Sequence[Sequence[int]],
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[Sequence[str]],
+    special: int,
+) -> Cuts:
+    """Counts over encoded pairs; what the tokenizer keeps of cut pairs says it several times."""
+    whole = tokenizer(*texts, return_attention_mask=False, verbose=False)["input_ids"]
+    lost = [len(all_) - len(own) for all_, own in zip(whole, cut, strict=True)]
+    tokens = sum(len(own) - special for own in whole)
+    return Cuts(len(cut), sum(map(bool, lost)), tokens, sum(lost))
 
 
 def _cuts(encodings: Sequence[Encoding], special: int) -> Cuts:

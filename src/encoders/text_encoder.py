@@ -84,6 +84,12 @@ class TextEncoder:
         )
 
     @property
+    def token_types(self) -> bool:
+        """Whether the body is told which of a pair's texts a token belongs to."""
+        kinds = getattr(self.body.config, "type_vocab_size", 0)
+        return "token_type_ids" in self.tokenizer.model_input_names and (kinds or 0) > 1
+
+    @property
     def max_positions(self) -> int | None:
         """The longest input in tokens, None where the architecture sets no limit."""
         limit = getattr(self.body.config, "max_position_embeddings", None)

@@ -87,4 +87,5 @@ def letter_pair_tokenizer() -> PreTrainedTokenizerFast:
         cls_token="[CLS]",
         sep_token="[SEP]",
         mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],  # as BERT's
     )

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 from torchmetrics import Metric, MetricCollection
-from torchmetrics.classification import MulticlassConfusionMatrix
+from torchmetrics.classification import (
+    MulticlassCalibrationError,
+    MulticlassConfusionMatrix,
+    MulticlassPrecisionRecallCurve,
+)
 
 
 @dataclass(frozen=True)
@@ -40,34 +44,66 @@ class EndTaskMetrics(nn.Module):
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__()
         self.monitor = monitor
-        whole = MetricCollection(dict(metrics))
-        self.whole = whole.clone()
-        self.unseen = whole.clone(postfix="_unseen")
-        self.whole_counts = MulticlassConfusionMatrix(classes, validate_args=False)
-        self.unseen_counts = self.whole_counts.clone()
+        self.whole = _Part(metrics, classes)
+        self.unseen = _Part(metrics, classes)
         self.confusion: dict[str, Tensor] = {}
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor) -> None:
         """Count a batch: `logits` `(n, classes)`, `labels` `(n,)`, `unseen` `(n,)` booleans."""
-        predictions = logits.argmax(dim=1)
-        self.whole.update(predictions, labels)
-        self.whole_counts.update(predictions, labels)
+        self.whole.update(logits, labels)
         if bool(unseen.any()):
-            self.unseen.update(predictions[unseen], labels[unseen])
-            self.unseen_counts.update(predictions[unseen], labels[unseen])
+            self.unseen.update(logits[unseen], labels[unseen])
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
         """All metrics by name; those of the unseen part end in `_unseen`. Sets `confusion`."""
-        values = dict(self.whole.compute())
-        self.confusion = {"whole": self.whole_counts.compute()}
+        values = self.whole.compute()
+        self.confusion = {"whole": self.whole.counts.compute()}
         if any_unseen:
-            values |= self.unseen.compute()
-            self.confusion["unseen"] = self.unseen_counts.compute()
+            values |= {f"{name}_unseen": value for name, value in self.unseen.compute().items()}
+            self.confusion["unseen"] = self.unseen.counts.compute()
         return values
 
     def reset(self) -> None:
         """Start a new evaluation."""
         self.whole.reset()
         self.unseen.reset()
-        self.whole_counts.reset()
-        self.unseen_counts.reset()
+
+
+class _Part(nn.Module):
+    """The metrics of some examples: those that count predictions, those that rank by probability,
+    and the confusion.
+    """
+
+    def __init__(self, metrics: Mapping[str, Metric], classes: int) -> None:
+        super().__init__()
+        ranking = [name for name, metric in metrics.items() if _ranks(metric)]
+        self._names = list(metrics)
+        self.by_prediction, self.by_probability = (
+            MetricCollection({n: m for n, m in metrics.items() if (n in ranking) == wanted}).clone()
+            for wanted in (False, True)
+        )
+        self.counts = MulticlassConfusionMatrix(classes, validate_args=False)
+
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        predictions = logits.argmax(dim=1)
+        self.by_prediction.update(predictions, labels)
+        if len(self.by_probability):
+            self.by_probability.update(logits.softmax(dim=1), labels)
+        self.counts.update(predictions, labels)
+
+    def compute(self) -> dict[str, Tensor]:
+        values = {**self.by_prediction.compute(), **self.by_probability.compute()}
+        return {name: values[name] for name in self._names}
+
+    def reset(self) -> None:
+        self.by_prediction.reset()
+        self.by_probability.reset()
+        self.counts.reset()
+
+
+def _ranks(metric: Metric) -> bool:
+    """Whether it needs more than the most likely label: a curve, or several guesses."""
+    guesses = getattr(metric, "top_k", 1) or 1
+    return isinstance(metric, MulticlassPrecisionRecallCurve | MulticlassCalibrationError) or (
+        guesses > 1
+    )

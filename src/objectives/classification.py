@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import pad, split_by_length, tokens_and_padding
+from src.data.padding import pad, pad_token_types, split_by_length, tokens_and_padding
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
 from src.objectives.classifier_head import ClassifierHead
+from src.objectives.hidden_states import hidden_states
 from src.objectives.supervised import Supervised
 
 
@@ -25,10 +26,12 @@ class Classification(Supervised):
     Attributes:
         classes: number of labels.
         dropout: of the head (paper: 0.1 or 0.3).
+        class_weights: see `Supervised`.
     """
 
     classes: int
     dropout: float = 0.1
+    class_weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
@@ -36,10 +39,7 @@ class Classification(Supervised):
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """The first token's embedding, `(examples, hidden)`."""
-        hidden: Tensor = body(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
-        ).last_hidden_state
-        return hidden[:, 0]
+        return hidden_states(body, inputs)[:, 0]
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
@@ -72,6 +72,7 @@ class ClassificationCollator:
         parts = []
         for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
             inputs = pad([token_ids[i] for i in members], self.pad_id)
+            inputs |= pad_token_types([rows[i] for i in members])
             inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])

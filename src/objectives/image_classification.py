@@ -25,11 +25,13 @@ class ImageClassification(Supervised):
         classes: number of labels.
         shift: training images are moved by at most this, zeros entering at the border [pixels].
         flip: training images are mirrored, left to right, half of the time.
+        class_weights: see `Supervised`.
     """
 
     classes: int
     shift: int = 0
     flip: bool = False
+    class_weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         check_whole(self.shift, "classifier.shift", least=0)

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import pad, split_by_length, tokens_and_padding
+from src.data.padding import pad, pad_token_types, split_by_length, tokens_and_padding
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
+from src.objectives.hidden_states import hidden_states
 from src.objectives.masked_lm_head import MaskedLMHead
 
 
@@ -43,9 +44,7 @@ class MaskedLM:
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """Hidden states at the positions to predict: `(masked tokens, hidden)`."""
-        hidden: Tensor = body(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
-        ).last_hidden_state
+        hidden = hidden_states(body, inputs)
         return hidden.flatten(0, 1).index_select(0, inputs["positions"])
 
     def targets(self, inputs: Inputs) -> Tensor:
@@ -119,6 +118,7 @@ class MaskedLMCollator:
         parts = []
         for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
             inputs = pad([corrupted_by_row[i] for i in members], self.pad_id)
+            inputs |= pad_token_types([rows[i] for i in members])
             width = inputs["input_ids"].shape[1]
             places = [np.flatnonzero(chosen_by_row[i]) for i in members]
             positions = np.concatenate([row * width + p for row, p in enumerate(places)])

@@ -66,6 +66,7 @@ def result_of(
         "seed": int(config.seed),
         "metric": end_task.metric,
         "labels": list(end_task.labels),
+        "data": end_task.notes,
         "auxiliaries": {
             name: {
                 "kind": auxiliary.kind,
@@ -76,7 +77,10 @@ def result_of(
             }
             for name, (auxiliary, examples) in prepared.auxiliaries.items()
         },
-        "train": {"examples": len(splits.train)},
+        "train": {
+            "examples": len(splits.train),
+            "labels": dict(zip(end_task.labels, end_task.label_counts, strict=True)),
+        },
         "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
         "test": _scores(test, splits.test),
         "final_task_weights": weights,

@@ -41,6 +41,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     for what, name in (
         ("result", "result.json"),
         ("weights over time", "task_weights.png"),
+        ("rows of a split", "splits.csv"),
         ("classifier", "classifier"),
     ):
         if (folder / name).exists():

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.corpus import Corpus, choose_part, load_corpus_file, load_corpus_from_hub
+from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
 from src.data.tokenise import tokenise
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
@@ -33,7 +33,7 @@ def as_jsonl(texts, column="text"):
 
 
 def load(path, cache, column="text"):
-    return load_corpus_file(path, column, cache)
+    return load_corpus(path, column, cache)
 
 
 def texts_of(corpus):
@@ -122,7 +122,7 @@ def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
         ("c.txt.gz", b"not compressed", "cannot be read as text"),
         ("c.jsonl", b'{"text": "a"}\n{"text": \n', "cannot be read as json"),
         ("c.parquet", b"nonsense", "cannot be read as parquet"),
-        ("c.csv", b"a,b\n", r"must end in \.txt, \.jsonl"),
+        ("c.csv", b"a,b\n", r"must end in \.txt, \.md, \.jsonl"),
         ("c.gz", gzip.compress(b"a\n"), r"must end in \.txt"),
         ("c", b"a\n", r"must end in \.txt"),
         ("c.jsonl", as_jsonl(["a"], "body"), r"has no column 'text', only \['body', 'id'\]; set"),

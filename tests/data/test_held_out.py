@@ -1,63 +1,132 @@
-"""Dev examples split off the training ones: every label keeps its share, nothing is lost."""
+"""Dev and test examples split off the training ones: every label keeps its share."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from src.data.file_task import FileTask
-from src.data.held_out import HeldOut
+from src.data.held_out import HeldOut, hold_out
 from src.data.text_task import load_text_task
 from src.errors import UserError
 from tests.data.test_text_task import write
 
-PATH = Path("train.jsonl")
+SOURCE = "train.jsonl"
+
+
+def labels_of(counts):
+    pairs = [(f"{label} {i}", label) for label, count in counts.items() for i in range(count)]
+    return [label for _, label in sorted(pairs, key=lambda pair: pair[0][::-1])]  # mixed
 
 
 def examples_of(counts):
-    pairs = [(f"{label} {i}", label) for label, count in counts.items() for i in range(count)]
-    return sorted(pairs, key=lambda pair: pair[0][::-1])  # labels mixed
+    return [(f"{label} {i}", label) for i, label in enumerate(labels_of(counts))]
+
+
+def parts_of(share, seed=0, splits=("dev",)):
+    return [HeldOut(share, seed, split) for split in splits]
 
 
 @given(
     st.dictionaries(st.sampled_from("abcd"), st.integers(5, 40), min_size=2),
-    st.sampled_from([0.2, 0.3, 0.5]),
+    st.sampled_from([0.2, 0.3]),
     st.integers(0, 3),
+    st.sampled_from([("dev",), ("test",), ("test", "dev")]),
 )
-def test_every_label_keeps_its_share_and_nothing_is_lost(counts, share, seed):
-    examples = examples_of(counts)
-    train, dev = HeldOut(share, seed).split(examples, PATH)
-    assert sorted(train + dev) == sorted(examples)
-    assert len(dev) == round(share * len(examples))
-    held = Counter(label for _, label in dev)
-    for label, count in counts.items():
-        assert abs(held[label] - share * count) <= 1
-    assert train == [pair for pair in examples if pair in set(train)]  # the file's order
+def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
+    labels = labels_of(counts)
+    found = hold_out(labels, parts_of(share, seed, splits), SOURCE)
+    assert set(found) == {"train", *splits}
+    for split in splits:
+        held = Counter(label for label, own in zip(labels, found, strict=True) if own == split)
+        assert held.total() == round(share * len(labels))
+        for label, count in counts.items():
+            # of two parts, the second keeps the shares of what the first left
+            assert abs(held[label] - share * count) <= len(splits)
+
+
+def test_a_part_does_not_depend_on_whether_the_other_is_held_out_too():
+    labels = labels_of({"a": 30, "b": 20})
+    alone, both = (
+        hold_out(labels, parts_of(0.2, splits=splits), SOURCE)
+        for splits in (("test",), ("test", "dev"))
+    )
+    assert [i for i, s in enumerate(alone) if s == "test"] == [
+        i for i, s in enumerate(both) if s == "test"
+    ]
+
+
+def test_nothing_is_held_out_where_nothing_is_asked_for():
+    assert hold_out(["a", "b"], [], SOURCE) == ["train", "train"]
 
 
 def test_the_seed_decides_and_nothing_else():
-    examples = examples_of({"a": 30, "b": 20})
-    splits = [HeldOut(0.2, seed).split(examples, PATH) for seed in (0, 0, 1)]
+    labels = labels_of({"a": 30, "b": 20})
+    splits = [hold_out(labels, parts_of(0.2, seed), SOURCE) for seed in (0, 0, 1)]
     assert splits[0] == splits[1]
     assert splits[0] != splits[2]
 
 
-def test_a_label_with_one_example_cannot_be_split():
-    with pytest.raises(UserError, match="label 'b' has one example only"):
-        HeldOut(0.2, 0).split(examples_of({"a": 30, "b": 1}), PATH)
+@pytest.mark.parametrize(
+    ("count", "splits", "message"),
+    [
+        (1, ("dev",), "label 'b' has one example only, which cannot be in train and in dev;"),
+        (2, ("test", "dev"), "label 'b' has 2 examples only, .* in train and in test and in dev;"),
+    ],
+)
+def test_a_label_with_too_few_examples_cannot_be_split(count, splits, message):
+    labels = labels_of({"a": 30, "b": count})
+    with pytest.raises(UserError, match=message):
+        hold_out(labels, parts_of(0.2, splits=splits), SOURCE)
+
+
+def test_a_large_first_part_that_leaves_too_few_is_an_error_too():
+    parts = [HeldOut(0.6, 0, "test"), HeldOut(0.2, 0, "dev")]
+    with pytest.raises(UserError, match="label 'b' has 3 examples only"):
+        hold_out(labels_of({"a": 60, "b": 3}), parts, SOURCE)
+
+
+def task_of(tmp_path, **options):
+    train = write(tmp_path / "train.jsonl", examples_of({"a": 20, "b": 10}))
+    own = {"name": "own", "metric": "macro_f1", "max_length": 16}
+    return load_text_task(FileTask(train=str(train), **own, **options))
 
 
 def test_a_task_without_a_dev_file_has_one_of_its_training_examples(tmp_path):
-    train = write(tmp_path / "train.jsonl", examples_of({"a": 20, "b": 10}))
     test = write(tmp_path / "test.jsonl", [("new", "a")])
-    own = {"name": "own", "metric": "macro_f1", "max_length": 16}
-    task = load_text_task(FileTask(train=str(train), test=str(test), **own))
+    task = task_of(tmp_path, test=str(test))
     assert (len(task.train), len(task.dev), len(task.test)) == (24, 6, 1)
     assert all(task.dev.unseen)
-    other = load_text_task(FileTask(train=str(train), test=str(test), split_seed=1, **own))
+    other = task_of(tmp_path, test=str(test), split_seed=1)
     assert task.fingerprints["train"] == other.fingerprints["train"]
     assert task.fingerprints["dev"] != other.fingerprints["dev"]
+    assert task.digest() != other.digest()
+
+
+def test_a_task_without_dev_and_test_files_has_both_of_its_training_examples(tmp_path):
+    task = task_of(tmp_path)
+    assert (len(task.train), len(task.dev), len(task.test)) == (18, 6, 6)
+    parts = [set(part.texts) for part in (task.train, task.dev, task.test)]
+    assert len(set.union(*parts)) == 30
+    assert task.labels == ("a", "b")
+
+
+def test_which_rows_went_where_is_told(tmp_path):
+    task = task_of(tmp_path)
+    lines = (tmp_path / "train.jsonl").read_text().splitlines()
+    for split, example in task.assignment.rows:
+        assert example.text in getattr(task, split).texts
+        assert f'"{example.text}"' in lines[example.number - 1]
+    summary = task.notes["split"]
+    assert summary["train"] == {"examples": 18}
+    assert (summary["test"]["share"], summary["test"]["examples"]) == (0.2, 6)
+    held = [e.number for s, e in task.assignment.rows if s == "test"]
+    found = [
+        number
+        for part in summary["test"]["lines"].split(", ")
+        for number in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)
+    ]
+    assert found == held

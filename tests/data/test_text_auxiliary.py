@@ -130,3 +130,12 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
 def test_options_that_contradict_each_other_are_an_error(options, message):
     with pytest.raises(UserError, match=message):
         TextAuxiliary(objective=MaskedLM(), **options)
+
+
+def test_a_corpus_that_holds_the_tasks_own_files_is_told(toy, cache_dir, data_dir, caplog):
+    texts_for(toy, cache_dir, path=str(data_dir / "toy"))
+    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("corpus")]
+    assert said == [
+        f"corpus {data_dir}/toy holds the task's own {toy.train}, {toy.dev}, {toy.test}: masked "
+        "language modelling sees the texts that the model is to be tested on; keep them elsewhere"
+    ]

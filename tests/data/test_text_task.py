@@ -7,8 +7,11 @@ import json
 
 import pytest
 
+from src.data.columns import Columns
 from src.data.file_task import FileTask
-from src.data.text_task import load_text_task, read_labelled
+from src.data.labelled import read_labelled
+from src.data.table.open import open_table
+from src.data.text_task import load_text_task
 from src.errors import UserError
 
 
@@ -74,6 +77,11 @@ def test_a_single_label_is_an_error(tmp_path):
         load_text_task(task)
 
 
+def read(path):
+    """Texts and labels of a file with these two columns."""
+    return [(text, label) for text, label, *_ in read_labelled(open_table(path), Columns())]
+
+
 GOOD = b'{"text": "a", "label": "b"}\n'
 
 
@@ -81,7 +89,7 @@ GOOD = b'{"text": "a", "label": "b"}\n'
     ("content", "message"),
     [
         (GOOD + b"\n{oops}", r"f\.jsonl, line 3: not JSON \(.*column 2\)"),
-        (GOOD + b'["a", "b"]', r"line 2: expected an object with the fields 'text' and 'label'"),
+        (GOOD + b'["a", "b"]', r"line 2: expected an object"),
         (GOOD + b'{"text": "a"}', r"line 2: the field 'label' is missing"),
         (GOOD + b'{"label": "a"}', r"line 2: the field 'text' is missing"),
         (GOOD * 4 + b'{"text": "a", "label": 1}', r"line 5: the field 'label' .* string, not int"),
@@ -95,27 +103,27 @@ def test_a_malformed_file_is_an_error_that_says_where(content, message, tmp_path
     path = tmp_path / "f.jsonl"
     path.write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        read_labelled(path)
+        read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"nowhere\.jsonl does not exist"):
-        read_labelled(tmp_path / "nowhere.jsonl")
+        read(tmp_path / "nowhere.jsonl")
 
 
 def test_blank_lines_and_other_fields_are_ignored(tmp_path):
     path = tmp_path / "f.jsonl"
     path.write_text('\n{"text": "a", "label": "b", "metadata": {"id": 1}}\n\n')
-    assert read_labelled(path) == [("a", "b")]
+    assert read(path) == [("a", "b")]
 
 
 def test_unicode_line_separators_inside_a_text_do_not_split_it(tmp_path):
     path = tmp_path / "f.jsonl"
     line = json.dumps({"text": "a\u2028b\x85c", "label": "x"}, ensure_ascii=False)
     path.write_text(line + "\n", encoding="utf-8")
-    assert read_labelled(path) == [("a\u2028b\x85c", "x")]
+    assert read(path) == [("a\u2028b\x85c", "x")]
 
 
 def test_a_task_in_own_files_without_domain_text_says_what_to_do(tmp_path):

@@ -1,0 +1,98 @@
+"""Which files make a corpus: one, those that a glob matches, or those in a folder."""
+
+from __future__ import annotations
+
+import glob
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from src.errors import UserError
+
+log = logging.getLogger(__name__)
+
+KINDS = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".jsonl": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+}
+"""Kinds of files by the ending of their names, which may be followed by `.gz`."""
+TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "text": ("text", {}),
+    "markdown": ("text", {"sample_by": "paragraph"}),
+}
+"""How kinds that are text are read: the builder of `datasets` and its options."""
+_IN_FOLDERS = (".txt", ".md", ".jsonl", ".parquet")
+"""What is taken of a folder: other JSON files are seldom texts."""
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that `path` stands for, in the order of their names.
+
+    A folder stands for its texts at any depth, but those whose name, or that of a folder they are
+    in, begins with a dot; a name with `*`, `?` or `[` that is no file for those that match it (`**`
+    for any number of folders).
+
+    Raises:
+        UserError: none is there, or the kind of one that a glob matches is unknown.
+    """
+    if path.is_dir():
+        return _in_folder(path)
+    if not path.exists() and glob.has_magic(str(path)):
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
+        files = [file for file in found if file.is_file()]
+        if not files:
+            raise UserError(f"corpus {path} matches no files")
+        for file in files:
+            kind_of(file)
+        return files
+    return [path]
+
+
+def kind_of(file: Path) -> str:
+    """One of `KINDS`.
+
+    Raises:
+        UserError: the name does not end in any of them.
+    """
+    kind = KINDS.get(_ending(file))
+    if kind is None:
+        raise UserError(
+            f"corpus {file}: the name must end in {', '.join(KINDS)}, or one of these and .gz"
+        )
+    return kind
+
+
+def root_of(path: Path) -> Path:
+    """What files are named relative to, so that a moved folder is recognised."""
+    if path.is_dir():
+        return path
+    parts = path.parts
+    first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return Path(*parts[:first])
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    files = sorted(
+        path
+        for path in found
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    texts = [file for file in files if _ending(file) in _IN_FOLDERS]
+    if not texts:
+        raise UserError(
+            f"corpus {folder} is a folder without {', '.join(_IN_FOLDERS)} files (or these and .gz)"
+        )
+    others = Counter(file.suffix.lower() or file.name for file in files if file not in set(texts))
+    if others:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+        log.warning("corpus %s: files that are no texts are left out: %s", folder, kinds)
+    return texts
+
+
+def _ending(file: Path) -> str:
+    return Path(file.name.lower().removesuffix(".gz")).suffix

@@ -1,0 +1,126 @@
+"""Labelled examples of a table, each value checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from src.data.columns import Columns
+from src.data.table.base import Row, Table
+from src.errors import UserError
+
+_KINDS = {str: "a string", int: "a whole number", bool: "true or false"}
+"""Types that a label may have, all of a file the same."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+class Example(NamedTuple):
+    """A labelled text.
+
+    Attributes:
+        text: the text, or the first of a pair.
+        label: its name, as it is written in the file.
+        pair: the second text of a pair; None where there are no pairs.
+        number: of its row (see `Row`).
+    """
+
+    text: str
+    label: str
+    pair: str | None = None
+    number: int = 0
+
+    @property
+    def content(self) -> str | tuple[str, str]:
+        """What makes two examples the same but for the label."""
+        return self.text if self.pair is None else (self.text, self.pair)
+
+
+def read_labelled(table: Table, columns: Columns) -> list[Example]:
+    """Every row's text and label; other columns are ignored.
+
+    Raises:
+        UserError: there are no rows, a column is not there, or a value is missing or of another
+            type; names file, line and column.
+    """
+    if table.entry == "column":
+        _check_columns(table, columns)
+    examples = []
+    kind: type | None = None
+    for row in table.rows():
+        text = _text(table, row, columns.text)
+        pair = None if columns.pair is None else _text(table, row, columns.pair)
+        label = _value(table, row, columns.label)
+        if type(label) not in (_KINDS if kind is None else (kind,)):
+            expected = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
+            raise _wrong(table, row, columns.label, expected, label)
+        kind = type(label)
+        name = str(label).lower() if kind is bool else str(label)
+        if not name.strip():
+            raise UserError(
+                f"{_place(table, row, columns.label)} is empty; every row needs a label"
+            )
+        _check_characters(name, table, row, columns.label)
+        examples.append(Example(text, name, pair, row.number))
+    if not examples:
+        raise UserError(f"{table.source} holds no examples")
+    return examples
+
+
+def _check_columns(table: Table, columns: Columns) -> None:
+    if not table.columns:
+        raise UserError(f"{table.source} holds no examples")
+    for name in (columns.text, columns.pair, columns.label):
+        if name is not None and name not in table.columns:
+            raise UserError(
+                f"{table.source} has no column {name!r}, only "
+                f"{', '.join(map(repr, table.columns))}; all files of a task must name their "
+                "columns alike"
+            )
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Label names, sorted: by their value where all of them are numbers."""
+    names = sorted(set(labels))
+    if all(_NUMBER.fullmatch(name) for name in names):
+        names.sort(key=Decimal)
+    return tuple(names)
+
+
+def _text(table: Table, row: Row, column: str) -> str:
+    text = _value(table, row, column)
+    if not isinstance(text, str):
+        raise _wrong(table, row, column, _KINDS[str], text)
+    _check_characters(text, table, row, column)
+    return text
+
+
+def _value(table: Table, row: Row, column: str) -> Any:
+    """The value; in a table whose cells can be empty, an empty one is an error."""
+    value = row.values.get(column)
+    if table.entry == "field":
+        if column not in row.values:
+            raise UserError(f"{_place(table, row, column)} is missing")
+    elif value is None or (isinstance(value, str) and not value.strip()):
+        raise UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
+    return value
+
+
+def _wrong(table: Table, row: Row, column: str, expected: str, value: object) -> UserError:
+    found = type(value).__name__
+    return UserError(f"{_place(table, row, column)} must be {expected}, not {found}")
+
+
+def _place(table: Table, row: Row, column: str) -> str:
+    return f"{table.where(row.number)}: the {table.entry} {column!r}"
+
+
+def _check_characters(text: str, table: Table, row: Row, column: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{_place(table, row, column)} holds half of a surrogate pair (\\ud800 to "
+            "\\udfff), which is no text; write the whole character"
+        ) from error

@@ -1,0 +1,208 @@
+"""The user's own task: files of several formats, pairs, data sets, and what is said of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+
+import datasets
+import pytest
+
+from src.data.file_task import FileTask
+from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from src.errors import UserError
+
+OWN = {"name": "own", "metric": "macro_f1", "max_length": 16}
+
+
+def as_csv(path, rows, columns=("text", "label"), separator=","):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=separator)
+        writer.writerows([columns, *rows])
+    return str(path)
+
+
+def rows_of(labels, count=10, start=0):
+    return [(f"text {i} {label}", label) for i in range(start, start + count) for label in labels]
+
+
+@pytest.fixture
+def said(caplog):
+    """The warnings of a call's beginning, by the task itself."""
+
+    def call(function, *arguments):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            result = function(*arguments)
+        return result, [r.getMessage() for r in caplog.records if "own: " in r.getMessage()]
+
+    return call
+
+
+def test_one_file_of_labels_is_enough(tmp_path, said):
+    train = as_csv(tmp_path / "labels.csv", rows_of("AB"))
+    task, warnings = said(FileTask(train=train, **OWN).load)
+    assert [len(part) for part in (task.train, task.dev, task.test)] == [12, 4, 4]
+    assert task.label_counts == (6, 6)
+    assert warnings == []
+
+
+def test_files_of_several_formats_make_one_task(tmp_path):
+    train = as_csv(tmp_path / "train.csv", rows_of([10, 9]))
+    dev = as_csv(tmp_path / "dev.tsv", rows_of([9, 10], 2, start=50), separator="\t")
+    test = tmp_path / "test.jsonl"
+    test.write_text(json.dumps({"text": "text 0 9", "label": 9}) + "\n")
+    task = FileTask(train=train, dev=dev, test=str(test), **OWN).load()
+    assert task.labels == ("9", "10")
+    assert (task.dev.labels, task.test.labels) == ([0, 1, 0, 1], [0])
+    assert (task.dev.unseen, task.test.unseen) == ([True] * 4, [False])
+    assert task.assignment is None
+    assert "split" not in task.notes
+
+
+def test_what_was_found_or_detected_is_said(tmp_path, said):
+    train = as_csv(tmp_path / "t.csv", rows_of("AB"), ("Review", "Kind"), separator=";")
+    found = f"{tmp_path}/t.csv: semicolons separate its columns"
+    _, warnings = said(FileTask(train=train, text="Review", label="Kind", **OWN).load)
+    assert warnings == [f"task own: {found}"]
+    _, warnings = said(FileTask(train=train, label="Kind", **OWN).load)
+    assert warnings == [
+        f"task own: {found}; texts are read from column 'Review', labels from 'Kind' (others: "
+        "task.text=COLUMN task.label=COLUMN)"
+    ]
+
+
+def test_other_columns_of_the_same_file_have_other_fingerprints(tmp_path):
+    rows = [(a, b, a[::-1]) for a, b in rows_of("AB")]
+    train = as_csv(tmp_path / "t.csv", rows, ("text", "label", "other"))
+    options = ({}, {"text": "other"}, {"text_pair": "other"}, {"text": "text"})
+    digests = [FileTask(train=train, **OWN, **named).load().digest() for named in options]
+    assert len(set(digests)) == 3
+    assert digests[0] == digests[3]
+
+
+def test_a_column_that_another_split_lacks_is_named(tmp_path):
+    train = as_csv(tmp_path / "train.csv", rows_of("AB"))
+    test = as_csv(tmp_path / "test.csv", rows_of("AB"), ("words", "label"))
+    with pytest.raises(UserError) as caught:
+        FileTask(train=train, test=test, **OWN).load()
+    assert str(caught.value) == (
+        f"{test} has no column 'text', only 'words', 'label'; all files of a task must name their "
+        "columns alike"
+    )
+
+
+def test_labels_that_differ_in_case_or_spaces_only_are_told(tmp_path, said):
+    train = as_csv(tmp_path / "t.csv", rows_of(["yes", "Yes ", "no"]))
+    _, warnings = said(FileTask(train=train, **OWN).load)
+    assert warnings == [
+        "task own: labels differ in case or spaces only: 'Yes ' and 'yes'",
+    ]
+
+
+PAIRS = [
+    ("a b c", "x", "A"),
+    ("a b c", "y", "B"),
+    ("a", "b c d e f g h i j k l m n o p q", "A"),
+    ("a b c d e f g h", "i j k l m n o p", "B"),
+]
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    rows = [(f"{a}", f"{b}", label) for a, b, label in PAIRS]
+    train = as_csv(tmp_path / "train.csv", rows, ("text", "second", "label"))
+    test = as_csv(
+        tmp_path / "test.csv",
+        [("a b c", "x", "A"), ("a b c", "z", "B")],
+        ("text", "second", "label"),
+    )
+    return FileTask(train=train, dev=test, test=test, text_pair="second", **OWN).load()
+
+
+def test_a_pair_is_unseen_unless_train_has_both_its_texts(pairs):
+    assert pairs.train.pairs == [second for _, second, _ in PAIRS]
+    assert pairs.test.unseen == [False, True]
+
+
+@pytest.mark.parametrize("max_length", [8, 16, 64])
+def test_pairs_have_the_tokenizers_own_form_and_the_longer_text_is_cut(
+    pairs, max_length, tmp_path, said
+):
+    object.__setattr__(pairs.source, "max_length", max_length)
+    tokenizer = letter_pair_tokenizer()
+    splits, warnings = said(pairs.splits, TinyEncoder().load(), tmp_path / "cache")
+    for row, (first, second, _) in zip(splits.train, PAIRS, strict=True):
+        whole = tokenizer(first, second, truncation="longest_first", max_length=max_length)
+        assert row["input_ids"] == whole["input_ids"]
+        assert row["token_type_ids"] == whole["token_type_ids"]
+    assert splits.train["token_type_ids"][0] == [0, 0, 0, 0, 0, 1, 1]
+    lengths = [len(tokenizer(first, second)["input_ids"]) for first, second, _ in PAIRS]
+    over = [length - max_length for length in lengths if length > max_length]
+    tokens = sum(lengths) - 3 * len(lengths)
+    if over:
+        assert warnings[0].endswith(
+            f"{len(over)} of 4 in train, {sum(over) / tokens:.1%} of its tokens lost"
+        )
+    else:
+        assert warnings == []
+
+
+def test_a_body_that_does_not_tell_the_texts_of_a_pair_apart_is_not_told(pairs, tmp_path):
+    encoder = TinyEncoder().load()
+    encoder.body.config.type_vocab_size = 1
+    splits = pairs.splits(encoder, tmp_path / "cache")
+    assert "token_type_ids" not in splits.train.column_names
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A folder that `datasets` reads as it reads the Hub's."""
+
+    def call(**splits):
+        folder = tmp_path / "reviews"
+        (folder / "data").mkdir(parents=True)
+        for split, rows in splits.items():
+            columns = {"text": [t for t, _ in rows], "label": [label for _, label in rows]}
+            part = datasets.Dataset.from_dict(columns)
+            part.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
+        return {"hub": str(folder), "cache_dir": str(tmp_path / "cache"), **OWN}
+
+    return call
+
+
+def test_a_data_sets_splits_are_found_and_those_it_lacks_are_held_out(hub):
+    options = hub(train=rows_of("AB"), validation=rows_of("AB", 2, start=90))
+    task = FileTask(**options).load()
+    assert [len(part) for part in (task.train, task.dev, task.test)] == [16, 4, 4]
+    assert task.assignment.source.endswith("reviews, train")
+    other = FileTask(**options, train="validation", dev="train", test="train").load()
+    assert len(other.dev) == 20
+    with pytest.raises(
+        UserError, match=r"task\.dev=valid: .* has only the splits train, validation"
+    ):
+        FileTask(**options, dev="valid").load()
+
+
+def test_a_data_set_without_a_train_split_lists_those_it_has(hub):
+    with pytest.raises(UserError, match=r"has no split 'train'; name one: .* \(there are test\)"):
+        FileTask(**hub(test=rows_of("AB"))).load()
+
+
+def test_a_test_split_without_labels_is_held_out_instead(tmp_path, said):
+    folder = tmp_path / "reviews"
+    (folder / "data").mkdir(parents=True)
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
+    )
+    for split, labels in (("train", [0, 1] * 10), ("test", [-1] * 5)):
+        columns = {"text": [f"{split} {i}" for i in range(len(labels))], "label": labels}
+        part = datasets.Dataset.from_dict(columns, features=features)
+        part.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
+    own = {"hub": str(folder), "cache_dir": str(tmp_path / "cache"), **OWN}
+    task, warnings = said(FileTask(**own).load)
+    assert warnings == [f"task own: {folder}, test has no labels and is not used"]
+    assert (len(task.test), task.labels) == (4, ("no", "yes"))
+    with pytest.raises(UserError, match=r"test, row 1: the column 'label' is empty"):
+        FileTask(**own, test="test").load()

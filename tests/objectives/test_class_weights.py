@@ -1,0 +1,113 @@
+"""Weights of labels: what is asked for, and what they do to the loss."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.utils.class_weight import compute_class_weight
+from torch.nn import functional as F
+
+from src.core.step import mixed_gradients
+from src.core.task import Task
+from src.core.weighting.uniform import Uniform
+from src.encoders.tiny import TinyEncoder
+from src.errors import UserError
+from src.objectives.class_weights import class_weights
+from src.objectives.classification import Classification
+
+LABELS, COUNTS = ("A", "B", "3"), (60, 30, 10)
+
+
+def mean_of(weights, counts=COUNTS):
+    return sum(w * n for w, n in zip(weights, counts, strict=True)) / sum(counts)
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    labels = [label for label, n in zip(range(3), COUNTS, strict=True) for _ in range(n)]
+    wanted = compute_class_weight("balanced", classes=np.arange(3), y=labels)
+    found = class_weights("balanced", LABELS, COUNTS)
+    assert found == pytest.approx(wanted.tolist())
+    assert mean_of(found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("asked", [[1, 2, 5], {"A": 1, "B": 2, 3: 5}, {"3": 5.0, "A": 1, "B": 2}])
+def test_weights_keep_their_ratios_and_have_mean_1_over_the_examples(asked):
+    found = class_weights(asked, LABELS, COUNTS)
+    assert mean_of(found) == pytest.approx(1)
+    assert [w / found[0] for w in found] == pytest.approx([1, 2, 5])
+
+
+def test_labels_that_are_true_and_false_can_be_named_so():
+    assert class_weights({True: 2, False: 2}, ("false", "true"), (3, 9)) == (1, 1)
+
+
+def test_nothing_asked_for_is_no_weights():
+    assert class_weights(None, LABELS, COUNTS) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("heavy", "must be balanced, null, a list of weights or a mapping .*, got 'heavy'"),
+        (True, "got true"),
+        (2, "got 2"),
+        ([1, 2], "has 2 weights, but there are 3 labels: 'A', 'B', '3'"),
+        ({"A": 1, "B": 2}, r"give every label a weight and name no other \('3'\)"),
+        ({"A": 1, "B": 2, "3": 1, "C": 1}, r"name no other \('C'\); the labels are 'A', 'B', '3'"),
+        ([1, 2, 0], "the weight of '3' must be positive, got 0"),
+        ([1, 2, math.inf], "the weight of '3' must be positive, got inf"),
+        ([1, 2, "x"], "the weight of '3' must be positive, got 'x'"),
+    ],
+)
+def test_anything_else_is_an_error_of_one_line(asked, message):
+    with pytest.raises(UserError, match=rf"^classifier\.class_weights.*{message}"):
+        class_weights(asked, LABELS, COUNTS)
+
+
+def test_each_examples_loss_is_its_cross_entropy_times_its_labels_weight():
+    weights = class_weights([1, 4, 2], LABELS, COUNTS)
+    head = torch.nn.Linear(5, 3)
+    features, labels = torch.randn(8, 5), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    plain = F.cross_entropy(head(features), labels, reduction="none")
+    found = Classification(3, class_weights=list(weights)).losses(None, head, features, labels)
+    torch.testing.assert_close(found, plain * torch.tensor(weights)[labels])
+
+
+def test_weights_first_asked_for_in_inference_mode_do_for_training():
+    weights = class_weights([1, 7.25, 2], LABELS, COUNTS)
+    head, objective = torch.nn.Linear(5, 3), Classification(3, class_weights=weights)
+    features, labels = torch.randn(8, 5), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    with torch.inference_mode():
+        objective.losses(None, head, features, labels)
+    objective.losses(None, head, features, labels).mean().backward()
+    assert head.weight.grad is not None
+
+
+@pytest.mark.parametrize("micro", [1, 3, 8])
+def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(micro):
+    """And is that of the sum of weighted losses over the number of examples."""
+    weights = class_weights([1, 4, 2], LABELS, COUNTS)
+    objective = Classification(3, dropout=0, class_weights=weights)
+    encoder = TinyEncoder(hidden_size=8, dropout=0).load()
+    head = objective.new_head(encoder)
+    texts = ["a", "river and stone", "some more words", "x y", "apple", "last", "b c d", "e"]
+    ids = encoder.tokenizer(texts)["input_ids"]
+    rows = [{"input_ids": own, "label": n % 3} for n, own in enumerate(ids)]
+    batch = objective.collate(encoder, micro)(rows, np.random.default_rng(0))
+    record = mixed_gradients(
+        encoder.body, [Task("end", objective, head)], {"end": batch}, Uniform(["end"]),
+        reseed=lambda name, part: None,
+    )  # fmt: skip
+    found = [p.grad.clone() for p in head.parameters()]
+
+    (whole,) = objective.collate(encoder, 8)(rows, np.random.default_rng(0)).micro_batches
+    logits = head(objective.features(encoder.body, whole.inputs))
+    labels = whole.inputs["labels"]
+    plain = F.cross_entropy(logits, labels, reduction="none")
+    loss = (plain * torch.tensor(weights)[labels]).sum() / len(labels)
+    torch.testing.assert_close(record.losses[0], loss.detach())
+    for ours, wanted in zip(found, torch.autograd.grad(loss, head.parameters()), strict=True):
+        torch.testing.assert_close(ours, wanted, atol=1e-6, rtol=1e-4)
