@@ -124,6 +124,7 @@ def _group_page(conf: Path, group: str) -> str:
         choice = _choice(conf, group, path)
         key = schema or class_of(choice.file.values) or choice.file.name
         by_class.setdefault(key, []).append(choice)
+    _check_described((choice for choices in by_class.values() for choice in choices), schema)
     parts = [f"# {group}\n", _INTRODUCTIONS.get(group, "") + "\n"]
     for target, choices in by_class.items():
         known = target if isinstance(target, type) else None
@@ -133,6 +134,18 @@ def _group_page(conf: Path, group: str) -> str:
             assert known is not None
             parts += _several_choices(group, choices, known, schema)
     return "\n".join(parts)
+
+
+def _check_described(choices: Iterable[_Choice], schema: type | None) -> None:
+    """Name the options without a description in all files of a group, not in its first."""
+    undescribed = []
+    for choice in choices:
+        try:
+            options_of(choice.file, schema)
+        except UndescribedError as error:
+            undescribed.append(str(error))
+    if undescribed:
+        raise UndescribedError("\n".join(undescribed))
 
 
 def _choice(conf: Path, group: str, path: Path) -> _Choice:

@@ -231,7 +231,7 @@ def shown(value: Any) -> str:
     if value is dataclasses.MISSING:
         return ""
     text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False)
-    return text.removesuffix("\n...\n").strip()
+    return str(text).removesuffix("\n...\n").strip()
 
 
 def _plural(words: str) -> str:
