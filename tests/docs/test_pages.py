@@ -22,7 +22,7 @@ def commands():
         for block in BLOCK.findall(page.read_text(encoding="utf-8")):
             for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
-                options = [word for word in words[3:] if not word.startswith("-")]
+                options = [word for word in words[3:] if "=" in word and word[0] != "-"]
                 if words[:3] in (["python", "-m", "src.run"], ["python", "-m", "src.check"]):
                     yield pytest.param(options, id=f"{page.stem}: {' '.join(options)}"[:120])
 
