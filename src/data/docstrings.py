@@ -64,9 +64,9 @@ class DocstringsTask(TextSource):
     Attributes:
         cache_dir: where the extracted files are kept.
         libraries: the classes.
-        train_per_class: labelled paragraphs a class to train on.
-        dev_per_class: the same for validation.
-        test_per_class: the same for the test.
+        train_per_class: labelled paragraphs of each class to train on [paragraphs].
+        dev_per_class: the same for validation [paragraphs].
+        test_per_class: the same for the test [paragraphs].
         split_seed: seed of the choice.
     """
 

@@ -69,11 +69,11 @@ class ImageSource(ABC):
         name: the name the result is reported under.
         metric: the metric by which a checkpoint is chosen: a name under `metrics` in the config.
         end_classes: names of the end task's classes.
-        train_per_class: labelled images of each to train on.
-        dev_per_class: the same for validation.
+        train_per_class: labelled images of each class to train on [images].
+        dev_per_class: the same for validation [images].
         split_seed: of the choice of both.
         mean: of each channel, of pixels scaled to [0, 1]; the encoder's config refers to it.
-        std: the same, standard deviation.
+        std: standard deviation of each channel, of pixels scaled to [0, 1].
     """
 
     name: str

@@ -43,7 +43,7 @@ class TextAuxiliary:
         column: the column that holds the text (JSONL, Parquet, Hub).
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
-        max_length: longest input in tokens; None takes the end task's.
+        max_length: longest input; None takes the end task's [tokens].
         optional: do without this task where neither `path` nor `hub` is given.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.

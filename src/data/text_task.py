@@ -46,7 +46,7 @@ class TextSource(ABC):
     Attributes:
         name: the name the result is reported under.
         metric: the metric by which a checkpoint is chosen (see `EndTask.metric`).
-        max_length: longest input in tokens; longer texts are cut.
+        max_length: longest input; longer texts are cut [tokens].
     """
 
     name: str

@@ -25,9 +25,9 @@ class TinyEncoder:
 
     Attributes:
         name: the name the result is reported under.
-        hidden_size: width, a multiple of 2.
-        layers: number of layers.
-        max_positions: longest input in tokens.
+        hidden_size: width, a multiple of 2 [units].
+        layers: depth [layers].
+        max_positions: longest input [tokens].
         dropout: dropout probability throughout the body.
         lr: see `PretrainedEncoder`.
     """

@@ -80,7 +80,7 @@ class ImageEncoder:
         body: images `(n, channels, height, width)` to features `(n, hidden_size)`.
         hidden_size: width of the features.
         mean: of each channel, of pixels scaled to [0, 1].
-        std: the same, standard deviation.
+        std: standard deviation of each channel, of pixels scaled to [0, 1].
     """
 
     name: str
@@ -132,8 +132,8 @@ class WideResNetSource:
 
     Attributes:
         mean: of each colour channel, of pixels scaled to [0, 1].
-        std: the same, standard deviation.
-        depth: 6k + 4.
+        std: standard deviation of each channel, of pixels scaled to [0, 1].
+        depth: 6k + 4 for a whole k [layers].
         width: factor on the channels.
         seed: of the weights.
         lr: learning rates that suit it, by kind of stage; the stages refer to them.

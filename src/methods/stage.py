@@ -22,13 +22,14 @@ class Stage:
         enabled: whether the stage is run at all.
         auxiliaries: which auxiliary tasks a stage that trains any takes: `domain` (DAPT), `task`
             (TAPT) or `all`.
-        batch_size: examples of each task in one optimiser step.
-        meta_batch_size: examples of `B_val`, for the meta-gradient.
-        max_steps: upper bound of optimiser steps; null for none.
+        batch_size: examples of each task in one optimiser step [examples].
+        meta_batch_size: examples of `B_val`, for the meta-gradient [examples].
+        max_steps: upper bound of optimiser steps; null for none [steps].
         max_epochs: upper bound in passes over the end task's training examples (in stages
-            without the end task: over the largest auxiliary); null for none.
-        evaluate_every: optimiser steps between evaluations on dev; null for once an epoch.
-        patience: evaluations without improvement after which the stage ends; null for never.
+            without the end task: over the largest auxiliary); null for none [epochs].
+        evaluate_every: optimiser steps between evaluations on dev; null for once an epoch [steps].
+        patience: evaluations without improvement after which the stage ends; null for never
+            [evaluations].
         freeze_body: train the heads only.
         inner_products: `float32` or `float64`, in which products of gradients are accumulated.
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.

@@ -23,7 +23,7 @@ class ImageClassification(Supervised):
 
     Attributes:
         classes: number of labels.
-        shift: training images are moved by up to so many pixels, zeros entering at the border.
+        shift: training images are moved by at most this, zeros entering at the border [pixels].
         flip: training images are mirrored, left to right, half of the time.
         class_weights: see `Supervised`.
     """

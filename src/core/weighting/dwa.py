@@ -19,7 +19,7 @@ class DWA(Weighting):
     Args:
         task_names: the tasks.
         temperature: the higher, the more equal the weights (paper: 2).
-        window: steps over which losses are averaged.
+        window: steps over which losses are averaged [steps].
     """
 
     sums: Tensor

@@ -12,6 +12,10 @@ from src.errors import UserError
 class Static(FixedWeighting):
     """`alpha_i` proportional to the given `values`, one a task, by name; they are scaled to sum 1.
 
+    Args:
+        task_names: the tasks.
+        values: a weight for each task, `end_task` among them; not negative.
+
     Raises:
         UserError: a task without a value, a value without a task, a negative or non-finite value,
             or values that sum to zero.

@@ -1,0 +1,1 @@
+"""What the documentation's build needs beside Sphinx: pages from the configs and the code."""

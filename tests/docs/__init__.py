@@ -1,0 +1,1 @@
+"""Tests of the documentation and of what generates it."""

@@ -1,0 +1,52 @@
+"""Every notebook runs from top to bottom, and is stored with small outputs."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.conftest import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LARGEST = 250_000
+"""Bytes of a notebook with its outputs: a few pictures."""
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def outputs(notebook):
+    return [o for cell in notebook.cells for o in cell.get("outputs", [])]
+
+
+def test_there_are_notebooks():
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(path, cache_dir, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("TARTAN_CACHE_DIR", str(cache_dir))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    notebook = read(path)
+    resources = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+    assert not [output for output in outputs(notebook) if output.output_type == "error"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_is_stored_of_a_notebook_is_small_and_of_one_whole_run(path):
+    notebook = read(path)
+    assert path.stat().st_size <= LARGEST
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    for output in outputs(notebook):
+        assert output.output_type != "error"
+        assert set(output.get("data", {})) <= {
+            "text/plain", "text/html", "text/markdown", "image/png",
+        }  # fmt: skip
+        assert "/tmp/" not in json.dumps(output)
