@@ -132,7 +132,7 @@ def mixed_gradients(
     body_parameters = [p for p in body.parameters() if p.requires_grad]
     for parameter in [*body_parameters, *(p for task in tasks for p in task.head.parameters())]:
         parameter.grad = None  # what is left in there would count as the first task's
-    step = _Step(body_parameters, weighting, dtype, processes)
+    step = _Step(body_parameters, weighting, dtype, processes, reseed)
     effective: list[Tensor] = []
     meta_head_loss = None
 
@@ -185,6 +185,7 @@ def mixed_gradients(
             )
         else:
             products = processes.total(gramian(gradients, dtype))
+        reseed("weighting", 0)
         weighting.weigh(products)
         for index, (kept, observation) in enumerate(step.held):
             step.mixture.add(kept, weighting.factor(index, observation))
@@ -209,6 +210,8 @@ class _Step:
         weighting: says what of a task's gradient enters the mixture.
         dtype: accumulation type of inner products.
         processes: see `mixed_gradients`.
+        reseed: called before the weighting's first word, which may be drawn: what was drawn before
+            differs from process to process.
     """
 
     def __init__(
@@ -217,8 +220,9 @@ class _Step:
         weighting: Weighting,
         dtype: torch.dtype,
         processes: Processes,
+        reseed: Reseed,
     ) -> None:
-        self._body, self._weighting = body_parameters, weighting
+        self._body, self._weighting, self._reseed = body_parameters, weighting, reseed
         self._dtype, self._processes = dtype, processes
         self.mixture = _Mixture(len(body_parameters), weighting.sums_to_one)
         self.losses: list[Tensor] = []
@@ -263,6 +267,8 @@ class _Step:
             alignment = cosine(product, meta_norm, squared_norm)
             self.cosines.append(alignment)
         observation = Observation(summed.loss, squared_norm, alignment)
+        if index == 0:
+            self._reseed("weighting", 0)
         if self._weighting.needs_gramian:
             self.held.append((gradient, observation))
         else:

@@ -52,7 +52,11 @@ def difference(left: Path, right: Path, stage: str) -> float:
     """The largest between parameters of two runs, and between the task weights of their steps."""
     one, other = weights_of(left, stage), weights_of(right, stage)
     assert one.keys() == other.keys()
-    parameters = max(float((one[name].double() - other[name].double()).abs().max()) for name in one)
+    parameters = max(
+        float((one[name].double() - other[name].double()).abs().max())
+        for name in one
+        if one[name].numel() and not name.endswith("_extra_state")  # pickled bytes
+    )
     logs = [list(csv.DictReader((run / "steps.csv").open())) for run in (left, right)]
     assert len(logs[0]) == len(logs[1]) > 0
     weights = max(abs(float(a["weight"]) - float(b["weight"])) for a, b in zip(*logs, strict=True))

@@ -11,7 +11,7 @@ from src.core.weighting.base import Observation, Weighting
 class Random(Weighting):
     """`alpha = softmax(z)`, `z ~ N(0, 1)` drawn anew in each step (RLW, Lin et al., 2022).
 
-    The draw follows the first task's pass, whose seed the step sets: it is a function of the step.
+    The step sets the seed of the draw, which is a function of the step.
     """
 
     def __init__(self, task_names: list[str]) -> None:
