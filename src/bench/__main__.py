@@ -81,6 +81,7 @@ class Bench:
                 self._case(method, tasks, encoder), encoder, self._rounds, self._scratch / "floor"
             )
             for encoder, method, tasks in cases
+            if encoder in self._config.encoders
         ]
         self._console.print(floor_table(rows, rate))
         return {"matrix_rate": rate, "rows": [asdict(row) for row in rows]}
@@ -145,7 +146,7 @@ class Bench:
                 self._case("finetune", 0, encoder), encoder, self._rounds,
                 self._scratch / "evaluation", self._device,
             )
-            for encoder in (MINILM, *([ROBERTA] if self._full else []))
+            for encoder in self._config.encoders
         ]  # fmt: skip
         self._console.print(evaluation_table(rows))
         return {"rows": [asdict(row) for row in rows]}
