@@ -32,6 +32,8 @@ class Floor:
         meta_head = None if module.meta_head is None else module.meta_head.head
         heads = [task.head for task in module.tasks]
         self._body, self._heads, self._meta_head = copy.deepcopy((module.body, heads, meta_head))
+        for copied in (self._body, *self._heads, *([self._meta_head] if self._meta_head else [])):
+            _forget_hooks(copied)  # the run's own count what its passes cost
         self._objectives = {task.name: task.objective for task in module.tasks}
         end, others = (None, self._heads)
         if module.end_task is not None:
@@ -54,6 +56,12 @@ class Floor:
             features = objective.features(self._body, part.inputs)
             losses = objective.losses(self._body, head, features, objective.targets(part.inputs))
             torch.autograd.backward(losses.sum() / batch.units)
+
+
+def _forget_hooks(module: nn.Module) -> None:
+    for part in module.modules():
+        part._forward_hooks.clear()
+        part._forward_pre_hooks.clear()
 
 
 class FloorProbe(pl.Callback):

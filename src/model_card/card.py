@@ -78,7 +78,7 @@ def _metadata(result: Mapping[str, Any], config: DictConfig, text: bool) -> Mode
             metric_name=f"{split} {name}",
             metric_value=round(value, 4),
         )
-        for split in ("dev", "test")
+        for split in _evaluated(result)
         for name, value in _metrics(result[split]["whole"]).items()
     ]
     base = str(config.encoder.get("name", ""))
@@ -94,6 +94,11 @@ def _metadata(result: Mapping[str, Any], config: DictConfig, text: bool) -> Mode
     )
 
 
+def _evaluated(result: Mapping[str, Any]) -> list[str]:
+    """Splits that were looked at: a search leaves the test split alone."""
+    return [split for split in ("dev", "test") if split in result]
+
+
 def _metrics(part: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in (part["metrics"] or {}).items() if name != "loss"}
 
@@ -101,7 +106,7 @@ def _metrics(part: Mapping[str, Any]) -> dict[str, float]:
 def _results(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row for each split and metric; the metric that chose the checkpoint first."""
     rows = []
-    for split in ("dev", "test"):
+    for split in _evaluated(result):
         for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
             scores = result[split][part]
             if part == "unseen" and scores["examples"] == result[split]["whole"]["examples"]:
@@ -125,7 +130,7 @@ def _results(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _classes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    confusion = result["test"]["whole"].get("confusion")
+    confusion = result["test"]["whole"].get("confusion") if "test" in result else None
     if confusion is None:
         return []
     scores = scores_by_class(confusion)

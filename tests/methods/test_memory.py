@@ -15,8 +15,13 @@ from tests.in_process import config_of, toy
 CPU = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."
 
 
-def raised(error, micro_batch_size=16):
-    config = OmegaConf.create({"micro_batch_size": micro_batch_size})
+def raised(error, micro_batch_size=16, gradient_checkpointing=False):
+    config = OmegaConf.create(
+        {
+            "micro_batch_size": micro_batch_size,
+            "gradient_checkpointing": gradient_checkpointing,
+        }
+    )
     with (
         pytest.raises(UserError) as caught,
         memory_advice(config, "micro_batch_size", "stage joint"),
@@ -33,7 +38,9 @@ def test_every_way_of_running_out_is_recognised(error):
 
 
 def test_below_one_there_is_other_advice():
-    message = raised(MemoryError(), micro_batch_size=1)
+    message = raised(MemoryError(), micro_batch_size=1, gradient_checkpointing=False)
+    assert "with micro_batch_size=1; use gradient_checkpointing=true" in message
+    message = raised(MemoryError(), micro_batch_size=1, gradient_checkpointing=True)
     assert "with micro_batch_size=1; use a smaller task.max_length or encoder" in message
 
 
