@@ -22,6 +22,7 @@ from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import freeze
+from src.methods.allocator import keep_freed_memory
 from src.methods.data_module import StageData
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
@@ -60,6 +61,7 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
         UserError: bad input, found before any training starts.
     """
     config.run.folder = str(folder)
+    keep_freed_memory()
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
     with alone_in(folder), disk_advice(folder), own_processes():

@@ -38,6 +38,7 @@ from src.bench.tables import (
 )
 from src.command_line import run_command_line
 from src.errors import UserError
+from src.methods.allocator import keep_freed_memory
 from src.methods.precision import resolve_precision
 from src.quiet import quiet_libraries
 
@@ -191,6 +192,7 @@ SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
 def main(config: DictConfig) -> None:
     """Run the sections of the config, in order."""
     quiet_libraries()
+    keep_freed_memory()  # as a run does
     logging.getLogger("src").setLevel(logging.ERROR)  # remarks on the data are for runs
     console = Console()
     unknown = [name for name in config.sections if name not in SECTIONS]
