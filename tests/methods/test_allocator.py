@@ -19,7 +19,7 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 torch.zeros(6_000_000)
 before = faults()
-for _ in range(5):
+for _ in range(30):
     torch.zeros(6_000_000)
 print(kept, faults() - before)
 """
@@ -41,7 +41,7 @@ def test_large_tensors_reuse_memory():
     if kept == "False":
         pytest.skip("the C library has no mallopt")
     _, without = page_faults("leave")
-    assert faults < 0.1 * without
+    assert faults < 0.5 * without
 
 
 def test_settings_in_the_environment_stay():
