@@ -18,10 +18,13 @@ class Wanted:
     Attributes:
         text: the column that is classified.
         pair: a second text that goes with it.
+        trained: the columns that the classifier was trained on, if that is known: taken where
+            neither is said and the file has them.
     """
 
     text: str | None = None
     pair: str | None = None
+    trained: tuple[str, str | None] | None = None
 
     def found_in(self, columns: Sequence[str], texts: Sequence[str], where: str) -> Found:
         """The columns to read.
@@ -41,6 +44,10 @@ class Wanted:
                 raise UserError(f"{where}: column {option}={name} holds no text")
         if self.text is not None:
             return Found(self.text, self.pair)
+        if self.trained is not None and self.pair is None:
+            text, pair = self.trained
+            if text in texts and (pair is None or pair in texts):
+                return Found(text, pair)
         if "text" in texts:
             return Found("text", self.pair)
         others = [name for name in texts if name != self.pair]

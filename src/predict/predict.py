@@ -11,7 +11,7 @@ from typing import Any
 
 from src.configuration import check_whole
 from src.data.checksum import sha256_of
-from src.encoders.saved_classifier import SavedClassifier, load_classifier
+from src.encoders.saved_classifier import SavedClassifier, load_classifier, trained_columns
 from src.errors import UserError
 from src.predict.chunks import CHUNK_CHARACTERS, CHUNK_ROWS, Reader
 from src.predict.columns import Added, Wanted
@@ -77,7 +77,8 @@ def predict_file(settings: Settings) -> Done:
         classifier = load_classifier(Path(settings.model).expanduser())
         max_length = _max_length(settings, classifier)
         added = Added.named(classifier.labels, settings.prefix)
-        wanted = Wanted(settings.text, settings.text_pair)
+        trained = trained_columns(Path(settings.model).expanduser())
+        wanted = Wanted(settings.text, settings.text_pair, trained)
         reader = open_rows(settings.input, source, wanted, added)
         stack.callback(reader.close)
         writer = writer_for(reader, target, added)
