@@ -99,10 +99,10 @@ class Inputs:
 
 def whole_texts(labelled: LabelledTexts) -> list[str]:
     """Each example's text; where examples are pairs of texts, both."""
-    pairs = getattr(labelled, "pairs", None)
-    if pairs is None:
+    if labelled.pairs is None:
         return list(labelled.texts)
-    return [f"{first}\n{second}" for first, second in zip(labelled.texts, pairs, strict=True)]
+    both = zip(labelled.texts, labelled.pairs, strict=True)
+    return [f"{first}\n{second}" for first, second in both]
 
 
 def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
@@ -129,7 +129,7 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
     others = {
         name: auxiliary
         for name, auxiliary in named.items()
-        if name not in auxiliaries and not getattr(auxiliary, "left_out", False)
+        if name not in auxiliaries and not auxiliary.left_out
     }
     if _reads_masked_text(prepared) and not any(a.kind == "task" for a in named.values()):
         own = compose("check", overrides=["auxiliary=tapt", "method=tapt"]).auxiliary.tapt

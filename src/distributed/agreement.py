@@ -19,22 +19,29 @@ class Agreement:
 
     def __init__(self) -> None:
         self._group: distributed.ProcessGroup | None = None
-        self._several = distributed.is_available() and distributed.is_initialized()
-        if self._several:
-            self._group = distributed.new_group(backend="gloo")
 
     def highest(self, number: int) -> int:
         """The highest number that any process says."""
-        if not self._several:
+        if not _several():
             return number
         said = torch.tensor([number])
-        distributed.all_reduce(said, distributed.ReduceOp.MAX, group=self._group)
+        distributed.all_reduce(said, distributed.ReduceOp.MAX, group=self._sockets())
         return int(said)
 
     def everyones(self, value: T) -> list[T]:
         """What each process says, in their order."""
-        if not self._several:
+        if not _several():
             return [value]
         said: list[T] = [value] * distributed.get_world_size()
-        distributed.all_gather_object(said, value, group=self._group)
+        distributed.all_gather_object(said, value, group=self._sockets())
         return said
+
+    def _sockets(self) -> distributed.ProcessGroup:
+        """Connected by the first question, which all processes ask."""
+        if self._group is None:
+            self._group = distributed.new_group(backend="gloo")
+        return self._group
+
+
+def _several() -> bool:
+    return distributed.is_available() and distributed.is_initialized()

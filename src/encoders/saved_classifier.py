@@ -146,21 +146,3 @@ def _in_parts(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[
     head = ClassifierHead(int(config.hidden_size), len(labels), dropout=0.0)
     head.load_state_dict(state)
     return _BodyAndHead(body, head), labels
-
-
-def trained_columns(given: Path) -> tuple[str, str | None] | None:
-    """Columns of the text, and of a second one, that the run read; None if nothing tells.
-
-    Args:
-        given: a run folder, or the classifier's folder in it.
-    """
-    for folder in (given, given.parent):
-        try:
-            result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-            columns = result["data"]["columns"]
-            text, pair = columns["text"], columns["text_pair"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if isinstance(text, str) and isinstance(pair, str | None):
-            return text, pair
-    return None

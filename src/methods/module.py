@@ -125,7 +125,6 @@ class TaskMixing(pl.LightningModule):
         Raises:
             UserError: the weighting takes derivatives that a sharded body has not.
         """
-        self.agreement = Agreement()
         if is_sharded(self.body):
             if self.weighting.weighs_examples:
                 raise UserError(

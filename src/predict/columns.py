@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from src.errors import UserError
 
@@ -101,6 +103,24 @@ class Added:
                 f"{where}: there is a column {taken[0]} already; name the new ones otherwise with "
                 "prefix=PREFIX, e.g. prefix=new_"
             )
+
+
+def trained_columns(given: Path) -> tuple[str, str | None] | None:
+    """Columns of the text, and of a second one, that the run read; None if nothing tells.
+
+    Args:
+        given: a run folder, or the classifier's folder in it.
+    """
+    for folder in (given, given.parent):
+        try:
+            result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+            columns = result["data"]["columns"]
+            text, pair = columns["text"], columns["text_pair"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if isinstance(text, str) and isinstance(pair, str | None):
+            return text, pair
+    return None
 
 
 def _listed(columns: Sequence[str]) -> str:

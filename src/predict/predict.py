@@ -11,10 +11,10 @@ from typing import Any
 
 from src.configuration import check_whole
 from src.data.checksum import sha256_of
-from src.encoders.saved_classifier import SavedClassifier, load_classifier, trained_columns
+from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
 from src.predict.chunks import CHUNK_CHARACTERS, CHUNK_ROWS, Reader
-from src.predict.columns import Added, Wanted
+from src.predict.columns import Added, Wanted, trained_columns
 from src.predict.formats import STREAM, formats_of
 from src.predict.output import FileOutput, Output, StandardOutput, alone_at, check_target
 from src.predict.predictor import Predictor, device_of

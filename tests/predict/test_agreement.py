@@ -31,20 +31,29 @@ def trained(tmp_path):
     return call
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
-@torch.no_grad()
-def test_four_ways_agree(trained, predict, tmp_path, kind):
-    body, head, folder = trained(kind)
+def by_predict(predict, folder, tmp_path, batch_size):
+    """Probabilities that `src.predict` writes for `TEXTS`, `(texts, labels)`."""
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
-    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), batch_size=3)
+    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), batch_size=batch_size)
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    found = np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
+    return np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
 
+
+def by_hand(body, head):
+    """Logits of `TEXTS` by the parts as they were trained, `(texts, labels)`."""
     encoded = letter_pair_tokenizer()(
         TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
     )
     inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}
-    logits = head(body(**inputs).last_hidden_state[:, 0])
+    return head(body(**inputs).last_hidden_state[:, 0])
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@torch.no_grad()
+def test_four_ways_agree(trained, predict, tmp_path, kind):
+    body, head, folder = trained(kind)
+    found = by_predict(predict, folder, tmp_path, 3)
+    logits = by_hand(body, head)
     np.testing.assert_allclose(found, logits.softmax(1).numpy(), atol=1e-5)
     assert logits.std(dim=0).min() > 0.01
 
@@ -66,15 +75,8 @@ def test_four_ways_agree(trained, predict, tmp_path, kind):
 def test_a_classifier_in_parts_predicts_too(trained, predict, tmp_path, kind):
     assert kind in KINDS
     body, head, folder = trained(kind)
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
-    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), batch_size=5)
-    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    found = np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
-    encoded = letter_pair_tokenizer()(
-        TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
-    )
-    inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}
-    logits = head(body(**inputs).last_hidden_state[:, 0])
+    found = by_predict(predict, folder, tmp_path, 5)
+    logits = by_hand(body, head)
     np.testing.assert_allclose(found, logits.softmax(1).numpy(), atol=1e-5)
 
 

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from src.encoders.saved_classifier import trained_columns
 from src.errors import UserError
-from src.predict.columns import Found, Wanted
+from src.predict.columns import Found, Wanted, trained_columns
 
 COLUMNS = ["package", "description", "more"]
 
