@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from src.core.gradients import Gradient, put_gradient
+from src.core.row_gradients import rows_in_place
 from src.core.task import Batch
 
 
@@ -82,7 +83,8 @@ class WholeBody:
     def backward(
         self, loss: Tensor, body: Sequence[nn.Parameter], head: Sequence[nn.Parameter]
     ) -> None:
-        torch.autograd.backward(loss, inputs=[*body, *head])
+        with rows_in_place():
+            torch.autograd.backward(loss, inputs=[*body, *head])
 
     def total(self, products: Tensor) -> Tensor:
         return products

@@ -21,6 +21,7 @@ from transformers import (
 )
 
 from src.core.dropout import CheapDropout, use_dropout
+from src.core.row_gradients import use_row_embedding
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
@@ -54,6 +55,7 @@ class TextEncoder:
 
     def __post_init__(self) -> None:
         use_dropout(self.body, CheapDropout)
+        use_row_embedding(self.body)
 
     @property
     def hidden_size(self) -> int:
