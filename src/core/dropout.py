@@ -20,14 +20,19 @@ class CheapDropout(nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Elements of `input`, any shape, zeroed with probability `p`, the others scaled."""
-        dropped = round(self.p * LEVELS)
-        if not self.training or dropped == 0 or input.device.type != "cpu" or dropped == LEVELS:
-            return F.dropout(input, self.p, self.training)
-        count = input.numel()
-        draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        bits = draws.view(torch.int16)[:count].view(input.shape)
-        kept = bits.ge(dropped - LEVELS // 2)
-        return input * (kept.to(input.dtype) * (LEVELS / (LEVELS - dropped)))
+        return cheap_dropout(input, self.p) if self.training else input
+
+
+def cheap_dropout(input: Tensor, p: float) -> Tensor:
+    """See `CheapDropout`; elements of `input` are zeroed with probability `p`."""
+    dropped = round(p * LEVELS)
+    if dropped in (0, LEVELS) or input.device.type != "cpu":
+        return F.dropout(input, p)
+    count = input.numel()
+    draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = draws.view(torch.int16)[:count].view(input.shape)
+    kept = bits.ge(dropped - LEVELS // 2)
+    return input * (kept.to(input.dtype) * (LEVELS / (LEVELS - dropped)))
 
 
 def use_dropout(module: nn.Module, kind: type[nn.Dropout]) -> None:

@@ -22,6 +22,7 @@ from transformers import (
 
 from src.core.dropout import CheapDropout, use_dropout
 from src.core.row_gradients import use_row_embedding
+from src.encoders.attention import use_cheap_attention
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
@@ -56,6 +57,7 @@ class TextEncoder:
     def __post_init__(self) -> None:
         use_dropout(self.body, CheapDropout)
         use_row_embedding(self.body)
+        use_cheap_attention(self.body)
 
     @property
     def hidden_size(self) -> int:

@@ -9,6 +9,7 @@ from torch import nn
 
 from src.core import alignment
 from src.core.task import Task
+from src.encoders.attention import IMPLEMENTATION
 from src.encoders.tiny import TinyEncoder
 from src.encoders.wide_resnet import WideResNetSource
 from src.objectives.classification import Classification
@@ -28,7 +29,7 @@ def reseed(name, part):
 
 def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float64):
     encoder = TinyEncoder(hidden_size=8, dropout=dropout).load()
-    assert encoder.body.config._attn_implementation == "sdpa"
+    assert encoder.body.config._attn_implementation == IMPLEMENTATION
     torch.manual_seed(1)
     head = objective.new_head(encoder)
     rng = np.random.default_rng(0)

@@ -30,7 +30,7 @@ from transformers import (
 
 from src.encoders.base import freeze
 from src.encoders.packaged import PackagedEncoder
-from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
+from src.encoders.text_encoder import PretrainedEncoder, TextEncoder, max_positions_of
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.errors import UserError
 from tests.conftest import ROOT
@@ -197,9 +197,7 @@ def test_roberta_base_takes_512_tokens():
 
 
 def test_an_architecture_without_a_limit_has_none():
-    body = nn.Module()
-    body.config = SimpleNamespace(model_type="any")
-    assert TextEncoder("any", body, letter_pair_tokenizer()).max_positions is None
+    assert max_positions_of(SimpleNamespace(model_type="any")) is None
 
 
 def test_dropout_is_that_of_the_checkpoint_or_as_set(bert_folder):
