@@ -12,6 +12,8 @@ from src.errors import UserError
 _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
 """Configuration entries that name an encoder's activation."""
 
+ROWS = 16
+
 
 class MaskedLMHead(nn.Module):
     """RoBERTa's and BERT's head; the decoder's matrix is the body's word embeddings (tied).
@@ -20,20 +22,28 @@ class MaskedLMHead(nn.Module):
         hidden_size: width of the body.
         vocabulary_size: number of pieces.
         embedding_size: width of the word embeddings.
+
+    Attributes:
+        rows: see `ROWS`.
     """
 
     def __init__(self, hidden_size: int, vocabulary_size: int, embedding_size: int) -> None:
         super().__init__()
+        self.rows = ROWS
         self.dense = nn.Linear(hidden_size, embedding_size)
         self.norm = nn.LayerNorm(embedding_size)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
     def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
-        """Vocabulary logits `(n, vocabulary)` of `hidden` `(n, hidden_size)`.
+        """Vocabulary logits `(..., n, vocabulary)` of `hidden` `(..., n, hidden_size)`.
 
         `embeddings` is the body's word-embedding matrix `(vocabulary, embedding_size)`.
         """
-        return F.linear(self.norm(F.gelu(self.dense(hidden))), embeddings, self.bias)
+        count = hidden.shape[-2]
+        if hidden.device.type == "cpu":
+            hidden = F.pad(hidden, (0, 0, 0, -count % self.rows))
+        logits = F.linear(self.norm(F.gelu(self.dense(hidden))), embeddings, self.bias)
+        return logits[..., :count, :]
 
 
 def head_of_checkpoint(

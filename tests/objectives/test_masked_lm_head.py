@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -205,3 +206,42 @@ def test_each_task_gets_its_own_copy_of_the_trained_head(tmp_path):
     torch.nn.init.zeros_(first.dense.weight)
     assert second.dense.weight.abs().sum() > 0
     assert encoder.mlm_head.dense.weight.abs().sum() > 0
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 40])
+def test_rows_that_fill_up_change_neither_logits_nor_gradients(count):
+    torch.manual_seed(0)
+    head = MaskedLMHead(hidden_size=8, vocabulary_size=30, embedding_size=6).double()
+    nn.init.normal_(head.bias)  # padded rows would have logits, and with them gradients
+    embeddings = torch.randn(30, 6, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(count, 8, dtype=torch.float64, requires_grad=True)
+    reached = [hidden, embeddings, *head.parameters()]
+    logits = head(hidden, embeddings)
+    assert logits.shape == (count, 30)
+    one_by_one = torch.cat([_plainly(head, row[None], embeddings) for row in hidden])
+    assert torch.allclose(logits, one_by_one, rtol=1e-12)
+    directions = torch.randn_like(logits)
+    found = torch.autograd.grad(logits, reached, directions)
+    expected = torch.autograd.grad(one_by_one, reached, directions)
+    assert all(
+        torch.allclose(f, e, rtol=1e-9, atol=1e-12) for f, e in zip(found, expected, strict=True)
+    )
+
+
+def _plainly(head, hidden, embeddings):
+    inner = nn.functional.gelu(hidden @ head.dense.weight.T + head.dense.bias)
+    centred = inner - inner.mean(-1, keepdim=True)
+    normed = centred / (centred.square().mean(-1, keepdim=True) + head.norm.eps).sqrt()
+    return (normed * head.norm.weight + head.norm.bias) @ embeddings.T + head.bias
+
+
+@pytest.mark.parametrize("count", [3, 14])
+def test_products_have_few_shapes_on_a_cpu(count, monkeypatch):
+    shapes = []
+    linear = nn.functional.linear
+    monkeypatch.setattr(
+        nn.functional, "linear", lambda x, *rest: shapes.append(x.shape) or linear(x, *rest)
+    )
+    head = MaskedLMHead(hidden_size=8, vocabulary_size=30, embedding_size=6)
+    head(torch.randn(count, 8), torch.randn(30, 6))
+    assert [tuple(shape) for shape in shapes] == [(16, 8), (16, 6)]
