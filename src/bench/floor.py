@@ -1,8 +1,9 @@
 """What a step's arithmetic costs: the plain passes over its batches and one update.
 
 The floor of a step is the forward and backward pass of each of its batches, by itself, through the
-encoder and the task's head, with the same micro-batches, precision and kernels, and one optimiser
-step: `n + 1` passes for MT-TARTAN with `n` auxiliary tasks, `n + 2` for META-TARTAN.
+encoder and the task's head, with the same micro-batches, precision and kernels (for dropout,
+attention and the embeddings' gradient the ones that a run uses), and one optimiser step: `n + 1`
+passes for MT-TARTAN with `n` auxiliary tasks, `n + 2` for META-TARTAN.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from torch import nn
 from src.bench.case import Case, run_case
 from src.bench.measure import Ratio, ratio
 from src.core.clock import now
+from src.core.row_gradients import rows_in_place
 from src.core.task import Batch, Objective
 from src.data.batches import StepBatch
 from src.methods.module import TaskMixing
@@ -55,7 +57,8 @@ class Floor:
         for part in batch.micro_batches:
             features = objective.features(self._body, part.inputs)
             losses = objective.losses(self._body, head, features, objective.targets(part.inputs))
-            torch.autograd.backward(losses.sum() / batch.units)
+            with rows_in_place():
+                torch.autograd.backward(losses.sum() / batch.units)
 
 
 def _forget_hooks(module: nn.Module) -> None:
@@ -70,21 +73,27 @@ class FloorProbe(pl.Callback):
     Before it as well, untimed: whoever is first pays for kernels of the batch's shapes.
 
     A step's time is all that lies between two floors: fetching the batch, logging and callbacks
-    included. The first two steps do not count.
+    included.
+
+    Args:
+        warm_up: steps before the first floor, in which the run's memory grows. The step after
+            them, in which the floor's own does, does not count either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, warm_up: int) -> None:
         self.steps: list[float] = []
         self.floors: list[float] = []
+        self._warm_up = warm_up
         self._floor: Floor | None = None
         self._began: float | None = None
-        self._number = 0
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
         """Have kernels built for the batch's shapes, which is no part of either time."""
         assert isinstance(pl_module, TaskMixing)
+        if batch_idx < self._warm_up:
+            return
         if self._floor is None:
             self._floor = Floor(pl_module)
         before = now(pl_module.device)
@@ -98,16 +107,15 @@ class FloorProbe(pl.Callback):
     ) -> None:
         """The step is over."""
         assert isinstance(pl_module, TaskMixing)
+        if self._floor is None:
+            return
         ended = now(pl_module.device)
-        assert self._floor is not None
-        before = now(pl_module.device)
         with trainer.precision_plugin.forward_context():
             self._floor.step(batch)
         after = now(pl_module.device)
-        self._number += 1
-        if self._began is not None and self._number > 2:
+        if self._began is not None:
             self.steps.append(ended - self._began)
-            self.floors.append(after - before)
+            self.floors.append(after - ended)
         self._began = now(pl_module.device)
 
 
@@ -132,10 +140,10 @@ class FloorRow:
     padding_share: float
 
 
-def measure_floor(case: Case, encoder: str, steps: int, folder: Path) -> FloorRow:
-    """Train a case for some steps, with the floor's step after each of its own."""
-    probe = FloorProbe()
-    outcome = run_case(case, steps + 2, folder, [probe])
+def measure_floor(case: Case, encoder: str, steps: int, folder: Path, warm_up: int = 8) -> FloorRow:
+    """Train a case, with the floor's step after each of `steps` of its own."""
+    probe = FloorProbe(warm_up)
+    outcome = run_case(case, warm_up + 1 + steps, folder, [probe])
     extra = {"finetune": 0, "mt_tartan": case.tasks, "meta_tartan": case.tasks + 1}[case.method]
     return FloorRow(
         encoder=encoder,

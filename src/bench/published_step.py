@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.bench.as_in_transformers import as_in_transformers
 from src.bench.case import BuiltCase
 from src.core.task import Batch
 from src.data.batches import StepBatch
@@ -45,6 +46,8 @@ class PublishedStep:
         self._body, self._heads, self._meta_head = (
             copies[0].to(device), [head.to(device) for head in copies[1]], copies[2].to(device),
         )  # fmt: skip
+        for copied in (self._body, *self._heads, self._meta_head):
+            as_in_transformers(copied)
         self._eta, self._weights = 0.1, [1 / len(self._names)] * len(self._names)
         self._trained = [p for m in (self._body, *self._heads) for p in m.parameters()]
         self._clip = module.optimisation.clip_norm

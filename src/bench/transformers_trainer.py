@@ -20,6 +20,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from src.bench.as_in_transformers import as_in_transformers
 from src.core.clock import now
 
 
@@ -37,6 +38,7 @@ def masked_lm_with(body: PreTrainedModel) -> PreTrainedModel:
 
 def _around(model: PreTrainedModel, body: PreTrainedModel) -> PreTrainedModel:
     model.base_model.load_state_dict(body.state_dict(), strict=False)  # a pooler is its own
+    as_in_transformers(model)
     return model.train()
 
 

@@ -13,11 +13,13 @@ from src.bench.by_hand import OurStep
 from src.bench.case import Case, built_case
 from src.bench.floor import Floor, measure_floor
 from src.bench.growth import draw_growth, measure_growth
-from src.bench.leads import LEADS, measure_leads
+from src.bench.leads import FEW_SHAPES, LEADS, OPTIONAL, measure_leads
 from src.bench.measure import peak_bytes
 from src.bench.memory import measure_memory
 from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.published_step import PublishedStep
+from src.bench.transformers_trainer import classifier_with, masked_lm_with
+from src.encoders.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
 CPU = torch.device("cpu")
@@ -80,7 +82,7 @@ def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
 
 
 def test_watching_the_floor_does_not_change_the_run(case, tmp_path):
-    row = measure_floor(case("meta_tartan", 1), "tiny", 3, tmp_path / "watched")
+    row = measure_floor(case("meta_tartan", 1), "tiny", 3, tmp_path / "watched", warm_up=2)
     assert (row.passes, row.tasks, row.ratio.pairs) == (3, 1, 3)
     assert row.ratio.median > 0
     assert row.flops > 0
@@ -146,7 +148,20 @@ def test_transformers_trainer_trains_on_the_same_texts(case, tmp_path, method):
 def test_leads_are_measured_one_by_one(case, tmp_path):
     rows = measure_leads(case("meta_tartan", 1), 1, tmp_path, CPU, optional=["encoder.dropout=0"])
     assert [row.name for row in rows][: len(LEADS)] == [lead.name for lead in LEADS]
-    assert [row.used for row in rows] == [True] * len(LEADS) + [False]
+    assert [row.name for row in rows][len(LEADS) :] == [FEW_SHAPES, OPTIONAL]
+    assert [row.used for row in rows] == [True] * (len(LEADS) + 1) + [False]
+    assert all(row.ratio.median > 0 for row in rows)
+
+
+def test_peers_get_bodies_as_transformers_has_them(case, tmp_path):
+    built = built_case(case("meta_tartan", 1), 2, tmp_path)
+    published = PublishedStep(built, pad_id=0, micro_batch_size=3, device=CPU)
+    peers = [classifier_with(built.module.body, 3), masked_lm_with(built.module.body)]
+    for body in [published._body, *(peer.base_model for peer in peers)]:
+        assert body.config._attn_implementation == "sdpa"
+        kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
+        assert kinds == {torch.nn.Dropout}
+    assert built.module.body.config._attn_implementation == IMPLEMENTATION
 
 
 def test_peak_bytes_are_those_held_at_once():
