@@ -46,9 +46,10 @@ class ForwardFlops:
     """Tells what each forward pass of some modules costs, in floating-point operations.
 
     Counted operator by operator (a multiplication and an addition are two) the first time that a
-    module's inputs have their shapes, and remembered. A pass that is to be differentiated counts
-    three times its forward pass; computing it again in the backward pass, to save memory, does not
-    count.
+    module's inputs have their shapes, and remembered. Examples go through a body one beside
+    another, so that two numbers of rows tell what any other costs. A pass that is to be
+    differentiated counts three times its forward pass; computing it again in the backward pass, to
+    save memory, does not count.
 
     Args:
         modules: which to watch; none may lie inside another.
@@ -57,8 +58,9 @@ class ForwardFlops:
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
         self._spent = spent
-        self._known: dict[tuple[Any, ...], int] = {}
+        self._known: dict[tuple[Any, ...], _ByRows] = {}
         self._key: tuple[Any, ...] = ()
+        self._rows = 1
         self._counting: _Counting | None = None
         self._handles: list[RemovableHandle] = []
         for index, module in enumerate(modules):
@@ -74,8 +76,8 @@ class ForwardFlops:
 
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            self._key = _key(index, args, kwargs)
-            if self._key not in self._known:
+            self._key, self._rows = _key(index, args, kwargs)
+            if self._known.setdefault(self._key, _ByRows()).at(self._rows) is None:
                 self._counting = _Counting()
                 self._counting.__enter__()  # type: ignore[no-untyped-call]
 
@@ -85,17 +87,44 @@ class ForwardFlops:
         if self._counting is not None:
             counting, self._counting = self._counting, None
             counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._known[self._key] = counting.total
+            self._known[self._key].counted[self._rows] = counting.total
         differentiated = any(
             isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
         )
-        self._spent(self._known[self._key] * (1 + BACKWARD * differentiated))
+        operations = self._known[self._key].at(self._rows)
+        assert operations is not None
+        self._spent(operations * (1 + BACKWARD * differentiated))
 
 
-def _key(index: int, args: Any, kwargs: Any) -> tuple[Any, ...]:
+class _ByRows:
+    """Operations of passes that differ in their number of rows alone.
+
+    What is the same for all rows (projected relative positions) costs once, the rest in proportion.
+    """
+
+    def __init__(self) -> None:
+        self.counted: dict[int, int] = {}
+
+    def at(self, rows: int) -> int | None:
+        """For so many rows; None where they have to be counted."""
+        if rows in self.counted or len(self.counted) < 2:
+            return self.counted.get(rows)
+        (few, low), (many, high), *_ = self.counted.items()
+        return low + (rows - few) * (high - low) // (many - few)
+
+
+def _key(index: int, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], int]:
+    """What the operations of a pass depend on, but for the number of rows, and that number.
+
+    The number is 1 where the inputs do not agree on it.
+    """
     shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     # with tangents (forward mode) a pass of the same shapes computes more
-    return (index, forward_ad._current_level, *shapes)
+    level = forward_ad._current_level
+    first = {shape[0] if shape else 0 for shape in shapes}
+    if len(first) == 1 and 0 not in first:
+        return (index, level, *(shape[1:] for shape in shapes)), first.pop()
+    return (index, level, *shapes), 1
 
 
 def _leaves(tree: Any) -> list[Any]:

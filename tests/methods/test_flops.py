@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from src.encoders.tiny import TinyEncoder
+from src.methods import flops
 from src.methods.flops import ForwardFlops
 
 
@@ -65,6 +66,44 @@ def test_an_encoder_costs_what_its_matrices_and_its_attention_do(spent, dropout)
     matrices = 4 * hidden * hidden + 2 * hidden * 4 * hidden
     attention = 2 * length * hidden  # queries by keys, and weights by values
     assert spent == [2 * examples * length * layers * (matrices + attention)]
+
+
+class Beside(nn.Module):
+    """Rows go through one matrix; another is multiplied once, however many there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.each, self.once = nn.Linear(5, 7), nn.Linear(7, 7)
+
+    def forward(self, rows):
+        return self.each(rows) + self.once(torch.ones(1, 7))
+
+
+def test_two_numbers_of_rows_tell_what_any_other_costs(spent, monkeypatch):
+    counted = []
+    enter = flops._Counting.__enter__
+    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: counted.append(1) or enter(self))
+    module = Beside()
+    ForwardFlops([module], spent.append)
+    rows = [4, 9, 1, 30, 9, 4]
+    with torch.no_grad():
+        for number in rows:
+            module(torch.ones(number, 5))
+    assert spent == [2 * 5 * 7 * number + 2 * 7 * 7 for number in rows]
+    assert len(counted) == 2
+
+
+def test_inputs_that_disagree_on_rows_are_counted_each(spent):
+    class Pair(nn.Module):
+        def forward(self, left, right):
+            return left @ right.T
+
+    pair = Pair()
+    ForwardFlops([pair], spent.append)
+    with torch.no_grad():
+        for left, right in ((2, 3), (4, 3), (2, 7), (4, 4), (8, 3), (0, 3)):
+            pair(torch.ones(left, 5), torch.ones(right, 5))
+    assert spent == [2 * 5 * a * b for a, b in ((2, 3), (4, 3), (2, 7), (4, 4), (8, 3), (0, 3))]
 
 
 def test_convolutions_cost_what_torchs_own_counter_says(spent):
