@@ -99,6 +99,7 @@ class MetaHead(nn.Module):
             betas=(0.9, 0.98),
             eps=1e-6,
             weight_decay=settings.weight_decay,
+            fused=features.device.type in ("cpu", "cuda"),
         )
         loss = torch.full((), float("nan"), device=features.device)
         converged = torch.zeros((), dtype=torch.bool, device=features.device)
