@@ -8,6 +8,7 @@ import torch
 
 from src.bench.case import BuiltCase
 from src.data.batches import StepBatch
+from src.methods.update import prepare_update
 
 
 class OurStep:
@@ -21,8 +22,10 @@ class OurStep:
     def step(self, batch: StepBatch) -> None:
         """One optimiser step."""
         with self._case.autocast(self._device):
-            self.module.fill_gradients(batch)
-        self.module.clip()
+            record = self.module.fill_gradients(batch)
+        norm = self.module.gradient_norm(record)
+        limit = self.module.optimisation.clip_norm
+        prepare_update(self._optimiser, norm, limit, norm.isfinite())
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
 

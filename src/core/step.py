@@ -33,6 +33,7 @@ Reseed = Callable[[str, int], None]
 class StepRecord:
     """What one step did; every field is a detached tensor on the device, shape `(tasks,)` or `()`.
 
+    `squared_norm` is that of the body's mixed gradient.
     `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
     `effective_examples` is None where examples are not weighed, and otherwise the share of each
     task's examples that would, equally weighted, vary as much: `(sum w)^2 / (n sum w^2)`.
@@ -41,6 +42,7 @@ class StepRecord:
     losses: Tensor
     weights: Tensor
     gradient_norms: Tensor
+    squared_norm: Tensor
     cosines: Tensor | None = None
     meta_loss: Tensor | None = None
     meta_head_loss: Tensor | None = None
@@ -190,11 +192,13 @@ def mixed_gradients(
         for index, (kept, observation) in enumerate(step.held):
             step.mixture.add(kept, weighting.factor(index, observation))
     weights = weighting.finish()
+    squared_norm = step.squared_norm_of_mixture()
     processes.put(body_parameters, step.mixture.gradient)
     return StepRecord(
         losses=torch.stack(step.losses),
         weights=weights.detach().clone(),
         gradient_norms=torch.stack(step.norms),
+        squared_norm=squared_norm,
         cosines=torch.stack(step.cosines) if step.cosines else None,
         meta_loss=step.meta().loss if weighting.needs_meta_gradient else None,
         meta_head_loss=meta_head_loss,
@@ -275,6 +279,13 @@ class _Step:
             self.mixture.add(gradient, self._weighting.factor(index, observation))
         self.losses.append(summed.loss)
         self.norms.append(squared_norm.sqrt())
+
+    def squared_norm_of_mixture(self) -> Tensor:
+        """Of what all tasks were mixed to; a single task's own gradient has been measured."""
+        if len(self.norms) == 1 and self._weighting.sums_to_one:
+            return self.norms[0].square()
+        mixed = self.mixture.gradient
+        return self._product(mixed, mixed, self.losses[0].device)
 
     def _meta_with_norm(self) -> tuple[Summed, Tensor]:
         if self._meta is None:

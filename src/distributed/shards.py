@@ -81,19 +81,6 @@ class Shards:
         """See `Replicas.average_`."""
         self._replicas.average_(tensors)
 
-    @torch.no_grad()
-    def clip_(self, parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
-        """Scale all gradients so that their norm is at most `limit`; the norm before, a scalar."""
-        found = [p.grad for p in parameters if p.grad is not None]
-        shards = [g.to_local() for g in found if isinstance(g, DTensor)]
-        whole = [g for g in found if not isinstance(g, DTensor)]
-        squared = self.total(_squared_norm(shards)) + _squared_norm(whole)
-        norm = squared.sqrt()
-        factor = (limit / (norm + 1e-6)).clamp(max=1.0)  # as torch's clip_grad_norm_ has it
-        for gradient in (*shards, *whole):
-            gradient.mul_(factor.to(gradient.dtype))
-        return norm
-
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:
     """Shard a body's layers, each by itself, and what is left of it; one that is sharded stays.
@@ -148,9 +135,3 @@ def _like(parameter: nn.Parameter, value: Tensor) -> Tensor:
         value, parameter.device_mesh, parameter.placements,
         run_check=False, shape=parameter.shape, stride=parameter.stride(),
     )  # fmt: skip
-
-
-def _squared_norm(gradients: Sequence[Tensor]) -> Tensor:
-    if not gradients:
-        return torch.zeros(())
-    return torch.stack([gradient.square().sum() for gradient in gradients]).sum()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
+from src.core.gradients import dot
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import Alone
 from src.core.running_statistics import running_statistics
@@ -28,6 +28,7 @@ from src.distributed.strategy import ShardStrategy
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
+from src.methods.update import prepare_update
 from src.seeding import seed_for
 
 log = logging.getLogger(__name__)
@@ -158,7 +159,7 @@ class TaskMixing(pl.LightningModule):
         meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
         state = StepState([self.body, self.weighting], meta_head)
         record = self.fill_gradients(batch)
-        norm = self.clip()
+        norm = self.gradient_norm(record)
         finite = norm.isfinite() & record.losses.isfinite().all()
         if record.cosines is not None:
             # with order=step_then_update they enter the logits, but not this step's gradient
@@ -166,11 +167,7 @@ class TaskMixing(pl.LightningModule):
         state.restore_unless(finite)
         optimiser = self.optimizers()
         assert not isinstance(optimiser, list)
-        if optimiser.optimizer.defaults["fused"]:
-            # as a GradScaler tells it: the kernel skips the update without our waiting for the flag
-            optimiser.optimizer.found_inf = (~finite).float()
-        elif not bool(finite):
-            optimiser.zero_grad(set_to_none=True)
+        prepare_update(optimiser.optimizer, norm, self.optimisation.clip_norm, finite)
         with self.clock:
             optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
@@ -208,21 +205,11 @@ class TaskMixing(pl.LightningModule):
             self.processes.average_(running_statistics(self.body))
         return record
 
-    def clip(self) -> Tensor:
-        """Clip the gradients of body and heads together; their norm before that, a scalar.
-
-        Not Lightning's `clip_gradients`, which refuses fused optimisers in mixed precision.
-        """
-        clip_norm = self.optimisation.clip_norm
-        limit = math.inf if clip_norm is None else clip_norm
-        if isinstance(self.processes, Shards):
-            return self.processes.clip_(self.trained_parameters(), limit)
-        return nn.utils.clip_grad_norm_(self.trained_parameters(), limit)
-
-    def trained_parameters(self) -> list[nn.Parameter]:
-        """Parameters of body and heads that the optimiser moves."""
-        modules = [self.body, self.heads]
-        return [p for module in modules for p in module.parameters() if p.requires_grad]
+    def gradient_norm(self, record: StepRecord) -> Tensor:
+        """Norm of the gradients of body and heads together, a scalar."""
+        heads = [p.grad for p in self.heads.parameters()]
+        of_heads = dot(heads, heads, self.inner_products, record.squared_norm.device)
+        return (record.squared_norm + of_heads).sqrt()
 
     def _show(self, record: StepRecord) -> None:
         self.last_record = record

@@ -15,6 +15,8 @@ from src.core.task import Batch, MicroBatch, Task
 from src.core.weighting.meta import Meta
 from src.core.weighting.meta_examples import MetaExamples
 from src.core.weighting.random import Random
+from src.core.weighting.uncertainty import Uncertainty
+from src.core.weighting.uniform import Uniform
 
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 1000)
@@ -261,3 +263,14 @@ def test_an_example_without_units_gets_no_weight():
     alignments, units = torch.tensor([0.0, -1.0, -1.0, -1.0]), torch.tensor([0.0, 5.0, 5.0, 5.0])
     weights = weighting.weigh_examples(alignments, units)
     torch.testing.assert_close(weights, torch.tensor([0.0, 1.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize("auxiliaries", [0, 1, 3])
+@pytest.mark.parametrize("kind", [Uniform, Uncertainty, Meta, Random])
+def test_the_norm_is_that_of_the_gradient_that_is_left(kind, auxiliaries):
+    body, tasks, batches, meta_batch = problem(4, auxiliaries)
+    weighting = kind([task.name for task in tasks])
+    record = step(4, body, tasks, batches, meta_batch, weighting)
+    expected = sum(p.grad.square().sum() for p in body.parameters())
+    assert float(record.squared_norm) == pytest.approx(float(expected), rel=1e-12)
+    assert float(expected) > 0

@@ -1,0 +1,36 @@
+"""The optimiser's update: clipped gradients, and none at all where numbers went wrong."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+
+def prepare_update(
+    optimiser: torch.optim.AdamW, norm: Tensor, limit: float | None, finite: Tensor
+) -> None:
+    """Have the next `optimiser.step()` use gradients whose norm is at most `limit`.
+
+    A fused optimiser is told both as a GradScaler tells it: its kernel scales the gradients while
+    they go through memory anyway, and skips the update without our waiting for the flag.
+
+    Args:
+        norm: of all the optimiser's gradients together, a scalar.
+        limit: None does not clip.
+        finite: a scalar; where it is False, the step updates nothing.
+    """
+    fused = bool(optimiser.defaults["fused"])
+    if fused:
+        optimiser.found_inf = (~finite).float()  # type: ignore[attr-defined]
+    elif not bool(finite):
+        optimiser.zero_grad(set_to_none=True)
+    if limit is None:
+        return
+    divisor = ((norm + 1e-6) / limit).clamp(min=1)  # as torch's clip_grad_norm_ has it
+    gradients = [p.grad for group in optimiser.param_groups for p in group["params"]]
+    here = [g.to_local() if isinstance(g, DTensor) else g for g in gradients if g is not None]
+    if fused and all(gradient.dtype == torch.float32 for gradient in here):
+        optimiser.grad_scale = divisor.float()  # type: ignore[attr-defined]
+    elif here:  # the kernel would read the scale in float32
+        torch._foreach_div_(here, divisor.to(here[0].dtype))
