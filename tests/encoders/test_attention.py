@@ -100,6 +100,31 @@ def test_half_precision_is_as_exact_as_torchs(dtype, monkeypatch):
     assert float(((found - exact).abs() / exact.abs().amax()).max()) < limit
 
 
+@pytest.mark.parametrize("kind", masks())
+@pytest.mark.parametrize("trains", [True, False])
+def test_without_dropout_16_bits_are_trained_in_float32(kind, trains, monkeypatch):
+    torch.manual_seed(0)
+    inputs = [torch.randn(SHAPE, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+    mask = masks()[kind]
+    mask = mask.bfloat16() if kind == "added" else mask
+    types, torchs = [], F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F,
+        "scaled_dot_product_attention",
+        lambda query, *a, **k: types.append(query.dtype) or torchs(query, *a, **k),
+    )
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.set_grad_enabled(trains):
+        found, _ = attention(Layer(), *inputs, mask)
+    assert types == [torch.float32 if trains else torch.bfloat16]
+    assert found.dtype == torch.bfloat16
+    wide = None if mask is None else mask.double() if kind == "added" else mask
+    exact = torchs(*(t.double() for t in inputs), attn_mask=wide).transpose(1, 2)
+    assert float((found - exact).abs().max() / exact.abs().max()) < 2**-7
+    if trains:
+        found.sum().backward()
+        assert all(tensor.grad.dtype == torch.bfloat16 for tensor in inputs)
+
+
 class Causal(nn.Module):
     is_causal = True
 
