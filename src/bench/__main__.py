@@ -35,7 +35,9 @@ from src.bench.tables import (
     memory_table,
     peer_table,
     start_table,
+    waits_table,
 )
+from src.bench.waits import measure_waits
 from src.command_line import run_command_line
 from src.errors import UserError
 from src.methods.allocator import keep_freed_memory
@@ -105,6 +107,18 @@ class Bench:
             against_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
         ]
         self._console.print(peer_table(rows))
+        return {"rows": [asdict(row) for row in rows]}
+
+    def waits(self) -> dict[str, Any]:
+        """Where a step waits for the GPU."""
+        if self._device.type != "cuda":
+            self._console.print("waits for the GPU: not measured, for there is none")
+            return {"rows": []}
+        rows = [
+            measure_waits(self._case(method, tasks), self._scratch / "waits", self._device)
+            for method, tasks in (("finetune", 0), ("mt_tartan", 1), ("meta_tartan", 1))
+        ]
+        self._console.print(waits_table(rows))
         return {"rows": [asdict(row) for row in rows]}
 
     def memory(self) -> dict[str, Any]:
@@ -184,7 +198,16 @@ class Bench:
 
 SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     name: getattr(Bench, name)
-    for name in ("floor", "leads", "peers", "memory", "growth", "evaluation", "start_up")
+    for name in (
+        "floor",
+        "leads",
+        "peers",
+        "waits",
+        "memory",
+        "growth",
+        "evaluation",
+        "start_up",
+    )
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import lightning.pytorch as pl
 import torch
 from hydra import compose
+from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig, OmegaConf
 
 from src.data.batches import StepBatch
@@ -122,9 +123,14 @@ class BuiltCase:
     data: StageData
     precision: str
 
-    def batches(self) -> list[StepBatch]:
+    def batch(self, step: int, device: torch.device) -> StepBatch:
+        """Of one step, where it is needed."""
+        moved: StepBatch = move_data_to_device(self.data.train[step], device)
+        return moved
+
+    def batches(self, device: torch.device) -> list[StepBatch]:
         """Of all its steps."""
-        return [self.data.train[step] for step in range(len(self.data.train))]
+        return [self.batch(step, device) for step in range(len(self.data.train))]
 
     def autocast(self, device: torch.device) -> torch.autocast:
         """The precision as a context."""

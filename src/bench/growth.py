@@ -51,7 +51,7 @@ def measure_growth(
     steps, sizes = {}, []
     for number, (size, case) in enumerate(cases.items()):
         built = built_case(case, 3, folder / str(number))
-        batches = built.batches()
+        batches = built.batches(device)
         ours = OurStep(built, device)
         steps[str(number)] = ours.all_steps(batches)
         if along == "tokens a batch":

@@ -109,7 +109,7 @@ def measure_leads(
     for number, (name, lead) in enumerate(variants.items()):
         built = built_case(case, 3, folder / str(number), *lead.without)
         lead.change(built)
-        parts[name] = OurStep(built, device).all_steps(built.batches())
+        parts[name] = OurStep(built, device).all_steps(built.batches(device))
     times = interleaved(parts, rounds, device)
     plain = times[""]
     rows = [LeadRow(lead.name, ratio(times[lead.name], plain), True) for lead in LEADS]
@@ -132,7 +132,7 @@ def _with_more_shapes(case: Case, rounds: int, folder: Path, device: torch.devic
     taken = 0
     for number in range(rounds + 2):
         for which in (0, 1) if number % 2 else (1, 0):
-            batches = [built[which].data.train[step] for step in range(taken, taken + steps)]
+            batches = [built[which].batch(step, device) for step in range(taken, taken + steps)]
             taken += steps
             began = now(device)
             ours[which].all_steps(batches)()

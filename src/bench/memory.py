@@ -31,7 +31,7 @@ def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
     """Take three steps of a case; the third's peak counts."""
     built = built_case(case, 3, folder)
     ours = OurStep(built, device)
-    batches = built.batches()
+    batches = built.batches(device)
     ours.all_steps(batches[:2])()
     heads = [task.head for task in ours.module.tasks if task is not ours.module.end_task]
     return MemoryRow(

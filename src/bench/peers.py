@@ -49,10 +49,11 @@ def _in_turn(built: BuiltCase, peer: Any, rounds: int, device: torch.device) -> 
     ours = OurStep(built, device)
     seconds: dict[bool, list[float]] = {True: [], False: []}
     for number in range(rounds + 1):
-        batch = built.data.train[number]
+        # where each takes it: the published step puts its parts together on the CPU
+        batches = {True: built.batch(number, device), False: built.batch(number, peer.takes_from)}
         for own in (True, False) if number % 2 else (False, True):
             began = now(device)
-            (ours if own else peer).step(batch)
+            (ours if own else peer).step(batches[own])
             if number:
                 seconds[own].append(now(device) - began)
     return ratio(seconds[False], seconds[True])
@@ -73,7 +74,7 @@ def against_trainer(case: Case, rounds: int, folder: Path, device: torch.device)
 
     def after_step(number: int) -> None:
         began = now(device)
-        ours.step(built.data.train[number])
+        ours.step(built.batch(number, device))
         own.append(now(device) - began)
 
     rows = prepared.splits.train

@@ -32,6 +32,9 @@ class PublishedStep:
     Args:
         pad_id: the tokenizer's padding.
         micro_batch_size: examples that go through the body at once.
+
+    Attributes:
+        takes_from: the device that its batches are on.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class PublishedStep:
         self._trained = [p for m in (self._body, *self._heads) for p in m.parameters()]
         self._clip = module.optimisation.clip_norm
         self._optimiser = torch.optim.AdamW(self._trained, lr=module.optimisation.body_lr)
+        self.takes_from = torch.device("cpu")
         self._pad_id, self._size = pad_id, micro_batch_size
         self._rng = np.random.default_rng(0)
 

@@ -13,6 +13,7 @@ from src.bench.leads import LeadRow
 from src.bench.memory import MemoryRow
 from src.bench.peers import PeerRow
 from src.bench.start_up import StartUp
+from src.bench.waits import WaitsRow
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -72,6 +73,15 @@ def memory_table(rows: Sequence[MemoryRow]) -> Table:
                 added = (row.peak - row.heads) - (first.peak - first.heads)
                 growth = f"{added / (row.tasks - first.tasks) / first.peak:+.2%}"
         table.add_row(row.method, str(row.tasks), f"{row.peak / 2**20:,.0f}", growth)
+    return table
+
+
+def waits_table(rows: Sequence[WaitsRow]) -> Table:
+    """Waits for the GPU."""
+    table = _table("waits for the GPU in a step", "method", "auxiliary", "waits", "where")
+    for row in rows:
+        places = ", ".join(sorted(set(row.places)))
+        table.add_row(row.method, str(row.tasks), str(len(row.places)), places)
     return table
 
 

@@ -20,11 +20,15 @@ class TorchJDStep:
 
     Args:
         aggregator: a class of `torchjd.aggregation`.
+
+    Attributes:
+        takes_from: the device that its batches are on.
     """
 
     def __init__(self, case: BuiltCase, aggregator: str, device: torch.device) -> None:
         module = case.module
         self._case, self._device = case, device
+        self.takes_from = device
         self._objectives = {task.name: task.objective for task in module.tasks}
         body, heads = copy.deepcopy((module.body, list(module.heads.values())))
         self._body, self._heads = body.to(device), [head.to(device) for head in heads]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from itertools import chain
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ from src.bench.memory import measure_memory
 from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.published_step import PublishedStep
 from src.bench.transformers_trainer import classifier_with, masked_lm_with
+from src.bench.waits import measure_waits
 from src.encoders.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
@@ -190,3 +193,29 @@ def test_proportional_growth_has_slope_one(case, tmp_path, monkeypatch):
     assert growth.seconds == pytest.approx([0.1, 0.2, 0.4])
     draw_growth([growth, growth], tmp_path / "growth.png")
     assert (tmp_path / "growth.png").stat().st_size > 1000
+
+
+def test_waits_are_said_with_their_place(case, tmp_path, monkeypatch):
+    """Without a GPU torch's own warning stands in for it."""
+    modes, take = [], OurStep.step
+
+    def step(self, batch):
+        take(self, batch)
+        if modes == ["warn"]:
+            warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
+            warnings.warn("something else", stacklevel=1)
+
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    monkeypatch.setattr(OurStep, "step", step)
+    row = measure_waits(case("meta_tartan", 1), tmp_path, CPU)
+    assert modes == ["warn", 0]
+    assert [Path(place.rsplit(":", 1)[0]).name for place in row.places] == ["test_steps.py"]
+
+
+def test_batches_are_had_where_a_step_takes_them(case, tmp_path):
+    built = built_case(case("meta_tartan", 1), 2, tmp_path)
+    (first, _) = built.batches(torch.device("meta"))
+    parts = [p for b in (*first.tasks.values(), first.meta) for p in b.micro_batches]
+    assert {tensor.device.type for part in parts for tensor in part.inputs.values()} == {"meta"}
+    assert built.batch(0, CPU).tasks["end_task"].micro_batches[0].inputs["labels"].device == CPU
