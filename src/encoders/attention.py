@@ -52,8 +52,11 @@ def attention(
     Returns:
         `(examples, positions, heads, size)`, and None for the weights.
     """
-    causal = attention_mask is None and getattr(module, "is_causal", True)
-    usual = all(further[name] is None for name in further.keys() - _PLAIN) and not causal
+    known = all(further[name] is None for name in further.keys() - _PLAIN)
+    if attention_mask is None:
+        masked_as_usual = not getattr(module, "is_causal", True)
+    else:
+        masked_as_usual = attention_mask.dtype == torch.bool
     trains = query.device.type == "cpu" and torch.is_grad_enabled()
     if trains and not dropout and query.dtype in (torch.bfloat16, torch.float16):
         if attention_mask is not None and attention_mask.dtype == query.dtype:
@@ -64,8 +67,8 @@ def attention(
                 scaling=scaling, **further,
             )  # fmt: skip
         return found.to(query.dtype), weights
-    same_shape = query.shape == key.shape == value.shape
-    if not (dropout and query.device.type == "cpu" and same_shape and usual):
+    usual = known and masked_as_usual and query.shape == key.shape == value.shape
+    if not (dropout and query.device.type == "cpu" and usual):
         return _torchs(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **further
         )
@@ -73,10 +76,9 @@ def attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     with torch.autocast("cpu", enabled=False):
         scores = torch.matmul(query.to(wide) * scale, key.to(wide).transpose(2, 3))
-        if attention_mask is not None and attention_mask.dtype == torch.bool:
-            scores = scores.masked_fill(~attention_mask, -torch.inf)
-        elif attention_mask is not None:
-            scores = scores + attention_mask
+        if attention_mask is not None:
+            # not -inf: padding far from a text may attend to nothing in a sliding window
+            scores = scores.masked_fill(~attention_mask, torch.finfo(wide).min)
         weights = cheap_dropout(F.softmax(scores, dim=-1), dropout)
         attended = torch.matmul(weights, value.to(wide)).to(query.dtype)
     return attended.transpose(1, 2).contiguous(), None
