@@ -15,11 +15,11 @@ from statistics import median
 from typing import Any
 
 import lightning.pytorch as pl
-import torch
 from torch import nn
 
 from src.bench.case import Case, run_case
 from src.bench.measure import Ratio, ratio
+from src.core.backward import backward
 from src.core.clock import now
 from src.core.row_gradients import rows_in_place
 from src.core.task import Batch, Objective
@@ -58,7 +58,7 @@ class Floor:
             features = objective.features(self._body, part.inputs)
             losses = objective.losses(self._body, head, features, objective.targets(part.inputs))
             with rows_in_place():
-                torch.autograd.backward(losses.sum() / batch.units)
+                backward(losses.sum() / batch.units)
 
 
 def _forget_hooks(module: nn.Module) -> None:

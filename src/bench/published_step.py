@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from src.bench.as_in_transformers import as_in_transformers
 from src.bench.case import BuiltCase
+from src.core.backward import backward
 from src.core.task import Batch
 from src.data.batches import StepBatch
 from src.data.padding import pad
@@ -108,7 +109,7 @@ class PublishedStep:
             parameter.grad = None
         for ids, labels in parts:
             loss = self._loss(head, self._body(input_ids=ids).last_hidden_state, labels)
-            torch.autograd.backward(loss / len(parts))
+            backward(loss / len(parts))
             loss.item()
         return [None if p.grad is None else p.grad.clone() for p in self._body.parameters()]
 
@@ -135,7 +136,7 @@ class PublishedStep:
             for ids, labels in chosen:
                 with torch.no_grad():
                     hidden = self._body(input_ids=ids).last_hidden_state
-                torch.autograd.backward(self._loss(self._meta_head, hidden, labels))
+                backward(self._loss(self._meta_head, hidden, labels))
             optimiser.step()
 
 

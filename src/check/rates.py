@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from src.bench.measure import peak_bytes
 from src.check.inputs import Inputs
+from src.core.backward import backward
 from src.core.clock import now
 from src.core.task import Batch, MicroBatch, Task
 from src.data.batches import ExampleOrder, rows_at
@@ -173,7 +174,7 @@ class Bench:
         )
 
     def _pass(self, task: Task, part: MicroBatch) -> None:
-        torch.autograd.backward(self._losses(task, part).sum() / part.units)
+        backward(self._losses(task, part).sum() / part.units)
 
     def _losses(self, task: Task, part: MicroBatch) -> Tensor:
         features = task.objective.features(self._body, part.inputs)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from src.core.backward import backward
 from src.core.task import Objective
 from src.core.without_waiting import StepState, waits_for_nothing
 from src.errors import UserError
@@ -113,7 +114,7 @@ class MetaHead(nn.Module):
                     converged = converged | (now > (1 - settings.tolerance) * loss)
                     if waits_for_nothing(features.device) and bool(converged):
                         break
-                torch.autograd.backward(now, inputs=parameters)
+                backward(now, parameters)
                 before = StepState([], parameters if settings.tolerance is not None else [])
                 optimiser.step()
                 before.restore_unless(~converged)

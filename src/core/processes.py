@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from src.core.backward import backward
 from src.core.gradients import Gradient, put_gradient
 from src.core.row_gradients import rows_in_place
 from src.core.task import Batch
@@ -84,7 +85,7 @@ class WholeBody:
         self, loss: Tensor, body: Sequence[nn.Parameter], head: Sequence[nn.Parameter]
     ) -> None:
         with rows_in_place():
-            torch.autograd.backward(loss, inputs=[*body, *head])
+            backward(loss, [*body, *head])
 
     def total(self, products: Tensor) -> Tensor:
         return products

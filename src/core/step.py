@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from src.core.alignment import example_alignments
+from src.core.backward import backward
 from src.core.gradients import (
     Gradient,
     add_scaled_,
@@ -339,9 +340,9 @@ def _backward(
                 weights = weights_of_parts[number]
                 owners = task.objective.owners(part.inputs)
                 weighted = (unit_losses * weights[owners]).sum() / total
-                torch.autograd.backward(weighted, inputs=list(body_parameters), retain_graph=True)
+                backward(weighted, body_parameters, retain_graph=True)
                 if head_parameters:
-                    torch.autograd.backward(loss, inputs=head_parameters)
+                    backward(loss, head_parameters)
             losses.append(loss.detach())
             if keep:
                 features.append(part_features.detach())

@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
+from src.core.backward import backward
 from src.core.gradients import Gradient, put_gradient
 from src.core.processes import Summed
 from src.core.task import Batch
@@ -56,7 +57,7 @@ class Shards:
     def backward(
         self, loss: Tensor, body: Sequence[nn.Parameter], head: Sequence[nn.Parameter]
     ) -> None:
-        loss.backward()  # type: ignore[no-untyped-call]  # the graph's leaves are not the shards
+        backward(loss)  # of all leaves: the graph's are not the shards
 
     def total(self, products: Tensor) -> Tensor:
         whole = products.clone()
