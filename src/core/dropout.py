@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -25,14 +28,28 @@ class CheapDropout(nn.Dropout):
 
 def cheap_dropout(input: Tensor, p: float) -> Tensor:
     """See `CheapDropout`; elements of `input` are zeroed with probability `p`."""
-    dropped = round(p * LEVELS)
-    if dropped in (0, LEVELS) or input.device.type != "cpu":
+    if not draws_cheaply(input.device, p):
         return F.dropout(input, p)
-    count = input.numel()
+    return input * drawn_factors(input.shape, p, input.dtype)
+
+
+def draws_cheaply(device: torch.device, p: float) -> bool:
+    """Whether something has to be drawn there, and `drawn_factors` draws it."""
+    return device.type == "cpu" and _dropped(p) not in (0, LEVELS)
+
+
+def drawn_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tensor:
+    """Factors on the CPU: 0 with probability `p`, else as much as makes the mean 1."""
+    dropped, count = _dropped(p), math.prod(shape)
     draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    bits = draws.view(torch.int16)[:count].view(input.shape)
+    bits = draws.view(torch.int16)[:count].view(tuple(shape))
     kept = bits.ge(dropped - LEVELS // 2)
-    return input * (kept.to(input.dtype) * (LEVELS / (LEVELS - dropped)))
+    return kept.to(dtype).mul_(LEVELS / (LEVELS - dropped))
+
+
+def _dropped(p: float) -> int:
+    """Of `LEVELS`, those that zero an element."""
+    return round(p * LEVELS)
 
 
 def use_dropout(module: nn.Module, kind: type[nn.Dropout]) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from src.core.dropout import cheap_dropout
+from src.core.dropout import drawn_factors, draws_cheaply
+from src.encoders.dropped_attention import dropped_attention
 
 IMPLEMENTATION = "tartan"
 """What the implementation is called in a model's configuration."""
@@ -39,9 +39,10 @@ def attention(
     """What Transformers' `sdpa` computes, in half the time where that has to drop on a CPU.
 
     Torch then computes all in float32 by plain matrix products, and most of it is drawing random
-    numbers. Here the products are the same and the draws are those of `CheapDropout`. Without
-    dropout torch's fused kernel has a backward pass that is four times slower in 16 bits than in
-    float32 (up to 128 positions), so that it gets float32. Otherwise this is Transformers' own.
+    numbers. Here the products are the same (`dropped_attention`) and the draws are those of
+    `CheapDropout`. Without dropout torch's fused kernel has a backward pass that is four times
+    slower in 16 bits than in float32 (up to 128 positions), so that it gets float32. Otherwise this
+    is Transformers' own.
 
     Args:
         module: the layer that attends.
@@ -68,20 +69,14 @@ def attention(
             )  # fmt: skip
         return found.to(query.dtype), weights
     usual = known and masked_as_usual and query.shape == key.shape == value.shape
-    if not (dropout and query.device.type == "cpu" and usual):
+    if not (draws_cheaply(query.device, dropout) and usual):
         return _torchs(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **further
         )
     wide = torch.promote_types(query.dtype, torch.float32)
+    factors = drawn_factors((*query.shape[:3], key.shape[2]), dropout, wide)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    with torch.autocast("cpu", enabled=False):
-        scores = torch.matmul(query.to(wide) * scale, key.to(wide).transpose(2, 3))
-        if attention_mask is not None:
-            # not -inf: padding far from a text may attend to nothing in a sliding window
-            scores = scores.masked_fill(~attention_mask, torch.finfo(wide).min)
-        weights = cheap_dropout(F.softmax(scores, dim=-1), dropout)
-        attended = torch.matmul(weights, value.to(wide)).to(query.dtype)
-    return attended.transpose(1, 2).contiguous(), None
+    return dropped_attention(query, key, value, attention_mask, factors, scale), None
 
 
 def _torchs(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:

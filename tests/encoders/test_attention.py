@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
 
-from src.core import dropout
+from src.core.dropout import CheapDropout
 from src.encoders import attention as module_under_test
 from src.encoders.attention import IMPLEMENTATION, attention, use_cheap_attention
 from src.encoders.text_encoder import TextEncoder
@@ -49,13 +49,19 @@ def masks() -> dict[str, torch.Tensor | None]:
     return {"none": None, "of positions": allowed, "added": added}
 
 
+def drop_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(
+        module_under_test, "drawn_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
+    )
+
+
 @pytest.mark.parametrize("scaling", [None, 0.3])
 @pytest.mark.parametrize("kind", ["none", "of positions"])
 def test_values_and_gradients_are_torchs_where_next_to_nothing_is_dropped(
     inputs, kind, scaling, monkeypatch
 ):
     """Without its draws the function is torch's, for which the rate must not be zero."""
-    monkeypatch.setattr(module_under_test, "cheap_dropout", lambda weights, p: weights)
+    drop_nothing(monkeypatch)
     mask = masks()[kind]
     found, weights = attention(Layer(), *inputs, mask, dropout=0.5, scaling=scaling)
     assert weights is None
@@ -88,7 +94,7 @@ def test_each_weight_is_dropped_by_itself_and_the_mean_stays():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_half_precision_is_as_exact_as_torchs(dtype, monkeypatch):
     """Inside autocast the scores keep float32, as torch's keep it with dropout."""
-    monkeypatch.setattr(module_under_test, "cheap_dropout", lambda weights, p: weights)
+    drop_nothing(monkeypatch)
     torch.manual_seed(0)
     wide = [3 * torch.randn(SHAPE, dtype=torch.float64) for _ in range(3)]
     narrow = [tensor.to(dtype) for tensor in wide]
@@ -176,7 +182,7 @@ def always_ours(monkeypatch):
     def ours(*arguments, dropout, **options):
         return attention(*arguments, dropout=0.5, **options)
 
-    monkeypatch.setattr(module_under_test, "cheap_dropout", lambda weights, p: weights)
+    drop_nothing(monkeypatch)
     AttentionInterface.register(IMPLEMENTATION, ours)
     yield
     AttentionInterface.register(IMPLEMENTATION, attention)
@@ -208,9 +214,17 @@ def test_its_name_is_not_saved(tmp_path):
     assert IMPLEMENTATION not in json.dumps(json.loads((tmp_path / "config.json").read_text()))
 
 
-def test_the_draws_are_those_of_cheap_dropout():
-    weights = torch.ones(1000)
+def test_the_draws_are_those_of_cheap_dropout(inputs):
+    query, key, value = inputs
     torch.manual_seed(0)
-    expected = dropout.CheapDropout(0.3)(weights)
+    weights = F.softmax(query @ key.transpose(2, 3) / 2, dim=-1)
+    expected = CheapDropout(0.3)(weights) @ value
     torch.manual_seed(0)
-    assert torch.equal(dropout.cheap_dropout(weights, 0.3), expected)
+    found, _ = attention(Layer(), *inputs, None, dropout=0.3)
+    assert torch.allclose(found.transpose(1, 2), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1.0])
+def test_a_rate_that_needs_no_draws_is_torchs_affair(rate, inputs):
+    found, _ = attention(Layer(), *inputs, None, dropout=rate)
+    assert torch.equal(found == 0, torch.full_like(found, rate == 1, dtype=torch.bool))
