@@ -81,7 +81,11 @@ class Bench:
             cases += [(ROBERTA, "meta_tartan", 2), (ROBERTA, "meta_tartan", 4)]
         rows = [
             measure_floor(
-                self._case(method, tasks, encoder), encoder, self._rounds, self._scratch / "floor"
+                self._case(method, tasks, encoder),
+                encoder,
+                self._rounds,
+                self._scratch / "floor",
+                warm_up=int(self._config.warm_up),
             )
             for encoder, method, tasks in cases
             if encoder in self._config.encoders
@@ -217,7 +221,7 @@ def main(config: DictConfig) -> None:
     quiet_libraries()
     keep_freed_memory()  # as a run does
     logging.getLogger("src").setLevel(logging.ERROR)  # remarks on the data are for runs
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     unknown = [name for name in config.sections if name not in SECTIONS]
     if unknown:
         print(f"error: sections: {unknown[0]} is none of {', '.join(SECTIONS)}", file=sys.stderr)

@@ -20,7 +20,7 @@ from torch import nn
 from src.bench.case import Case, run_case
 from src.bench.measure import Ratio, ratio
 from src.core.backward import backward
-from src.core.clock import now
+from src.core.clock import PassClock, now
 from src.core.row_gradients import rows_in_place
 from src.core.task import Batch, Objective
 from src.data.batches import StepBatch
@@ -76,16 +76,19 @@ class FloorProbe(pl.Callback):
     included.
 
     Args:
-        warm_up: steps before the first floor, in which the run's memory grows. The step after
-            them, in which the floor's own does, does not count either.
+        warm_up: steps before the first floor, in which the run's memory grows and most lengths
+            occur for the first time. The step after them, in which the floor's own memory grows,
+            does not count either.
     """
 
     def __init__(self, warm_up: int) -> None:
         self.steps: list[float] = []
         self.floors: list[float] = []
+        self.inside: list[float] = []
         self._warm_up = warm_up
         self._floor: Floor | None = None
         self._began: float | None = None
+        self._inside_before = 0.0
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
@@ -110,12 +113,16 @@ class FloorProbe(pl.Callback):
         if self._floor is None:
             return
         ended = now(pl_module.device)
+        assert isinstance(pl_module.clock, PassClock)
+        inside = pl_module.clock.seconds()
         with trainer.precision_plugin.forward_context():
             self._floor.step(batch)
         after = now(pl_module.device)
         if self._began is not None:
             self.steps.append(ended - self._began)
             self.floors.append(after - ended)
+            self.inside.append(inside - self._inside_before)
+        self._inside_before = inside
         self._began = now(pl_module.device)
 
 
@@ -125,6 +132,8 @@ class FloorRow:
 
     Attributes:
         ratio: a step's time to the floor's.
+        inside: median share of a step's time that its passes and its update take; the rest are
+            inner products, the mixture, the meta head, fetching the batch, logging and callbacks.
         seconds: the median step's.
         flops: operations of a step.
         passes: forward and backward passes of the floor.
@@ -135,12 +144,13 @@ class FloorRow:
     tasks: int
     passes: int
     ratio: Ratio
+    inside: float
     seconds: float
     flops: float
     padding_share: float
 
 
-def measure_floor(case: Case, encoder: str, steps: int, folder: Path, warm_up: int = 8) -> FloorRow:
+def measure_floor(case: Case, encoder: str, steps: int, folder: Path, warm_up: int) -> FloorRow:
     """Train a case, with the floor's step after each of `steps` of its own."""
     probe = FloorProbe(warm_up)
     outcome = run_case(case, warm_up + 1 + steps, folder, [probe])
@@ -151,6 +161,7 @@ def measure_floor(case: Case, encoder: str, steps: int, folder: Path, warm_up: i
         tasks=0 if case.method == "finetune" else case.tasks,
         passes=1 + extra,
         ratio=ratio(probe.steps, probe.floors),
+        inside=median(a / b for a, b in zip(probe.inside, probe.steps, strict=True)),
         seconds=median(probe.steps),
         flops=sum(outcome.cost.flops.values()) / outcome.steps,
         padding_share=outcome.cost.padding_share,

@@ -31,13 +31,13 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
     """
     table = _table(
         "time of a step, in multiples of the floor: median (quartiles)",
-        "encoder", "method", "auxiliary", "passes", "x floor", "s/step", "of matrix rate",
-        "padding",
+        "encoder", "method", "auxiliary", "passes", "x floor", "in passes, update",
+        "s/step", "of matrix rate", "padding",
     )  # fmt: skip
     for row in rows:
         table.add_row(
             row.encoder, row.method, str(row.tasks), str(row.passes), str(row.ratio),
-            f"{row.seconds:.3f}", f"{row.flops / row.seconds / rate:.0%}",
+            f"{row.inside:.1%}", f"{row.seconds:.3f}", f"{row.flops / row.seconds / rate:.0%}",
             f"{row.padding_share:.0%}",
         )  # fmt: skip
     return table

@@ -88,6 +88,7 @@ def test_watching_the_floor_does_not_change_the_run(case, tmp_path):
     row = measure_floor(case("meta_tartan", 1), "tiny", 3, tmp_path / "watched", warm_up=2)
     assert (row.passes, row.tasks, row.ratio.pairs) == (3, 1, 3)
     assert row.ratio.median > 0
+    assert 0 < row.inside < 1
     assert row.flops > 0
 
 
