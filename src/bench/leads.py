@@ -68,7 +68,7 @@ def _unfused(case: BuiltCase) -> None:
 LEADS = (
     Lead("parts of a batch chosen to save padding", ["part_overhead=null"]),
     Lead("16 random bits an element for dropout", change=_torchs_dropout),
-    Lead("the same in attention", change=_torchs_attention),
+    Lead("the same in attention, whose gradient is its own", change=_torchs_attention),
     Lead("embeddings' gradients added row by row", change=_torchs_embedding),
     Lead("fused AdamW", change=_unfused),
 )

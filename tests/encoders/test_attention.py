@@ -17,6 +17,7 @@ from src.encoders.attention import IMPLEMENTATION, attention, use_cheap_attentio
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from tests.encoders.bodies import KINDS, random_body
+from tests.encoders.derivatives import assert_same_derivatives
 
 OWN_ATTENTION = {
     "bigbird",
@@ -68,12 +69,7 @@ def test_values_and_gradients_are_torchs_where_next_to_nothing_is_dropped(
     expected = F.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scaling)
     expected = expected.transpose(1, 2)
     assert found.shape == (3, 7, 2, 4)
-    assert torch.allclose(found, expected, rtol=1e-12, atol=1e-14)
-    direction = torch.randn_like(expected)
-    theirs = torch.autograd.grad(expected, inputs, direction)
-    ours = torch.autograd.grad(found, inputs, direction)
-    for own, other in zip(ours, theirs, strict=True):
-        assert torch.allclose(own, other, rtol=1e-10, atol=1e-12)
+    assert_same_derivatives(found, expected, inputs)
 
 
 def test_each_weight_is_dropped_by_itself_and_the_mean_stays():

@@ -8,6 +8,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from src.encoders.dropped_attention import dropped_attention
+from tests.encoders.derivatives import assert_same_derivatives
 
 SHAPE = (3, 2, 5, 4)
 SCALE = 0.4
@@ -56,12 +57,7 @@ def test_values_and_gradients_are_those_of_the_definition(kind, inputs, factors)
     expected = reference(*inputs, allowed(kind), factors, SCALE)
     assert found.shape == (3, 5, 2, 4)
     assert found.is_contiguous()
-    assert torch.allclose(found, expected, rtol=1e-12, atol=1e-14)
-    direction = torch.randn_like(expected)
-    theirs = torch.autograd.grad(expected, inputs, direction)
-    ours = torch.autograd.grad(found, inputs, direction)
-    for own, other in zip(ours, theirs, strict=True):
-        assert torch.allclose(own, other, rtol=1e-10, atol=1e-12)
+    assert_same_derivatives(found, expected, inputs)
 
 
 def test_it_differentiates_as_finite_differences_do(inputs, factors):
