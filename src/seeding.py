@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import torch
 
 
 def seed_for(seed: int, *names: str | int) -> int:
@@ -23,3 +24,15 @@ def seed_for(seed: int, *names: str | int) -> int:
 def generator_for(seed: int, *names: str | int) -> np.random.Generator:
     """A NumPy generator seeded by `seed_for(seed, *names)`."""
     return np.random.Generator(np.random.Philox(seed_for(seed, *names)))
+
+
+def seed_device(seed: int, device: torch.device) -> None:
+    """Seed torch's generators of the CPU and of `device`, which then draw as after `manual_seed`.
+
+    `torch.manual_seed` remembers its callers for every kind of device that is not in use yet: half
+    a millisecond inside of a Trainer, for each micro-batch.
+    """
+    torch.default_generator.manual_seed(seed)
+    seed_its_own = getattr(getattr(torch, device.type, None), "manual_seed", None)
+    if seed_its_own is not None:  # of torch.cuda, torch.mps, torch.xpu
+        seed_its_own(seed)

@@ -8,8 +8,9 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
-from src.seeding import generator_for, seed_for
+from src.seeding import generator_for, seed_device, seed_for
 from tests.conftest import ROOT
 
 GOLDEN = 1578797533171833068
@@ -56,3 +57,20 @@ def test_a_generator_draws_the_same_from_the_same_names_only():
     first, second = (generator_for(3, "stage", 5).random(8) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, generator_for(3, "stage", 6).random(8))
+
+
+def test_a_seeded_device_draws_what_torch_would():
+    torch.manual_seed(5)
+    expected = torch.rand(10), torch.randint(100, (10,))
+    seed_device(5, torch.device("cpu"))
+    assert torch.equal(torch.rand(10), expected[0])
+    assert torch.equal(torch.randint(100, (10,)), expected[1])
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_the_device_is_seeded_as_well_as_the_cpu(kind, monkeypatch):
+    seeds = []
+    monkeypatch.setattr(getattr(torch, kind), "manual_seed", seeds.append)
+    seed_device(7, torch.device(kind))
+    assert seeds == [7]
+    assert torch.initial_seed() == 7

@@ -29,7 +29,7 @@ from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.optimisation import Optimisation
 from src.methods.update import prepare_update
-from src.seeding import seed_for
+from src.seeding import seed_device, seed_for
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +184,8 @@ class TaskMixing(pl.LightningModule):
 
         def reseed(name: str, part: int) -> None:
             self.running_pass = name
-            torch.manual_seed(seed_for(self.seed, self.stage, "dropout", name, batch.step, part))
+            own = seed_for(self.seed, self.stage, "dropout", name, batch.step, part)
+            seed_device(own, self.device)
 
         record = mixed_gradients(
             self.body,
