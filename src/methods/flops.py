@@ -76,7 +76,13 @@ class ForwardFlops:
 
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            self._key, self._rows = _key(index, args, kwargs)
+            computed_rows = getattr(module, "computed_rows", None)
+            if computed_rows is None:
+                self._key, self._rows = _key(index, args, kwargs)
+            else:  # all numbers of rows that are filled up to the same cost the same
+                (*leading, _, width), *others = (tuple(tensor.shape) for tensor in args)
+                self._key = (index, forward_ad._current_level, *leading, width, *others)
+                self._rows = computed_rows(args[0])
             if self._known.setdefault(self._key, _ByRows()).at(self._rows) is None:
                 self._counting = _Counting()
                 self._counting.__enter__()  # type: ignore[no-untyped-call]

@@ -34,14 +34,18 @@ class MaskedLMHead(nn.Module):
         self.norm = nn.LayerNorm(embedding_size)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
+    def computed_rows(self, hidden: Tensor) -> int:
+        """`n` of `hidden` `(..., n, hidden_size)`, and the rows that fill it up."""
+        count = hidden.shape[-2]
+        return count + -count % self.rows if hidden.device.type == "cpu" else count
+
     def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
         """Vocabulary logits `(..., n, vocabulary)` of `hidden` `(..., n, hidden_size)`.
 
         `embeddings` is the body's word-embedding matrix `(vocabulary, embedding_size)`.
         """
         count = hidden.shape[-2]
-        if hidden.device.type == "cpu":
-            hidden = F.pad(hidden, (0, 0, 0, -count % self.rows))
+        hidden = F.pad(hidden, (0, 0, 0, self.computed_rows(hidden) - count))
         logits = F.linear(self.norm(F.gelu(self.dense(hidden))), embeddings, self.bias)
         return logits[..., :count, :]
 

@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from src.encoders.tiny import TinyEncoder
 from src.methods import flops
 from src.methods.flops import ForwardFlops
+from src.objectives.masked_lm_head import MaskedLMHead
 
 
 @pytest.fixture
@@ -145,3 +146,17 @@ def test_counting_changes_no_number(spent):
         out.square().sum().backward()
         results.append(torch.cat([out.flatten(), *(p.grad.flatten() for p in body.parameters())]))
     assert torch.equal(*results)
+
+
+def test_a_masked_lm_head_costs_the_rows_that_it_fills_up_and_is_counted_twice(spent, monkeypatch):
+    counted = []
+    enter = flops._Counting.__enter__
+    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: counted.append(1) or enter(self))
+    head, embeddings = MaskedLMHead(6, 40, 5), torch.randn(40, 5)
+    ForwardFlops([head], spent.append)
+    with torch.no_grad():
+        for masked in (3, 16, 17, 60, 1, 33):
+            head(torch.ones(masked, 6), embeddings)
+    filled_up = [16, 16, 32, 64, 16, 48]
+    assert spent == [2 * rows * (6 * 5 + 5 * 40) for rows in filled_up]
+    assert len(counted) == 2
