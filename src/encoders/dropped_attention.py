@@ -1,8 +1,8 @@
 """Attention with dropout, and its gradient, by as few passes through memory as plain kernels take.
 
 Beside the products, the time of short texts' attention is that of reading and writing the matrices
-of scores. Composed of differentiable operations each of them is written 7 times and kept 4 times;
-here masking, scaling and dropping are done in place, and 3 are kept.
+of scores. Composed of differentiable operations, masking and dropping copy them on the way there
+and on the way back; here both are done in place.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ class ForwardFlops:
     save memory, does not count.
 
     Args:
-        modules: which to watch; none may lie inside another.
+        modules: which to watch; none may lie inside another. One with a method `computed_rows`
+            computes so many rows for its first input.
         spent: called with the operations of each pass.
     """
 
@@ -76,13 +77,7 @@ class ForwardFlops:
 
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            computed_rows = getattr(module, "computed_rows", None)
-            if computed_rows is None:
-                self._key, self._rows = _key(index, args, kwargs)
-            else:  # all numbers of rows that are filled up to the same cost the same
-                (*leading, _, width), *others = (tuple(tensor.shape) for tensor in args)
-                self._key = (index, forward_ad._current_level, *leading, width, *others)
-                self._rows = computed_rows(args[0])
+            self._key, self._rows = _key(index, module, args, kwargs)
             if self._known.setdefault(self._key, _ByRows()).at(self._rows) is None:
                 self._counting = _Counting()
                 self._counting.__enter__()  # type: ignore[no-untyped-call]
@@ -119,7 +114,7 @@ class _ByRows:
         return low + (rows - few) * (high - low) // (many - few)
 
 
-def _key(index: int, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], int]:
+def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], int]:
     """What the operations of a pass depend on, but for the number of rows, and that number.
 
     The number is 1 where the inputs do not agree on it.
@@ -127,6 +122,10 @@ def _key(index: int, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], int]:
     shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     # with tangents (forward mode) a pass of the same shapes computes more
     level = forward_ad._current_level
+    computed_rows = getattr(module, "computed_rows", None)
+    if computed_rows is not None:
+        (*leading, _, width), *others = shapes
+        return (index, level, *leading, width, *others), computed_rows(args[0])
     first = {shape[0] if shape else 0 for shape in shapes}
     if len(first) == 1 and 0 not in first:
         return (index, level, *(shape[1:] for shape in shapes)), first.pop()
