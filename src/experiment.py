@@ -17,6 +17,7 @@ from src.configuration import build
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
+from src.data.columns import write_trained
 from src.distributed.identity import is_main_process
 from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
@@ -100,6 +101,8 @@ def _run_prepared(
     )
     if remark is not None:
         log.warning(remark)
+    if (columns := prepared.end_task.notes.get("columns")) is not None:
+        write_trained(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)
