@@ -19,6 +19,7 @@ from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.cpu.allocator import keep_freed_memory
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
+from src.data.columns import write_trained
 from src.data.held_out_text import HeldOutText
 from src.data.pooled import PooledRows, pooled
 from src.distributed.identity import is_main_process
@@ -116,6 +117,8 @@ def _run_prepared(
     )
     if remark is not None:
         log.warning(remark)
+    if (columns := prepared.end_task.notes.get("columns")) is not None:
+        write_trained(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)

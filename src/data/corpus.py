@@ -82,7 +82,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     filled = [file for file in files if file.stat().st_size]
     if not filled:
         raise UserError(f"corpus {path} holds empty files only")
-    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS.values()}
+    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS}
     parts = []
     for kind, own in by_kind.items():
         # of text there may be very many files; of the others each has columns of its own
