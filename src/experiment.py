@@ -34,6 +34,7 @@ from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.part_overhead import resolve_part_overhead
+from src.methods.precision import parameters_in, resolve_precision
 from src.methods.stage import Stage
 from src.model_card.card import write_card
 from src.model_card.encoder_card import write_encoder_card
@@ -255,11 +256,14 @@ class StageChain:
     ) -> TaskMixing:
         end_task = module_type.trains_end_task
         names = [task.name for task in tasks]
-        weighting = (
-            build(self._config.weighting, "weighting", task_names=names)
-            if mixes_with_end_task(module_type)
-            else Uniform(names)
-        )
+        trainer = self._config.trainer
+        precision = resolve_precision(str(trainer.precision), str(trainer.accelerator))
+        with parameters_in(precision):  # the weights' start, 1/3 for instance
+            weighting = (
+                build(self._config.weighting, "weighting", task_names=names)
+                if mixes_with_end_task(module_type)
+                else Uniform(names)
+            )
         extra: dict[str, Any] = {"meta_head": stage.meta_head} if module_type.has_meta_head else {}
         if self._prepared.held_out is not None:
             extra["held_out"] = True
