@@ -17,7 +17,7 @@ from src.predict.chunks import CHUNK_CHARACTERS, CHUNK_ROWS, Reader
 from src.predict.columns import Added, Wanted, trained_columns
 from src.predict.formats import STREAM, formats_of
 from src.predict.output import FileOutput, Output, StandardOutput, alone_at, check_target
-from src.predict.predictor import Predictor, device_of
+from src.predict.predictor import Predictor, check_finite, device_of
 from src.predict.progress import Progress
 from src.predict.rows import open_rows
 from src.predict.writers import Writer, writer_for
@@ -109,6 +109,7 @@ def _predict_all(
         with Progress(reader, begun) as progress:
             for chunk in reader.chunks(output.place):
                 predictions = predictor.predict(chunk.texts, chunk.pairs)
+                check_finite(predictions.probabilities, output.rows)
                 content = writer.encode(chunk.rows, predictions)
                 output.append(content, predictions.labels, chunk.place)
                 progress.show(output.rows)
