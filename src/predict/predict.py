@@ -19,7 +19,7 @@ from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
 from src.predict.output import FileOutput, Output, StandardOutput, alone_at, check_target
-from src.predict.predictor import Predictor, device_of
+from src.predict.predictor import Predictor, check_finite, device_of
 from src.predict.progress import Progress
 from src.predict.writers import Added, Writer, formats_of, writer_for
 from src.run_folder.durable import disk_advice
@@ -125,6 +125,7 @@ class Work:
                     pair = self.columns.pair
                     pairs = None if pair is None else self._texts(chunk, pair)
                     predictions = predictor.predict(texts, pairs)
+                    check_finite(predictions.probabilities, output.rows)
                     content = self.writer.encode(chunk, predictions)
                     output.append(content, predictions.labels, chunk.place)
                     progress.show(output.rows)
