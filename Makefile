@@ -11,7 +11,7 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare test test-distributed torture bench bench-full \
+.PHONY: help setup quickstart report-demo compare test test-distributed torture fuzz bench bench-full \
 	bench-corpus docs lint format clean
 
 help:
@@ -20,7 +20,8 @@ help:
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
 	@echo "make test        run the tests"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
-	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
+	@echo "make torture     kill runs 100 times and damage their files; they have to end as if undisturbed"
+	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
@@ -59,6 +60,9 @@ test-distributed: $(READY)
 
 torture: $(READY)
 	$(BIN)/python -m pytest -s -m slow tests/test_torture.py
+
+fuzz: $(READY)
+	$(BIN)/python -m pytest -s -m slow tests/test_fuzz.py
 
 bench: $(READY)
 	$(BIN)/python -m src.bench $(BENCH)
