@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
-_SETTINGS = ("size", "seed")
+SETTINGS = ("size", "seed", "decontaminate")
 """Keys of the `auxiliary` group that are not tasks."""
 
 
@@ -143,6 +143,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         default_size=config.auxiliary.get("size", 1),
         seed=choice_seed,
         cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
     auxiliaries = {}
     for name, auxiliary in used.items():
@@ -201,7 +202,7 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     settings: dict[str, Auxiliary] = {
         str(name): build(node, f"auxiliary.{name}")
         for name, node in config.auxiliary.items()
-        if name not in _SETTINGS
+        if name not in SETTINGS
     }
     if END_TASK in settings:
         raise UserError(f"an auxiliary task cannot be named {END_TASK}")

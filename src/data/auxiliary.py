@@ -30,6 +30,7 @@ class Surroundings:
         default_size: `auxiliary.size`.
         seed: of the choice of a part of a source.
         cache_dir: for what is prepared once.
+        decontaminate: whether text that overlaps with dev or test texts is left out.
     """
 
     end_task: EndTask
@@ -38,6 +39,7 @@ class Surroundings:
     default_size: float | str
     seed: int
     cache_dir: Path
+    decontaminate: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class AuxiliaryExamples:
         fingerprint: of the source and the choice.
         texts: what the rows were made of, in the column `text`, blank ones included; None where
             they are no text. Training does without it.
+        decontaminated: texts of the source that were left out because they overlap with dev or
+            test texts; None where nobody asked for that.
     """
 
     objective: TaskObjective[Any]
@@ -60,6 +64,7 @@ class AuxiliaryExamples:
     size: float | None
     fingerprint: str
     texts: datasets.Dataset | None = None
+    decontaminated: int | None = None
 
 
 class Auxiliary(Protocol):

@@ -50,6 +50,8 @@ class OtherClasses:
         task = around.end_task
         if not isinstance(task, ImageTask):
             raise UserError(f"auxiliary {name} is images, but task {task.name} is not")
+        if around.decontaminate:
+            raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
         self.check(name, around.encoder)
         if len(task.other_labels) < 2:
             raise UserError(

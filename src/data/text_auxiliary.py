@@ -10,7 +10,9 @@ from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
 from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
 from src.data.corpus_files import files_of
 from src.data.corpus_manifest import is_corpus_folder
+from src.data.decontaminate import decontaminated
 from src.data.file_task import FileTask
+from src.data.nearest import choose_nearest
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
@@ -44,6 +46,8 @@ class TextAuxiliary:
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
         max_length: longest input; None takes the end task's [tokens].
+        select: which part of a corpus `size` takes: `random`, or the texts `nearest` to the end
+            task's training texts (see `src.data.nearest`), decontaminated first.
         optional: do without this task where neither `path` nor `hub` is given.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
@@ -58,12 +62,17 @@ class TextAuxiliary:
     column: str = "text"
     size: float | str | None = None
     max_length: int | None = None
+    select: str = "random"
     optional: bool = False
     at_most: bool = False
 
     def __post_init__(self) -> None:
         if self.text not in ("task", "domain"):
             raise UserError(f"an auxiliary task's text must be task or domain, got {self.text!r}")
+        if self.select not in ("random", "nearest"):
+            raise UserError(f"select must be random or nearest, got {self.select!r}")
+        if self.select == "nearest" and self.text == "task":
+            raise UserError("select=nearest is for domain text; the task's own is taken whole")
         if self.path is not None and self.hub is not None:
             raise UserError("give an auxiliary task a path or a hub data set, not both")
         if self.text == "task" and (self.path is not None or self.hub is not None):
@@ -93,14 +102,25 @@ class TextAuxiliary:
         if not isinstance(around.end_task, TextTask):
             raise UserError(f"auxiliary {name} is text, but task {around.end_task.name} is not")
         encoder = reads_text(around.encoder, f"auxiliary {name}")
+        removed = None
         if self.text == "task":
             part, size = training_texts(around.end_task), None
+            if around.decontaminate:
+                part, removed = decontaminated(part, around.end_task, around.cache_dir)
         else:
             size, option = size_of(name, self.size, around.default_size)
             corpus = self._domain_corpus(around.end_task, size, around.cache_dir)
+            nearest = self.select == "nearest"
+            if around.decontaminate or nearest:
+                corpus, removed = decontaminated(corpus, around.end_task, around.cache_dir)
             if self.at_most and size is not None:
                 size = size if len(corpus.texts) >= round(size * around.train_examples) else None
-            part = choose_part(corpus, size, around.train_examples, around.seed, option)
+            if nearest and size is not None:
+                part = choose_nearest(
+                    corpus, around.end_task, size, around.seed, option, around.cache_dir
+                )
+            else:
+                part = choose_part(corpus, size, around.train_examples, around.seed, option)
         length = around.end_task.max_length if self.max_length is None else self.max_length
         tokenizer = encoder.tokenizer
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
@@ -118,7 +138,7 @@ class TextAuxiliary:
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
         return AuxiliaryExamples(
-            self.objective, rows, part.source, size, part.fingerprint, part.texts
+            self.objective, rows, part.source, size, part.fingerprint, part.texts, removed
         )
 
     def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
