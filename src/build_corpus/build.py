@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from datatrove.data import Document
-from datatrove.executor import SlurmPipelineExecutor
 from datatrove.pipeline.base import PipelineStep
 from datatrove.pipeline.dedup import (
     MinhashConfig,
@@ -33,6 +32,7 @@ from loguru import logger
 
 from src.build_corpus.articles import Articles, ChosenArticles
 from src.build_corpus.examples import Examples
+from src.build_corpus.executors import SlurmTasks, check_not_queued
 from src.build_corpus.layout import Building, read_json, write_json
 from src.build_corpus.repeats import NoExamplesError, Repeats
 from src.build_corpus.settings import Request
@@ -112,33 +112,27 @@ def _steps(
 
 def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
     """Run the steps, or submit them; whether all is done."""
-    previous, make = None, build(config, "executor")
+    previous, jobs, make = None, [], build(config, "executor")
     for name, tasks, pipeline in steps:
         logs = str(building.folder / "logs" / name)
         step = make(pipeline=pipeline, tasks=tasks, logging_dir=logs)
-        submits = isinstance(step, SlurmPipelineExecutor)
-        if submits:
+        if isinstance(step, SlurmTasks):
             step.depends = previous
+            jobs.append(step)
         try:
             step.run()
         except NoExamplesError:
             shutil.rmtree(building.folder)  # nothing to go on with
             raise
         previous = step
-        if submits:
-            say(
-                f"{name}: job {step.job_id} of {tasks:,} tasks"
-                if step.job_id != -1
-                else f"{name}: done"
-            )
-            continue
-        say(f"{name}: {tasks:,} tasks done")
-        if name in ("metadata", "read"):
+        say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
+        if name in ("metadata", "read") and not jobs:
+            kind = "part" if name == "read" else name
             for index in range(tasks):
-                kind = "part" if name == "read" else name
                 for told in read_json(building.path(kind, index, ".json"))["told"]:
                     say(f"left out: {told}")
-    return not submits
+    write_json(building.folder / "jobs.json", [step.job_id for step in jobs if step.job_id != -1])
+    return not jobs
 
 
 def _filters(configs: dict[str, Any]) -> list[PipelineStep]:
@@ -202,6 +196,8 @@ def _begin(
         # until now there was no bad record, so that skipping them changes nothing of it
         begun["settings"]["bad_records"] = wanted["settings"]["bad_records"]
     _check_same(wanted, begun, output)
+    if (jobs := building.folder / "jobs.json").is_file():
+        check_not_queued(read_json(jobs))
     for kind, files in (("part", sources), ("metadata", metadata)):
         for index, source in enumerate(files):
             done = building.path(kind, index, ".json")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -85,7 +88,10 @@ class RayTasks(RayPipelineExecutor):
             local = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": self.workers}
             paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = {"env_vars": {"PYTHONPATH": paths}}
-            ray.init(log_to_driver=False, runtime_env=environment, **local)
+            ray.init(
+                log_to_driver=False, logging_level="ERROR", include_dashboard=False,
+                runtime_env=environment, **local,
+            )  # fmt: skip
         super().run()
         if ranks := self.get_incomplete_ranks():
             errors = [f"errors/{rank:05d}" for rank in ranks]
@@ -115,3 +121,19 @@ class SlurmTasks(SlurmPipelineExecutor):
 
     def launch_merge_stats(self) -> None:
         """Nothing: the manifest counts what these statistics would."""
+
+
+def check_not_queued(jobs: Sequence[str]) -> None:
+    """Check that no job is left that was submitted before: two must never write the same file.
+
+    Raises:
+        UserError: SLURM has one still.
+    """
+    if jobs and shutil.which("squeue"):
+        command = ["squeue", "--noheader", "--format=%A", f"--jobs={','.join(jobs)}"]
+        left = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+        if left:  # none where SLURM has forgotten the jobs, which it calls an error
+            raise UserError(
+                f"jobs {', '.join(sorted(set(left)))} are in SLURM's queue still; run the same "
+                "command when they are through, or end them with scancel first"
+            )

@@ -1,8 +1,8 @@
 """Texts that share a long run of words with texts that have to stay unseen (n-gram overlap).
 
 Two texts overlap where they have `n` words in a row in common, after datatrove's normalisation
-(that of its own blocks for decontamination): case, punctuation, diacritics and the digits of numbers do
-not count. A text of fewer than `n` words overlaps only with the same text.
+(that of its own blocks for decontamination): case, punctuation, diacritics and the digits of
+numbers do not count. A text of fewer than `n` words overlaps only with the same text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""N-gram overlap against the slow way: every n-gram of one text looked up among all of the others."""
+"""N-gram overlap against the slow way: every n-gram of a text looked up among all others."""
 
 from __future__ import annotations
 
