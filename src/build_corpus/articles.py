@@ -13,7 +13,7 @@ import numpy as np
 from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.layout import Building, save_array, write_json
+from src.build_corpus.layout import Building, write_json
 from src.build_corpus.records import (
     BadRecordError,
     Record,
@@ -25,6 +25,7 @@ from src.build_corpus.records import (
 from src.build_corpus.settings import Settings
 from src.build_corpus.sources import Source
 from src.errors import UserError
+from src.run_folder.durable import write_durably
 
 BREAK = "\n\n"
 """Between two paragraphs of a document, and nowhere else in it."""
@@ -57,8 +58,9 @@ class Articles(PipelineStep):
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         if self.joined:
-            files = self.building.folder.glob("metadata-*.npy")
-            self._chosen = np.unique(np.concatenate([np.load(file) for file in files]))
+            files = self.building.folder.glob("metadata-*.ids")
+            chosen = [np.fromfile(file, np.uint64) for file in files]
+            self._chosen = np.unique(np.concatenate(chosen))
         source = self.sources[rank]
         for number, record in self._read(source):
             try:
@@ -95,7 +97,7 @@ class Articles(PipelineStep):
         if self.joined:
             digest = np.uint64(_digest(identity_of(record)))
             place = np.searchsorted(self._chosen, digest)
-            return bool(self._chosen[place : place + 1] == digest)
+            return bool((self._chosen[place : place + 1] == digest).any())
         if not self._wanted:
             return True
         found = fields_of(record)
@@ -142,7 +144,8 @@ class ChosenArticles(PipelineStep):
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
         articles, building = self.articles, self.articles.building
         seen = articles.sources[rank].seen()
-        save_array(building.path("metadata", rank, ".npy"), articles.choose(articles.sources[rank]))
+        chosen = articles.choose(articles.sources[rank])
+        write_durably(building.path("metadata", rank, ".ids"), chosen.tofile)
         records, fields = dict(articles.records), dict(articles.fields)
         counted = {"source": seen, "records": records, "fields": fields, "told": articles.told}
         write_json(building.path("metadata", rank, ".json"), counted)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
@@ -44,6 +44,8 @@ from src.errors import UserError
 from src.run_folder.durable import disk_advice
 
 Say = Callable[[str], object]
+Files = Mapping[str, Sequence[Source]]
+"""The files with articles (`sources`) and those with their fields of study (`metadata`)."""
 Step = tuple[str, int, list[PipelineStep]]
 """Its name, how many tasks it has, and the blocks that each of them runs."""
 
@@ -57,57 +59,51 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
     Raises:
         UserError: a source cannot be read, has changed since, or the folder holds another corpus.
     """
-    logger.disable("datatrove")
-    sources = find_sources(request.sources, "sources")
-    metadata = find_sources(request.metadata, "metadata")
-    output = request.output
+    logger.disable("datatrove")  # its log would bury the one line of an error
+    files = {kind: find_sources(getattr(request, kind), kind) for kind in ("sources", "metadata")}
+    output, building = request.output, Building(request.output.resolve())
     if output.exists() and not output.is_dir():
         raise UserError(f"output={output} is a file; name a folder")
-    for source in [*sources, *metadata]:
+    for source in [*files["sources"], *files["metadata"]]:
         if "://" not in source.name and Path(source.name).parent == output.resolve():
             raise UserError(f"output={output} is the folder of {source.name}; name another folder")
     evaluated = _evaluated(request)
-    wanted = {
-        "layout": LAYOUT,
-        "settings": _settings(request, evaluated),
-        "sources": [source.name for source in sources],
-        "metadata": [source.name for source in metadata],
-    }
+    digest = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
+    settings = asdict(request.settings) | {"evaluated": digest}
+    settings["field_of_study"] = list(settings["field_of_study"])
+    names = {kind: [source.name for source in own] for kind, own in files.items()}
+    wanted = {"layout": LAYOUT, "settings": settings, **names}
     with _alone_in(output), disk_advice(output):
-        building = Building(output.resolve())
         if (output / MANIFEST).is_file():
-            return _known(output, wanted, sources, metadata, say)
-        _begin(building, wanted, evaluated, sources, metadata, say)
-        steps = _steps(building, request, sources, metadata)
-        if not _run(building, steps, request.executor, say):
+            return _known(output, wanted, files, say)
+        _begin(building, wanted, evaluated, files, say)
+        if not _run(building, _steps(building, request, files), request.executor, say):
             return None
         corpus = read_corpus_folder(output)
         shutil.rmtree(building.folder)
         return corpus
 
 
-def _steps(
-    building: Building, request: Request, sources: list[Source], metadata: list[Source]
-) -> Iterator[Step]:
-    settings, files = request.settings, len(sources)
+def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]:
+    settings, sources, metadata = request.settings, files["sources"], files["metadata"]
     if metadata:
         chosen = ChosenArticles(Articles(building, settings, metadata, joined=False))
         yield "metadata", len(metadata), [chosen]
     articles = Articles(building, settings, sources, joined=bool(metadata))
-    yield "read", files, [articles, *_filters(settings.filters), Examples(articles)]
-    yield "repeats", 1, [Repeats(building, files, settings.deduplicate)]
+    yield "sources", len(sources), [articles, *_filters(settings.filters), Examples(articles)]
+    yield "repeats", 1, [Repeats(building, len(sources), settings.deduplicate)]
     near = building.folder / "near"
     if settings.near_duplicates:
-        # not xxHash: the 4th version refuses what datatrove passes to it
+        # not xxHash: its 4th version refuses what datatrove passes to it
         config = MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
         signatures, pairs = str(near / "signatures"), str(near / "pairs")
         signature = MinhashDedupSignature(signatures, config, SpaceTokenizer())
-        yield "signatures", files, [KeptExamples(building), signature]
+        yield "signatures", len(sources), [KeptExamples(building), signature]
         buckets = MinhashDedupBuckets(signatures, pairs, config=config)
         yield "buckets", config.num_buckets, [buckets]
         yield "clusters", 1, [MinhashDedupCluster(pairs, str(near), config)]
-    yield "write", files, [Shards(building, near)]
-    yield "finish", 1, [Finish(building)]
+    yield "shards", len(sources), [Shards(building, near)]
+    yield "manifest", 1, [Finish(building)]
 
 
 def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
@@ -126,12 +122,13 @@ def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bo
             raise
         previous = step
         say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
-        if name in ("metadata", "read") and not jobs:
-            kind = "part" if name == "read" else name
+        if name in ("metadata", "sources") and not jobs:
             for index in range(tasks):
-                for told in read_json(building.path(kind, index, ".json"))["told"]:
+                for told in read_json(building.path(name, index, ".json"))["told"]:
                     say(f"left out: {told}")
-    write_json(building.folder / "jobs.json", [step.job_id for step in jobs if step.job_id != -1])
+    if jobs:
+        queued = [step.job_id for step in jobs if step.job_id != -1]  # -1: all was done before
+        write_json(building.folder / "jobs.json", queued)
     return not jobs
 
 
@@ -139,26 +136,26 @@ def _filters(configs: dict[str, Any]) -> list[PipelineStep]:
     """The filters of articles, each tried on a text: what one lacks is known before any work."""
     filters = []
     for name, config in configs.items():
-        block = build(config, name)
         try:
-            block.filter(Document("A text to try the filter on.", "0"))
+            # one of its own: a model that it reads cannot be sent to other processes
+            build(config, name).filter(Document("A text to try the filter on.", "0"))
         except (OSError, ImportError, ValueError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise UserError(f"{name} cannot be used: {reason}") from error
-        filters.append(block)
+        filters.append(build(config, name))
     return filters
 
 
 def _evaluated(request: Request) -> list[str]:
     """The dev and test texts that have to stay out of the corpus."""
-    if not request.tasks:
+    if not request.tasks or request.settings.decontaminate is None:
         return []
     from src.data.text_task import TextSource  # here: it takes seconds
     from src.quiet import quiet_libraries
 
     quiet_libraries()
     texts: list[str] = []
-    for name, config in request.tasks.items() if request.settings.decontaminate else ():
+    for name, config in request.tasks.items():
         source = build(config, name)
         if not isinstance(source, TextSource):
             raise UserError(f"{name}: a task of images has no texts; leave it out")
@@ -168,21 +165,8 @@ def _evaluated(request: Request) -> list[str]:
     return texts
 
 
-def _settings(request: Request, evaluated: Sequence[str]) -> dict[str, Any]:
-    """Settings as JSON has them, with what the evaluated texts are."""
-    settings = asdict(request.settings)
-    settings["field_of_study"] = list(settings["field_of_study"])
-    settings["evaluated"] = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
-    return settings
-
-
 def _begin(
-    building: Building,
-    wanted: dict[str, Any],
-    evaluated: Sequence[str],
-    sources: Sequence[Source],
-    metadata: Sequence[Source],
-    say: Say,
+    building: Building, wanted: dict[str, Any], evaluated: Sequence[str], files: Files, say: Say
 ) -> None:
     """Write down what is being built, or check that it is this."""
     path, output = building.folder / "begun.json", building.output
@@ -198,22 +182,15 @@ def _begin(
     _check_same(wanted, begun, output)
     if (jobs := building.folder / "jobs.json").is_file():
         check_not_queued(read_json(jobs))
-    for kind, files in (("part", sources), ("metadata", metadata)):
-        for index, source in enumerate(files):
-            done = building.path(kind, index, ".json")
-            if done.is_file():
+    for kind, own in files.items():
+        for index, source in enumerate(own):
+            if (done := building.path(kind, index, ".json")).is_file():
                 _check_still(source, read_json(done)["source"], output)
     write_json(path, begun)
     say(f"{output} was begun before; going on")
 
 
-def _known(
-    output: Path,
-    wanted: dict[str, Any],
-    sources: Sequence[Source],
-    metadata: Sequence[Source],
-    say: Say,
-) -> CorpusFolder:
+def _known(output: Path, wanted: dict[str, Any], files: Files, say: Say) -> CorpusFolder:
     """The corpus that is there, if it is the one that is asked for and as it was written.
 
     Raises:
@@ -221,39 +198,36 @@ def _known(
     """
     corpus = read_corpus_folder(output)
     there = corpus.manifest.model_dump()
-    names = {kind: [seen["name"] for seen in there[kind]] for kind in ("sources", "metadata")}
-    _check_same(wanted, there | names, output)
+    _check_same(wanted, there | {k: [seen["name"] for seen in there[k]] for k in files}, output)
     say(f"{output} holds this corpus, finished; comparing checksums")
-    for source, seen in zip(
-        [*sources, *metadata], there["sources"] + there["metadata"], strict=True
-    ):
-        _check_still(source, seen, output)
+    for kind, own in files.items():
+        for source, seen in zip(own, there[kind], strict=True):
+            _check_still(source, seen, output)
     corpus.check()
-    shutil.rmtree(Building(output).folder, ignore_errors=True)  # a kill at the very end
+    shutil.rmtree(Building(output).folder, ignore_errors=True)  # of jobs, or of a late kill
     return corpus
 
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
     """Raises UserError where the folder's corpus is another one; names what differs."""
-    ours, theirs = wanted["settings"], there["settings"]
+    ours, theirs, other = (
+        wanted["settings"],
+        there["settings"],
+        "name another folder: output=FOLDER",
+    )
     for option in sorted(ours.keys() | theirs):
         if ours.get(option) != theirs.get(option):
             raise UserError(
                 f"{output} holds another corpus: {option} is {theirs.get(option)!r} there, "
-                f"{ours.get(option)!r} here; name another folder: output=FOLDER"
+                f"{ours.get(option)!r} here; {other}"
             )
     for kind in ("sources", "metadata"):
         if wanted[kind] != there[kind]:
-            missing = [name for name in there[kind] if name not in set(wanted[kind])]
-            added = [name for name in wanted[kind] if name not in set(there[kind])]
-            what = (
-                f"{missing[0]} is missing here" if missing
-                else f"{added[0]} is new here" if added
-                else "they are in another order here"
-            )  # fmt: skip
+            said = [f"{name} is missing here" for name in there[kind] if name not in wanted[kind]]
+            said += [f"{name} is new here" for name in wanted[kind] if name not in there[kind]]
+            what = (said or ["they are in another order here"])[0]
             raise UserError(
-                f"{output} was built from other {kind}: {what}; give the same, or name another "
-                "folder: output=FOLDER"
+                f"{output} was built from other {kind}: {what}; give the same, or {other}"
             )
     if wanted["layout"] != there["layout"]:
         raise UserError(f"{output} was begun by another version of this program; remove it")

@@ -53,9 +53,9 @@ class Examples(PipelineStep):
         articles, building = self.articles, self.articles.building
         seen = articles.sources[rank].seen()
         keys = bytearray()
-        path = building.path("part", rank, ".arrow")
+        path = building.path("sources", rank, ".arrow")
         write_durably(path, lambda scratch: self._write(scratch, data, keys))
-        path = building.path("part", rank, ".keys")
+        path = building.path("sources", rank, ".keys")
         write_durably(path, lambda scratch: scratch.write_bytes(keys))
         records = articles.records
         left_out = {name: records[name] for name in ("other_field", "no_text", "bad")}
@@ -68,7 +68,7 @@ class Examples(PipelineStep):
             "fields": dict(articles.fields),
             "told": articles.told,
         }
-        write_json(building.path("part", rank, ".json"), counted)
+        write_json(building.path("sources", rank, ".json"), counted)
 
     def _write(self, path: Path, documents: Iterable[Document], keys: bytearray) -> None:
         texts: list[bytes] = []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from src.run_folder.durable import write_durably
@@ -20,9 +19,10 @@ class Building:
     """The folder `building/` in a corpus' folder: all of it is gone once the corpus is whole.
 
     `begun.json` says what is being built, `evaluated.json` holds the texts that must not be in it.
-    Of file number i there are `metadata-i.npy` (articles that it chooses), or `part-i.arrow`
-    (examples), `part-i.keys` (a digest of 16 bytes of each) and `part-i.npy` (which are repeats);
-    `part-i.json` counts what is in them, and is written last.
+    Of file number i there are `metadata-i.ids` (digests of the articles that it chooses, uint64),
+    or a part: `sources-i.arrow` (examples), `sources-i.keys` (a digest of 16 bytes of each) and
+    `sources-i.marks` (bool: which are repeats). `sources-i.json` and the like are written last, and
+    count what is there; so does `shards-i.json` of a finished shard.
     """
 
     output: Path
@@ -44,13 +44,3 @@ def write_json(path: Path, content: Any) -> None:
 def read_json(path: Path) -> Any:
     """What `write_json` wrote."""
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def save_array(path: Path, array: np.ndarray) -> None:
-    """Write an array durably."""
-
-    def save(scratch: Path) -> None:
-        with scratch.open("wb") as file:
-            np.save(file, array)
-
-    write_durably(path, save)

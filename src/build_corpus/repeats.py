@@ -13,8 +13,9 @@ from itertools import pairwise
 import numpy as np
 from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.layout import Building, read_json, save_array
+from src.build_corpus.layout import Building, read_json
 from src.errors import UserError
+from src.run_folder.durable import write_durably
 
 AT_ONCE = 1 << 22
 """Digests that are compared at once, about."""
@@ -36,7 +37,7 @@ class Repeats(PipelineStep):
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
         path, keys = self.building.path, []
         for part in range(self.parts):
-            file = path("part", part, ".keys")
+            file = path("sources", part, ".keys")
             empty = not file.stat().st_size  # which cannot be mapped
             mapped = np.zeros(0, "<u8") if empty else np.memmap(file, "<u8", mode="r")
             keys.append(mapped.reshape(-1, 2))
@@ -46,12 +47,12 @@ class Repeats(PipelineStep):
         if self.deduplicate:
             mark_repeats(keys, dropped)
         for part, marks in enumerate(dropped):
-            save_array(path("part", part, ".npy"), marks)
+            write_durably(path("sources", part, ".marks"), marks.tofile)
 
     def _why_none(self) -> str:
         records, fields, found = Counter[str](), Counter[str](), Counter[str]()
         for part in range(self.parts):
-            counted = read_json(self.building.path("part", part, ".json"))
+            counted = read_json(self.building.path("sources", part, ".json"))
             records.update(counted["records"])
             found.update(counted["examples"])
             fields.update(counted["fields"])

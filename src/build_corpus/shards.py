@@ -42,8 +42,8 @@ class KeptExamples(PipelineStep):
         self.building = building
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
-        dropped = np.load(self.building.path("part", rank, ".npy"))
-        for start, batch in _batches(self.building.path("part", rank, ".arrow")):
+        dropped = np.fromfile(self.building.path("sources", rank, ".marks"), bool)
+        for start, batch in _batches(self.building.path("sources", rank, ".arrow")):
             kept = batch.filter(pa.array(~dropped[start : start + len(batch)]))
             for text in kept.column("text").to_pylist():
                 yield Document(text, "")
@@ -60,11 +60,12 @@ class Shards(PipelineStep):
         self.building, self.near = building, near
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
-        part, finished = (self.building.path(kind, rank, ".arrow") for kind in ("part", "shard"))
-        marks, finished = part.with_suffix(".npy"), finished.with_suffix(".json")
+        part = self.building.path("sources", rank, ".arrow")
+        finished = self.building.path("shards", rank, ".json")
+        marks = part.with_suffix(".marks")
         if not finished.is_file():
             path = self.building.output / f"shard-{rank:05d}-of-{world_size:05d}.arrow"
-            dropped = np.load(marks)
+            dropped = np.fromfile(marks, bool)
             counts = {"repeated": int(dropped.sum()), "near": 0, "examples": 0, "words": 0}
             near = self.near / f"{rank:06d}.remove"
             if near.is_file():
@@ -90,7 +91,7 @@ class Finish(PipelineStep):
         begun = read_json(self.building.folder / "begun.json")
         parts, metadata, shards = (
             [read_json(file) for file in sorted(self.building.folder.glob(f"{kind}-*.json"))]
-            for kind in ("part", "metadata", "shard")
+            for kind in ("sources", "metadata", "shards")
         )
         examples = _sums(parts, "examples")
         examples |= {"repeated": sum(shard.pop("repeated") for shard in shards)}

@@ -25,7 +25,7 @@ class Source:
     Attributes:
         name: its path or address.
         size: in bytes.
-        version: what its place calls this version: the Hub a SHA-256 or a blob, a disk a time.
+        version: what tells it from others in its place: the Hub's SHA-256 or blob, a file's time.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Source:
         checksum = self.version
         if "://" not in self.name:
             checksum = f"sha256:{sha256_of(Path(self.name))}"
-            if _time(self.name) != self.version:
+            if fsspec.filesystem("file").ukey(self.name) != self.version:
                 raise UserError(f"{self.name} is being written to; wait until it is whole")
         return {"name": self.name, "size": self.size, "version": self.version, "checksum": checksum}
 
@@ -88,22 +88,14 @@ def _files(entry: str, option: str) -> list[Source]:
     for info in infos:
         if not _is_records(info):
             raise UserError(f"{option}: {info['name']} must end in one of {kinds}")
-    return [_source(system, info, remote) for info in sorted(infos, key=lambda i: str(i["name"]))]
+    found = []
+    for info in sorted(infos, key=lambda info: str(info["name"])):
+        path, large = str(info["name"]), info.get("lfs") or {}
+        version = large.get("sha256") or info.get("blob_id") or system.ukey(path)
+        name = system.unstrip_protocol(path) if remote else path
+        found.append(Source(name, int(info["size"] or 0), str(version)))
+    return found
 
 
 def _is_records(info: dict[str, Any]) -> bool:
     return str(info["name"]).lower().endswith(SUFFIXES)
-
-
-def _source(system: Any, info: dict[str, Any], remote: bool) -> Source:
-    if not remote:
-        return Source(info["name"], info["size"], _time(info["name"]))
-    name, large = system.unstrip_protocol(info["name"]), info.get("lfs") or {}
-    known = [f"sha256:{large['sha256']}"] if large.get("sha256") else []
-    known += [f"blob:{info['blob_id']}"] if info.get("blob_id") else []
-    version = (known or [f"info:{system.checksum(info['name'])}"])[0]
-    return Source(name, int(info["size"] or 0), version)
-
-
-def _time(path: str) -> str:
-    return f"time:{Path(path).stat().st_mtime_ns}"

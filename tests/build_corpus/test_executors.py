@@ -66,10 +66,10 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     request = composed(articles, tmp_path / "out", "executor=slurm", "executor.partition=cpu")
     assert build_corpus(request, said.append) is None
     assert said == [
-        "read: 3 tasks in job 100",
+        "sources: 3 tasks in job 100",
         "repeats: 1 tasks in job 101",
-        "write: 3 tasks in job 102",
-        "finish: 1 tasks in job 103",
+        "shards: 3 tasks in job 102",
+        "manifest: 1 tasks in job 103",
     ]
     scripts = [path.read_text() for path in sorted(notes.iterdir())]
     assert [re.search(r"array=(\S+)", script)[1] for script in scripts] == [

@@ -33,7 +33,7 @@ def start(articles, output, workers):
 def made(output):
     """Files that tell of a finished piece of work."""
     folder = output / "building"
-    return len(list(folder.glob("*.json"))) + len(list(folder.glob("part-*.npy")))
+    return len(list(folder.glob("*.json"))) + len(list(folder.glob("sources-*.marks")))
 
 
 @pytest.mark.slow
