@@ -140,6 +140,7 @@ class PretrainedEncoder:
         revision: branch, tag or commit on the Hub.
         attention_dropout: dropout inside the attention; None keeps the checkpoint's.
         hidden_dropout: dropout elsewhere in the body; None keeps the checkpoint's.
+        reported_as: the name the result is reported under; None for `name`.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
@@ -147,6 +148,7 @@ class PretrainedEncoder:
     revision: str | None = None
     attention_dropout: float | None = None
     hidden_dropout: float | None = None
+    reported_as: str | None = None
     lr: Mapping[str, float] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
@@ -157,7 +159,10 @@ class PretrainedEncoder:
                 offline).
         """
         source = local_or_cached(self.name, self.revision)
-        return load_folder(source, self.name, self._config_changes())
+        encoder = load_folder(source, self.name, self._config_changes())
+        if self.reported_as is not None:
+            encoder.name = self.reported_as
+        return encoder
 
     def _config_changes(self) -> dict[str, float]:
         return dropout_changes(self.attention_dropout, self.hidden_dropout)
