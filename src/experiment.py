@@ -303,8 +303,10 @@ class StageChain:
             )
             for task in module.tasks
         }
-        counted = [END_TASK] if module.end_task is not None else list(sources)
-        examples = max(len(rows[name]) for name in counted)
+        examples = stage.epoch_examples(
+            None if module.end_task is None else len(rows[END_TASK]),
+            [len(rows[name]) for name in sources if name != END_TASK],
+        )
         meta = None
         if module.uses_meta_gradient:
             collate = prepared.classification.collate(
