@@ -11,13 +11,14 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare test test-distributed torture bench bench-full \
+.PHONY: help setup quickstart report-demo compare study test test-distributed torture bench bench-full \
 	bench-corpus docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
+	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
@@ -50,6 +51,9 @@ report-demo: $(READY)
 
 compare: $(READY)
 	$(BIN)/python -m src.compare $(TASK)
+
+study: $(READY)
+	$(BIN)/python -m src.study run $(PART) $(STUDY)
 
 test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal
