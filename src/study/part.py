@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -32,7 +32,7 @@ class Budget(_Described):
     """How much a run may spend.
 
     Attributes:
-        multiple: of the part's `gflop`.
+        multiple: of what the part's `steps` of fine-tuning cost.
         evaluations: on dev, of each stage with the end task.
         patience: evaluations without improvement after which a stage ends; None for never.
     """
@@ -47,8 +47,8 @@ class Setting(_Described):
 
     Attributes:
         method: by its name in `conf/method/`.
-        stages: the stages that share the budget equally, and what a step of each costs as
-            `python -m src.compare` counts it [GFLOP].
+        stages: the stages that share the budget equally, and what a step of each costs, as
+            `python -m src.compare` counts it [steps of fine-tuning].
         options: of the run, beside the part's.
         budgets: those it is run with; None for all of the part's.
     """
@@ -100,7 +100,7 @@ class Part(_Described):
         title: what it is about.
         about: what a reader has to know of its runs, in a few sentences.
         seeds: each cell is run with seeds 0, 1, ...
-        gflop: the budget of multiple 1, what fine-tuning takes to converge [GFLOP].
+        steps: the budget of multiple 1: what fine-tuning takes to converge [steps].
         batch_size: examples of each task in a step.
         options: of all runs.
         tfidf: whether TF-IDF with logistic regression stands beside them.
@@ -112,7 +112,7 @@ class Part(_Described):
     title: str
     about: str
     seeds: Whole
-    gflop: Annotated[float, Field(gt=0)]
+    steps: Whole
     batch_size: Whole
     options: list[str]
     tfidf: bool = False
@@ -120,9 +120,9 @@ class Part(_Described):
     settings: dict[str, Setting] = Field(min_length=1)
     questions: dict[str, Question] = Field(default_factory=dict)
 
-    def steps(self, setting: Setting, budget: Budget) -> dict[str, int]:
+    def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
         """Optimiser steps of each stage, at least one; the stages share the budget equally."""
-        share = budget.multiple * self.gflop / len(setting.stages)
+        share = budget.multiple * self.steps / len(setting.stages)
         return {stage: max(1, round(share / cost)) for stage, cost in setting.stages.items()}
 
 
@@ -170,13 +170,26 @@ def read_part(name: str, folder: Path = FOLDER) -> Part:
     if name not in known:
         raise UserError(f"the study has no part {name!r}, only {', '.join(known)}")
     try:
-        part = Part.model_validate(read_yaml(folder / f"{name}.yaml"))
+        part = Part.model_validate(_content(name, folder))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(entry) for entry in first["loc"])
         raise UserError(f"conf/study/{name}.yaml: {where}: {first['msg']}") from error
     _check_names(name, part)
     return part
+
+
+def _content(name: str, folder: Path) -> dict[str, Any]:
+    """A file's entries, and those of the part that it `extends` where it has none of its own."""
+    content = read_yaml(folder / f"{name}.yaml")
+    if not isinstance(content, dict):
+        raise UserError(f"conf/study/{name}.yaml holds no mapping")
+    above = content.pop("extends", None)
+    if above is None:
+        return content
+    if above == name or above not in part_names(folder):
+        raise UserError(f"conf/study/{name}.yaml: extends: there is no other part {above!r}")
+    return {**_content(above, folder), **content}
 
 
 def cells_of(name: str, part: Part) -> Iterator[Cell]:
@@ -199,7 +212,7 @@ def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
     """The overrides of a cell but for its seed; the setting's own come last."""
     yield from part.options
     yield f"method={setting.method}"
-    for stage, steps in part.steps(setting, budget).items():
+    for stage, steps in part.steps_of(setting, budget).items():
         chosen = stage_options(stage, steps, part.batch_size, budget.evaluations, budget.patience)
         for option, value in chosen.items():
             yield f"method.stages.{stage}.{option}={'null' if value is None else value}"

@@ -122,14 +122,19 @@ def row_of(folder: Path) -> Row:
 
 
 def digest_of(options: dict[str, Any]) -> str:
-    """Digest of a run's options without its seed, and without the folder an encoder lies in."""
-    kept = {name: value for name, value in options.items() if name != "seed"}
-    if "encoder.name" in kept:
-        kept["encoder.name"] = encoder_name(str(kept["encoder.name"]))
+    """Digest of a run's options without its seed, and of files and folders only their names."""
+    kept = {name: _placeless(name, value) for name, value in options.items() if name != "seed"}
     if kept.get("task.split_seed") == options.get("seed"):
         kept["task.split_seed"] = "seed"
     text = json.dumps(kept, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN]
+
+
+def _placeless(name: str, value: Any) -> Any:
+    """A value without the folders of this machine."""
+    if name == "encoder.name":
+        return encoder_name(str(value))
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def encoder_name(name: str) -> str:

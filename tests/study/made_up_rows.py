@@ -12,7 +12,7 @@ PART = {
     "title": "A made-up part",
     "about": "Nothing was trained.",
     "seeds": 2,
-    "gflop": 100.0,
+    "steps": 100,
     "batch_size": 8,
     "options": ["task=scierc", "encoder=tiny", "auxiliary=tapt"],
     "budgets": {

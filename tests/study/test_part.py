@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from omegaconf import OmegaConf
 
 from src.errors import UserError
 from src.prepare import enabled_stages
@@ -14,21 +15,25 @@ from tests.study.made_up_rows import PART, write_part
 
 
 @pytest.mark.parametrize("name", part_names())
-def test_every_cell_of_a_part_is_a_run_that_takes_the_steps_its_budget_pays_for(name):
+def test_every_setting_of_a_part_is_a_run_that_takes_the_steps_its_budget_pays_for(name):
     part = read_part(name)
-    for cell in cells_of(name, part):
-        if cell.seed > 0 or cell.setting == TFIDF:
+    # a setting's other budgets differ in numbers only
+    first = {cell.setting: cell for cell in reversed(list(cells_of(name, part)))}
+    for cell in first.values():
+        if cell.setting == TFIDF:
             continue
-        stages = enabled_stages(config_of(cell.overrides))
+        config = config_of([*cell.overrides, "data_dir=somewhere"])
+        OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        stages = enabled_stages(config)
         setting, budget = part.settings[cell.setting], part.budgets[cell.budget]
         spent = 0.0
         for stage, cost in setting.stages.items():
             assert stages[stage].batch_size == part.batch_size
             assert stages[stage].max_epochs is None
             spent += stages[stage].max_steps * cost
-        assert spent == pytest.approx(budget.multiple * part.gflop, rel=0.03)
+        assert spent == pytest.approx(budget.multiple * part.steps, rel=0.03)
         beside = stages.keys() - setting.stages.keys()
-        assert beside <= {"head_warmup"}  # the only stage that a budget leaves out
+        assert beside <= {"head_warmup"}  # the only one beyond a budget
 
 
 def test_seeds_come_one_after_the_other_and_small_budgets_first(tmp_path):
@@ -48,7 +53,7 @@ def test_tfidf_stands_beside_the_runs_of_each_seed(tmp_path):
 
 def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_evaluated(tmp_path):
     part = read_part("toy", write_part(tmp_path))
-    assert part.steps(part.settings["tapt"], part.budgets["1x"]) == {"tapt": 12, "finetune": 25}
+    assert part.steps_of(part.settings["tapt"], part.budgets["1x"]) == {"tapt": 12, "finetune": 25}
     cells = {cell.place: set(cell.overrides) for cell in cells_of("toy", part)}
     tapt = cells["toy/1x/tapt/seed1"]
     assert {"seed=1", "method=tapt", "method.stages.finetune.evaluate_every=13"} <= tapt
@@ -89,6 +94,17 @@ def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path, place, value, m
         read_part("toy", write_part(tmp_path, content))
     assert message in str(caught.value)
     assert "conf/study/toy.yaml" in str(caught.value)
+
+
+def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
+    folder = write_part(tmp_path)
+    write_part(folder, {"extends": "toy", "seeds": 5, "title": "Other"}, "other")
+    part, other = read_part("toy", folder), read_part("other", folder)
+    assert (other.title, other.seeds, other.settings) == ("Other", 5, part.settings)
+    for above in ("absent", "circle"):
+        write_part(folder, {"extends": above}, "circle")
+        with pytest.raises(UserError, match=f"extends: there is no other part '{above}'"):
+            read_part("circle", folder)
 
 
 def test_an_unknown_part_is_told_the_known_ones():

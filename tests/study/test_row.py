@@ -50,12 +50,15 @@ def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
     assert digest("fixed", **fixed) != digest("three again", **follows[0])
 
 
-def test_the_digest_does_not_depend_on_the_folder_an_encoder_lies_in():
+def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
     here, there, other = (
         digest_of({"encoder.name": name, "seed": 0})
         for name in ("/here/adapted/encoder", "/there/adapted/encoder", "/here/else/encoder")
     )
     assert here == there != other
+    corpora = [f"{folder}/corpus.txt.gz" for folder in ("/here", "/there")]
+    here, there = (digest_of({"auxiliary.dapt.path": path, "seed": 0}) for path in corpora)
+    assert here == there
 
 
 @pytest.mark.parametrize(
