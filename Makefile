@@ -11,13 +11,14 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare test test-distributed torture fuzz bench bench-full \
-	bench-corpus torture-corpus docs lint format clean
+.PHONY: help setup quickstart report-demo compare study test test-distributed torture fuzz bench \
+	bench-full bench-corpus torture-corpus docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
+	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill runs 100 times and damage their files; they have to end as if undisturbed"
@@ -52,6 +53,9 @@ report-demo: $(READY)
 
 compare: $(READY)
 	$(BIN)/python -m src.compare $(TASK)
+
+study: $(READY)
+	$(BIN)/python -m src.study run $(PART) $(STUDY)
 
 test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal

@@ -229,10 +229,13 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
 
 
 def training_texts(end_task: TextTask) -> Corpus:
-    """The end task's training texts as a corpus (TAPT); dev and test texts are never in it."""
+    """The end task's training texts, labelled or not, as a corpus (TAPT).
+
+    Dev and test texts are never in it.
+    """
     return Corpus(
         source=f"{end_task.name} train",
-        texts=end_task.train.rows(labelled=False),
+        texts=end_task.own_texts,
         # of all splits: what is held out of the training file is not in it
         fingerprint=f"tapt:{end_task.digest()}",
     )
