@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from src.evaluation.monitor import PERPLEXITY
+
 
 def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
     """Print the table of a finished run from its `result.json`."""
@@ -28,7 +30,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     table.add_column("examples", justify="right")
     for split in [name for name in ("dev", "test") if name in result]:
         parts = [("whole", split), ("unseen", f"{split}, not in train")]
-        for part, label in parts if result["labels"] else [("unseen", "held-out texts")]:
+        for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
             table.add_row(label, *cells, f"{scores['examples']:,}")
