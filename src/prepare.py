@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import build, check_number, typed
-from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
-from src.data.end_task import EndTask, EndTaskSource, Splits
+from src.data.auxiliary import Auxiliary, Surroundings
+from src.data.end_task import END_TASK, EndTask, EndTaskSource
+from src.data.prepared import Prepared
 from src.data.remarks import warn_of_imbalance
-from src.encoders.base import Encoder, EncoderSource
+from src.encoders.base import EncoderSource
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import check_metric, named_metric
@@ -26,29 +27,8 @@ from src.run_checks import check_numbers, check_trainer, whole_number, writable_
 
 log = logging.getLogger(__name__)
 
-END_TASK = "end_task"
-"""The name under which the end task's loss and weight are reported."""
 _SETTINGS = ("size", "seed")
 """Keys of the `auxiliary` group that are not tasks."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What the stages of a run share.
-
-    Attributes:
-        encoder: body and what belongs to it; trained further by each stage.
-        end_task: the labelled task.
-        splits: its splits as the encoder reads them.
-        classification: its objective.
-        auxiliaries: settings and examples of each auxiliary task, by name.
-    """
-
-    encoder: Encoder
-    end_task: EndTask
-    splits: Splits
-    classification: TaskObjective[Any]
-    auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryExamples]]
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import check_number, check_whole, shown
+from src.data.part_overhead import resolve_part_overhead
 from src.errors import UserError
 from src.methods.fit import build_trainer
-from src.methods.part_overhead import resolve_part_overhead
 from src.methods.precision import check_accelerator
 
 _MOST_WORKERS = 256

@@ -58,6 +58,25 @@ class StepBatch:
         )
 
 
+@dataclass(frozen=True)
+class BatchNeeds:
+    """Which batches a module's steps are made of.
+
+    Attributes:
+        stage: part of every random draw's seed.
+        tasks: names of the tasks, each of which has a batch in every step.
+        meta: whether steps bring `B_val`.
+        apart: examples of `meta_head` [examples]; 0 for no such batch.
+        second: whether steps bring second batches.
+    """
+
+    stage: str
+    tasks: tuple[str, ...]
+    meta: bool = False
+    apart: int = 0
+    second: bool = False
+
+
 class ExampleOrder:
     """An endless order of `count` examples, epoch after epoch, each epoch a new permutation.
 
@@ -92,7 +111,7 @@ class StepBatches(Dataset[StepBatch]):
     Args:
         tasks: examples by task name.
         meta: the end task's validation examples, or None.
-        steps: number of steps.
+        steps: number of steps that make an epoch of a loader; there is a batch for any further one.
         seed: the run's seed.
         stage: the stage's name.
         apart: a task's name, and how many of its examples that are not in its own batch make
@@ -177,7 +196,6 @@ class EvaluationBatches(Dataset[MicroBatch]):
         )
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self.any_unseen = any(data.examples["unseen"])
         self._order = order
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 

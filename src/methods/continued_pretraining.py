@@ -14,3 +14,8 @@ class ContinuedPretraining(TaskMixing):
 
     trains_end_task = False
     trains_auxiliaries = True
+    stage_name = "pretrain"
+
+    def on_fit_end(self) -> None:
+        """Leave the trained masked-LM head with the encoder, for later tasks to start from."""
+        self.encoder.adopt(self.tasks[0].head)

@@ -13,14 +13,13 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from omegaconf import DictConfig
 
 from src.configuration import build
-from src.data.batches import EvaluationBatches
+from src.data.task_data import TaskData
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
 from src.evaluation.metrics import SplitScores
 from src.methods.best_weights import BestWeights
 from src.methods.cost import CostMeter
-from src.methods.data_module import StageData, TestData
 from src.methods.history import EvaluationHistory
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
@@ -44,11 +43,10 @@ FLUSH_EVERY = 50
 
 def fit_stage(
     module: TaskMixing,
-    data: StageData,
+    data: TaskData,
     stage: Stage,
     *,
     name: str,
-    examples: int,
     config: DictConfig,
     folder: Path,
     observers: Sequence[pl.Callback] = (),
@@ -59,10 +57,10 @@ def fit_stage(
     that was finished earlier is not trained again, one that was stopped goes on.
 
     Args:
-        examples: training examples that make an epoch.
         observers: callbacks that look on, after all others but those that write checkpoints.
     """
-    steps = len(data.train)
+    examples = data.epoch_examples(module.batch_needs)
+    steps = stage.steps(examples)
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
@@ -122,7 +120,7 @@ def fit_stage(
         skipped=int(module.skipped),
         cost=meter.cost(),
         # of the last step, not of the kept one: what the weighting ended with
-        task_weights=module.last_task_weights() if mixed else {},
+        task_weights=module.task_weights if mixed else {},
         evaluations=[] if history is None else history.series(),
         dev=dev,
         module=module,
@@ -134,13 +132,11 @@ def fit_stage(
     return outcome
 
 
-def evaluate_on_test(
-    module: TaskMixing, split: EvaluationBatches, config: DictConfig
-) -> SplitScores:
+def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
     """What `module` reaches on the test split."""
     trainer = build_trainer(config, [], max_steps=1, logger=False)
     with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
-        trainer.test(module, datamodule=TestData(split), verbose=False)
+        trainer.test(module, datamodule=data, verbose=False)
     metrics = {
         name.removeprefix("test/"): float(value)
         for name, value in trainer.callback_metrics.items()

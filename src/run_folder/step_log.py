@@ -37,7 +37,9 @@ class StepLog(pl.Callback):
         self._pending: list[tuple[int, dict[str, Tensor]]] = []
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Drop rows of steps that are still to come."""
+        """Drop rows of steps that are still to come, and take over the loggers."""
+        assert isinstance(pl_module, TaskMixing)
+        pl_module.logs_steps = False
         if trainer.is_global_zero:
             _keep_up_to(self._file, self._stage, trainer.global_step)
 
