@@ -96,7 +96,8 @@ def _as_transformers(
     body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
     """The whole as Transformers' own class; None where none computes the same."""
-    found = body_with_our_head(body)
+    own_code = not type(body).__module__.startswith("transformers.")
+    found = None if own_code else body_with_our_head(body)
     if found is None:
         return None
     config, place = found.config, PLACES[found.config.model_type]
@@ -108,7 +109,9 @@ def _as_transformers(
         *place.entries.items(),
     ]:
         setattr(config, name, value)
-    model: PreTrainedModel = AutoModelForSequenceClassification.from_config(config)
+    model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
+        config, trust_remote_code=False
+    )
     state = {f"{model.base_model_prefix}.{name}": value for name, value in found.weights.items()}
     for ours, theirs in ((head.dense, place.dense), (head.out, place.out)):
         state |= {f"{theirs}.weight": ours.weight, f"{theirs}.bias": ours.bias}

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
-import sys
 
 import pytest
 import yaml
@@ -16,17 +14,13 @@ from src.errors import UserError
 from src.predict.__main__ import as_they_stand
 from tests.conftest import ROOT
 from tests.predict.conftest import LABELS
+from tests.programs import called
 
 
 @pytest.fixture
 def cli(tmp_path):
     def call(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        return subprocess.run(
-            [sys.executable, "-m", "src.predict", *arguments],
-            cwd=tmp_path, env=environment, input=given, capture_output=True, timeout=300,
-            check=False,
-        )  # fmt: skip
+        return called("src.predict", *arguments, cwd=tmp_path, given=given)
 
     return call
 
