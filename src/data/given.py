@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import datasets
 from torch.utils.data import DataLoader
@@ -32,11 +32,13 @@ from src.objectives.masked_lm_head import head_of_checkpoint
 OWN_TEXT = "task"
 """What stands for the labelled training texts in the place of unlabelled ones (TAPT)."""
 
-Examples = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
+Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
 """Labelled examples: a file, a data set, or rows (`{"text": ..., "label": ...}`, or tuples)."""
-Texts = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | TextAuxiliary
+Texts: TypeAlias = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | TextAuxiliary
 """Unlabelled text: `task` for the labelled texts themselves, a path, a data set, or texts."""
-AnyEncoder = str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
+AnyEncoder: TypeAlias = (
+    str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
+)
 """`minilm`, `tiny`, a name on the Hub, a folder, a model with its tokenizer, ..."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
         max_length: where they are cut; None for as long as the body reads [tokens].
     """
     paired = bool(texts) and not isinstance(texts[0], str)
+    columns: list[list[Any]]
     columns = [list(part) for part in zip(*texts, strict=True)] if paired else [list(texts)]
     length = encoder.max_positions if max_length is None else max_length
     types = paired and encoder.token_types

@@ -22,6 +22,7 @@ from src.data.given import (
 from src.data.prepared import Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
+from src.encoders.text_encoder import reads_text
 from src.errors import UserError
 from src.evaluation.named_metrics import check_metric
 from src.objectives.class_weights import class_weights as scaled_weights
@@ -120,7 +121,7 @@ class TartanData(TaskData):
         self._cache_dir = Path(given).expanduser()
 
     def _prepare(self) -> Prepared:
-        named = {
+        named: dict[str, Any] = {
             split: str(given)
             for split, given in self._splits.items()
             if isinstance(given, str | os.PathLike)
@@ -142,7 +143,7 @@ class TartanData(TaskData):
             warn_of_imbalance(task.name, task.labels, task.label_counts)
         weights = scaled_weights(self._class_weights, task.labels, task.label_counts)
         classification = Classification(len(task.labels), self._dropout, weights)
-        classification.collate(encoder, 1)  # says so if the encoder does not fit
+        classification.collate(reads_text(encoder, "TartanData"), 1)
         self._cache_dir.mkdir(parents=True, exist_ok=True)
         splits = task.splits(encoder, self._cache_dir)
         around = Surroundings(

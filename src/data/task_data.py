@@ -10,7 +10,6 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.utilities.combined_loader import CombinedLoader
 from torch.utils.data import DataLoader
 
 from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
@@ -174,13 +173,9 @@ class TaskData(pl.LightningDataModule):
             persistent_workers=self._workers > 0,
         )
 
-    def val_dataloader(self) -> EvaluationLoader | CombinedLoader:
+    def val_dataloader(self) -> EvaluationLoader | list[EvaluationLoader]:
         """The dev split, each example once; nothing where the end task is not trained."""
-        return (
-            self._split("dev")
-            if END_TASK in self._needs().tasks
-            else CombinedLoader([], "sequential")
-        )
+        return self._split("dev") if END_TASK in self._needs().tasks else []
 
     def test_dataloader(self) -> EvaluationLoader:
         """The test split, each example once."""
@@ -192,7 +187,7 @@ class TaskData(pl.LightningDataModule):
         if not isinstance(task, TextTask):
             return self._split("test")
         texts, pairs = task.test.texts, task.test.pairs
-        inputs = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
+        inputs: Any = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
         return DataLoader(inputs, batch_size=self.sizes.evaluation_batch_size, collate_fn=list)
 
     def _split(self, name: str) -> EvaluationLoader:

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoModel
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from src.encoders.base import Encoder
+from src.encoders.pretrained import load_config, load_tokenizer
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.wide_resnet import ImageEncoder, WideResNet
 from src.errors import UserError
@@ -77,17 +78,19 @@ def encoder_of(description: Mapping[str, Any]) -> Encoder:
 
 
 def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
-    settings = dict(description["config"])
-    config = AutoConfig.for_model(settings.pop("model_type"), **settings)
-    options = {} if description["pooler"] else {"add_pooling_layer": False}
-    try:
-        body = AutoModel.from_config(config, dtype=torch.float32, **options)
-    except TypeError:  # architectures without a pooler do not know the argument
-        body = AutoModel.from_config(config, dtype=torch.float32)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         for file, text in description["tokenizer"].items():
-            (Path(folder) / Path(file).name).write_text(text, encoding="utf-8")
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            (folder / Path(file).name).write_text(text, encoding="utf-8")
+        settings = json.dumps(description["config"])
+        (folder / "config.json").write_text(settings, encoding="utf-8")
+        config, tokenizer = load_config(folder), load_tokenizer(folder)
+    options = {"dtype": torch.float32, "trust_remote_code": False}
+    pooler = {} if description["pooler"] else {"add_pooling_layer": False}
+    try:
+        body = AutoModel.from_config(config, **options, **pooler)
+    except TypeError:  # architectures without a pooler do not know the argument
+        body = AutoModel.from_config(config, **options)
     head, eps = None, description["masked_lm_norm_eps"]
     if eps is not None:
         rows, width = body.get_input_embeddings().weight.shape

@@ -42,7 +42,7 @@ def node_of(thing: object) -> dict[str, Any]:
         return {TARGET: _name(thing.func), **thing.keywords}
     if isinstance(thing, type):
         return {TARGET: _name(thing)}
-    if dataclasses.is_dataclass(thing):
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return {TARGET: _name(type(thing)), **dataclasses.asdict(thing)}
     raise UserError(
         f"{thing!r} cannot be stored in a checkpoint; give its class, or "
