@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from src.core.weighting.uniform import Uniform
+from src.cpu.allocator import keep_freed_memory
 from src.data.end_task import END_TASK
 from src.data.prepared import Prepared
 from src.data.task_data import BatchSizes, TaskData
@@ -23,7 +24,6 @@ from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import freeze
-from src.methods.allocator import keep_freed_memory
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Sampler
 
-from src.core.task import MicroBatch
-from src.data.batches import EvaluationBatches, StepBatch, StepBatches
+from src.core.task import MicroBatch, StepBatch
+from src.data.batches import EvaluationBatches, StepBatches
 from src.distributed.shares import SharedSteps
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,23 +15,26 @@ import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric, Metric
 
+from src.core.body import Body
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.processes import Alone
-from src.core.running_statistics import running_statistics
-from src.core.step import StepRecord, mixed_gradients
-from src.core.task import Inputs, Task
+from src.core.passes import Passes, Purpose, Surroundings
+from src.core.processes import Alone, Processes
+from src.core.step import Step, StepRecord
+from src.core.task import Inputs, StepBatch, Task
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
 from src.core.without_waiting import StepState
-from src.data.batches import BatchNeeds, StepBatch
+from src.cpu.kernels import use_cpu_kernels
+from src.cpu.row_gradients import RowAddingBody
+from src.data.batches import BatchNeeds
 from src.data.end_task import END_TASK
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.inputs import Text, inputs_of
 from src.data.task_data import TaskData
 from src.distributed.agreement import Agreement
 from src.distributed.replicas import Replicas
-from src.distributed.shards import Shards, shard
+from src.distributed.shards import ShardedBody, Shards, shard
 from src.distributed.states import is_sharded
 from src.distributed.strategy import ShardStrategy
 from src.encoders.base import Encoder
@@ -78,8 +81,9 @@ class TaskMixing(pl.LightningModule):
         heads: heads to go on training, by task; tasks without one get a new one.
 
     Attributes:
-        running_pass: name of the pass that a step is in; None outside of steps.
+        doing: what the passes that a step is in are for; None between them.
         clock: entered for the passes and the update that no step can do without.
+        shared: the body, as steps use it.
         processes: those that have the rest of each batch.
         agreement: what they tell each other.
         logs_steps: whether losses and weights go to the Trainer's loggers.
@@ -139,35 +143,36 @@ class TaskMixing(pl.LightningModule):
         kept: Any = self.hparams
         self.encoder = encoder_of(encoder) if isinstance(encoder, Mapping) else encoder
         self.body = self.encoder.body
+        self.meta_head: MetaHead | None = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(seed, self.stage, "heads"))
             self.tasks = self._with_heads(tasks, heads or {})
-        self.heads = nn.ModuleDict({task.name: task.head for task in self.tasks})
-        names = [task.name for task in self.tasks]
-        self.weighting: Weighting = rebuilt(
-            kept.weighting, subclass_of(Weighting), "weighting", task_names=names
-        )
-        self.end_task = self.tasks[0] if END_TASK in names else None
+            names = [task.name for task in self.tasks]
+            self.weighting: Weighting = rebuilt(
+                kept.weighting, subclass_of(Weighting), "weighting", task_names=names
+            )
+            self.end_task = self.tasks[0] if END_TASK in names else None
+            if self.weighting.needs.meta_gradient:
+                if self.end_task is None or meta_settings is None:
+                    raise ValueError("this weighting needs a meta head and the end task")
+                self.meta_head = MetaHead(self.end_task.head, meta_settings)
         if self.end_task is not None and names[0] != END_TASK:
             raise ValueError("the end task must come first")
+        self.heads = nn.ModuleDict({task.name: task.head for task in self.tasks})
         self.inner_products: torch.dtype = getattr(torch, inner_products)
         self.metrics: EndTaskMetrics | None = None
         if self.end_task is not None:
             self.metrics = _metrics_of(kept.metrics, metric, len(self.labels))
         self.evaluation_loss = MeanMetric()
-        self.meta_head: MetaHead | None = None
-        if self.weighting.needs_meta_gradient:
-            if self.end_task is None or meta_settings is None:
-                raise ValueError("this weighting needs a meta head and the end task")
-            self.meta_head = MetaHead(self.end_task.head, meta_settings)
         self.last_record: StepRecord | None = None
         self._last_weights: list[float] = []
         self._applied: Tensor | None = None
         self.last_finite: Tensor | None = None
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
-        self.running_pass: str | None = None
+        self.doing: Purpose | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
-        self.processes: Alone | Replicas | Shards = Alone()
+        self.shared: Body = RowAddingBody(self.body, self.inner_products)
+        self.processes: Processes = Alone()
         self.agreement = Agreement()
         self.logs_steps = True
 
@@ -269,7 +274,7 @@ class TaskMixing(pl.LightningModule):
             tuple(task.name for task in self.tasks),
             meta=self.uses_meta_gradient,
             apart=apart,
-            second=self.weighting.needs_second_batch,
+            second=self.weighting.needs.second_batches,
         )
 
     @property
@@ -290,7 +295,9 @@ class TaskMixing(pl.LightningModule):
         return own_callbacks(self.trainer, self.metrics.monitor if self.metrics else None)
 
     def configure_model(self) -> None:
-        """Shard the body, where that is the strategy."""
+        """Put on the kernels for a CPU, and shard the body, where that is the strategy."""
+        with torch.random.fork_rng(devices=[]):
+            use_cpu_kernels(self)
         if self._trainer is None:  # loaded by itself
             return
         if isinstance(self.trainer.strategy, ShardStrategy):
@@ -302,17 +309,16 @@ class TaskMixing(pl.LightningModule):
         Raises:
             UserError: the weighting takes derivatives that a sharded body has not.
         """
+        self.shared, self.processes = RowAddingBody(self.body, self.inner_products), Alone()
         if is_sharded(self.body):
-            if self.weighting.weighs_examples:
+            if self.weighting.needs.example_weights:
                 raise UserError(
                     "weighting=meta_examples takes forward derivatives, which a sharded body has "
                     "not; use trainer=ddp, or weighting=meta"
                 )
-            self.processes = Shards()
+            self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:
             self.processes = Replicas()
-        else:
-            self.processes = Alone()
 
     def configure_optimizers(self) -> dict[str, Any]:
         """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
@@ -365,29 +371,23 @@ class TaskMixing(pl.LightningModule):
     def fill_gradients(self, batch: StepBatch) -> StepRecord:
         """Leave the step's gradients in `.grad`, of the body mixed by the weighting."""
 
-        def reseed(name: str, part: int) -> None:
-            self.running_pass = name
-            own = seed_for(self.seed, self.stage, "dropout", name, batch.step, part)
-            seed_device(own, self.device)
+        def seed(purpose: Purpose, part: int) -> None:
+            names = (purpose.kind, purpose.task, batch.step, part)
+            seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
-        record = mixed_gradients(
-            self.body,
-            self.tasks,
-            batch.tasks,
-            self.weighting,
-            reseed=reseed,
-            meta_head=self.meta_head,
-            meta_batch=batch.meta,
-            meta_head_batch=batch.meta_head,
-            second_batches=batch.second,
-            dtype=self.inner_products,
-            clock=self.clock,
-            processes=self.processes,
-        )
-        self.running_pass = None
-        if not isinstance(self.processes, Alone):
-            self.processes.average_(running_statistics(self.body))
-        return record
+        passes = Passes(self.shared, Surroundings(self.processes, seed, self._during))
+        return Step(passes, self.tasks, batch, self.meta_head).run(self.weighting.mix)
+
+    @contextmanager
+    def _during(self, purpose: Purpose) -> Iterator[None]:
+        """Tell what the step is doing, and take the time of what no step can do without."""
+        self.doing = purpose
+        needed = purpose.kind in ("task", "meta_gradient")
+        try:
+            with self.clock if needed else nullcontext():
+                yield
+        finally:
+            self.doing = None
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
         """Norm of the gradients of body and heads together, a scalar."""
