@@ -23,12 +23,15 @@ from src.distributed.identity import is_main_process
 from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
-from src.encoders.base import freeze
+from src.encoders.base import Encoder, freeze
+from src.encoders.masked_lm_folder import save_masked_lm
+from src.encoders.text_encoder import reads_text
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
 from src.model_card.card import write_card
+from src.model_card.encoder_card import write_encoder_card
 from src.prepare import (
     auxiliaries_of,
     enabled_stages,
@@ -44,6 +47,9 @@ from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
 from src.run_folder.weight_figure import draw_task_weights
 
 log = logging.getLogger(__name__)
+
+ENCODER = "encoder"
+"""The folder in which a run without an end task leaves its encoder."""
 
 
 def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
@@ -75,17 +81,21 @@ def _run_prepared(
             folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True)
         )
 
-    write_splits(prepared.end_task, folder)
+    if prepared.labelled is not None:
+        write_splits(prepared.end_task, folder)
 
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
     test = None
-    if config.evaluate_test:
+    if config.evaluate_test and prepared.labelled is not None:
         test = evaluate_on_test(chosen.module, chain.data(), config)
     result = result_of(config, prepared, outcomes, chosen, test)
     unshard(chosen.module.body)
     if not is_main_process():
+        return result
+    if prepared.held_out is not None:
+        _keep_encoder(prepared.encoder, chosen.module, result, config, folder)
         return result
     remark = prepared.encoder.save_classifier(
         chosen.module.heads[END_TASK],
@@ -101,9 +111,26 @@ def _run_prepared(
     return result
 
 
+def _keep_encoder(
+    encoder: Encoder,
+    module: TaskMixing,
+    result: dict[str, Any],
+    config: DictConfig,
+    folder: Path,
+) -> None:
+    """Write what continued pre-training is for, and then the result: `encoder/` with its card."""
+    text_encoder = reads_text(encoder, "continued pre-training")
+    target = folder / ENCODER
+    save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
+    write_encoder_card(result, config, text_encoder, target)
+    write_result(result, folder)
+
+
 def fingerprints_of(prepared: Prepared) -> dict[str, str]:
     """What the data of a run are recognised by, by name."""
-    own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
+    own = {}
+    if prepared.labelled is not None:
+        own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
     others = {
         f"auxiliary {name}": examples.fingerprint
         for name, (_, examples) in prepared.auxiliaries.items()
@@ -173,7 +200,7 @@ class StageChain:
 
     def keep_best(self) -> StageOutcome:
         """Put back the weights of the stage that did best on dev, and return its outcome."""
-        assert self._best is not None, "enabled_stages asks for a stage with the end task"
+        assert self._best is not None, "enabled_stages asks for a stage that is evaluated"
         _, outcome, weights = self._best
         load_whole_state(outcome.module, weights)
         return outcome
@@ -195,7 +222,8 @@ class StageChain:
 
     def _remember(self, outcome: StageOutcome) -> None:
         assert outcome.dev is not None
-        score = outcome.dev[self._prepared.end_task.metric]
+        monitor = self._prepared.metric
+        score = monitor.merit(outcome.dev[monitor.name])
         if self._best is None or score > self._best[0]:
             # a copy: a later stage trains the same body on
             self._best = (score, outcome, whole_state(outcome.module))

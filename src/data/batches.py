@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from src.core.task import Batch, MicroBatch, StepBatch
 from src.data.permutation import RandomOrder
+from src.data.pooled import PooledRows
 from src.errors import UserError
 from src.objectives.base import Collate
 from src.seeding import generator_for
@@ -22,7 +23,7 @@ from src.seeding import generator_for
 class TaskExamples:
     """A task's examples, how many of them make a batch, and how."""
 
-    examples: datasets.Dataset
+    examples: datasets.Dataset | PooledRows
     collate: Collate
     batch_size: int
 
@@ -158,11 +159,10 @@ class EvaluationBatches(Dataset[MicroBatch]):
     """Every example of a split exactly once, in batches of similar length."""
 
     def __init__(self, data: TaskExamples) -> None:
-        self._data = data
-        texts = "input_ids" in data.examples.column_names  # images are of one size
-        lengths = (
-            [len(ids) for ids in data.examples["input_ids"]] if texts else [0] * len(data.examples)
-        )
+        self._data, examples = data, data.examples
+        assert isinstance(examples, datasets.Dataset), "splits are never pooled"
+        texts = "input_ids" in examples.column_names  # images are of one size
+        lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
         self._order = order
@@ -196,7 +196,9 @@ class EvaluationBatches(Dataset[MicroBatch]):
         return whole
 
 
-def rows_at(examples: datasets.Dataset, indices: Sequence[int]) -> list[dict[str, Any]]:
+def rows_at(
+    examples: datasets.Dataset | PooledRows, indices: Sequence[int]
+) -> list[dict[str, Any]]:
     """The rows at `indices`, in that order; an index may occur more than once."""
     columns = examples[list(indices)]
     return [

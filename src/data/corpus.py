@@ -8,10 +8,11 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pyarrow
 from huggingface_hub import constants
 from pyarrow import parquet
@@ -20,8 +21,12 @@ from src.data.auxiliary import choose_rows
 from src.data.checksum import check_is_file, sha256_of
 from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
+from src.data.held_out_text import HeldOutText
 from src.errors import UserError
 from src.reachable import check_reachable
+
+_READ = 10_000
+"""Texts of a corpus that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -245,3 +250,32 @@ def choose_part(
         fingerprint=f"{corpus.fingerprint}:{len(chosen)}:{seed}",
         has_blanks=corpus.has_blanks,
     )
+
+
+def hold_out(corpus: Corpus, held_out: HeldOutText) -> tuple[Corpus, Corpus]:
+    """The texts to train on, and those that are held out.
+
+    Raises:
+        UserError: one side would have no texts.
+    """
+    count = len(corpus.texts)
+    blocks = (corpus.texts[start : start + _READ]["text"] for start in range(0, count, _READ))
+    drawn = (held_out.place(text) for block in blocks for text in block)
+    places = np.fromiter(drawn, dtype=np.float64, count=count)
+    rest, held = places >= held_out.share, places < held_out.evaluated_share(count)
+    if not rest.any() or not held.any():
+        side = "hold out" if rest.any() else "train on"
+        raise UserError(
+            f"task.share={held_out.share:g} of the {count} texts of {corpus.source} leaves none to "
+            f"{side}; use another share, or more text"
+        )
+    parts = (("rest", rest), ("held out", held))
+    kept, apart = (
+        replace(
+            corpus,
+            texts=corpus.texts.select(np.flatnonzero(members)),
+            fingerprint=f"{corpus.fingerprint}:{name} {held_out.fingerprint}",
+        )
+        for name, members in parts
+    )
+    return kept, apart

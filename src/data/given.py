@@ -71,7 +71,9 @@ class GivenTexts(TextAuxiliary):
 
     corpus: Corpus | None = None
 
-    def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
+    def _domain_corpus(
+        self, end_task: TextTask | None, size: float | None, cache_dir: Path
+    ) -> Corpus:
         return self.corpus or super()._domain_corpus(end_task, size, cache_dir)
 
 

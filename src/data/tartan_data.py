@@ -19,7 +19,7 @@ from src.data.given import (
     encoder_of,
     table_of,
 )
-from src.data.prepared import Prepared
+from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
 from src.encoders.text_encoder import reads_text
@@ -158,4 +158,4 @@ class TartanData(TaskData):
             name: (auxiliary, auxiliary.examples(name, around))
             for name, auxiliary in auxiliaries.items()
         }
-        return Prepared(encoder, task, splits, classification, found)
+        return Prepared(encoder, found, Labelled(task, splits, classification))

@@ -8,19 +8,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import datasets
 import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader
 
 from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
 from src.data.end_task import END_TASK
+from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
 from src.data.part_overhead import resolve_part_overhead
 from src.data.prepared import Prepared
 from src.data.text_task import TextTask
 from src.distributed.shares import SharedSteps
 from src.distributed.strategy import ShardStrategy
+from src.encoders.text_encoder import reads_text
 from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class TaskData(pl.LightningDataModule):
     def epoch_examples(self, needs: BatchNeeds) -> int:
         """Training examples that make an epoch (see `BatchSizes.epoch_steps`)."""
         counted = [END_TASK] if END_TASK in needs.tasks else list(needs.tasks)
-        return max(len(self._rows(name)) for name in counted)
+        return max(len(self.prepared.rows(name)) for name in counted)
 
     def epoch_steps(self, needs: BatchNeeds) -> int:
         """Optimiser steps of an epoch."""
@@ -113,8 +117,8 @@ class TaskData(pl.LightningDataModule):
         overhead = resolve_part_overhead(sizes.part_overhead, accelerator)
         sources = {
             name: TaskExamples(
-                self._rows(name),
-                self._objective(name).collate(
+                prepared.rows(name),
+                prepared.objective(name).collate(
                     prepared.encoder, sizes.micro_batch_size, part_overhead=overhead
                 ),
                 sizes.batch_size,
@@ -127,7 +131,7 @@ class TaskData(pl.LightningDataModule):
                 prepared.encoder, sizes.micro_batch_size, training=False, part_overhead=overhead
             )
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
-        available = len(prepared.splits.train)
+        available = len(prepared.splits.train) if needs.apart else 0
         if needs.apart and sizes.batch_size + needs.apart > available:
             raise UserError(
                 f"meta_head.examples_from=rest needs {needs.apart} training examples beside each "
@@ -145,8 +149,13 @@ class TaskData(pl.LightningDataModule):
         )
 
     def evaluation(self, split: str) -> EvaluationBatches:
-        """A split of the end task, `train`, `dev` or `test`, in evaluation batches."""
+        """A split of the end task, `train`, `dev` or `test`, in evaluation batches.
+
+        Without an end task, dev are the texts that are held out of all corpora.
+        """
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        if split == "dev" and prepared.held_out is not None:
+            return self._held_out(prepared.held_out)
         collate = prepared.classification.collate(prepared.encoder, size, training=False)
         return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
 
@@ -196,17 +205,18 @@ class TaskData(pl.LightningDataModule):
             batches = batches.share(trainer.global_rank, trainer.world_size)
         return EvaluationLoader(batches)
 
-    def _rows(self, name: str) -> Any:
-        prepared = self.prepared
-        if name == END_TASK:
-            return prepared.splits.train
-        return prepared.auxiliaries[name][1].rows
-
-    def _objective(self, name: str) -> Any:
-        prepared = self.prepared
-        if name == END_TASK:
-            return prepared.classification
-        return prepared.auxiliaries[name][1].objective
+    def _held_out(self, held_out: HeldOutText) -> EvaluationBatches:
+        """Held-out texts of all corpora in evaluation batches, their masks the same every time."""
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        examples = [examples for _, examples in prepared.auxiliaries.values()]
+        rows = datasets.concatenate_datasets(
+            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
+        )
+        objective = examples[0].objective
+        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
+        encoder = reads_text(prepared.encoder, "continued pre-training")
+        collate = objective.collate(encoder, size, training=False, own_masks=held_out.seed)
+        return EvaluationBatches(TaskExamples(rows, collate, size))
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:

@@ -34,7 +34,7 @@ def describe(encoder: Encoder) -> dict[str, Any]:
             "config": json.loads(encoder.body.config.to_json_string(use_diff=False)),
             "pooler": getattr(encoder.body, "pooler", None) is not None,
             "tokenizer": _files_of(encoder.tokenizer),
-            "masked_lm_norm_eps": None if head is None else float(head.norm.eps),
+            "masked_lm_head": None if head is None else _form_of(head),
         }
     if isinstance(encoder, ImageEncoder) and isinstance(encoder.body, WideResNet):
         return {
@@ -91,12 +91,18 @@ def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
         body = AutoModel.from_config(config, **options, **pooler)
     except TypeError:  # architectures without a pooler do not know the argument
         body = AutoModel.from_config(config, **options)
-    head, eps = None, description["masked_lm_norm_eps"]
-    if eps is not None:
+    head, form = None, description["masked_lm_head"]
+    if form is not None:
         rows, width = body.get_input_embeddings().weight.shape
-        head = MaskedLMHead(int(config.hidden_size), rows, width)
-        head.norm.eps = float(eps)
+        head = MaskedLMHead(
+            int(config.hidden_size), rows, width, list(form["biases"]), float(form["eps"])
+        )
     return TextEncoder(str(description["name"]), body, tokenizer, head)
+
+
+def _form_of(head: MaskedLMHead) -> dict[str, Any]:
+    biases = {"dense": head.dense.bias, "norm": head.norm.bias, "decoder": head.bias}
+    return {"biases": [name for name in biases if biases[name] is not None], "eps": head.norm.eps}
 
 
 def _files_of(tokenizer: Any) -> dict[str, str]:

@@ -31,6 +31,7 @@ from src.data.batches import BatchNeeds
 from src.data.end_task import END_TASK
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.inputs import Text, inputs_of
+from src.data.prepared import TEXT
 from src.data.task_data import TaskData
 from src.distributed.agreement import Agreement
 from src.distributed.replicas import Replicas
@@ -42,6 +43,7 @@ from src.encoders.description import describe, encoder_of
 from src.encoders.text_encoder import reads_text
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.monitor import Monitor
 from src.evaluation.named_metrics import named_metric
 from src.methods.optimisation import Optimisation
 from src.methods.plain import TARGET, Node, has_members, node_of, rebuilt, subclass_of
@@ -224,14 +226,25 @@ class TaskMixing(pl.LightningModule):
         objectives: dict[str, TaskObjective[Any]] = {}
         if cls.trains_end_task:
             objectives[END_TASK] = prepared.classification
-        if cls.trains_auxiliaries:
+        if prepared.held_out is not None:
+            objectives[TEXT] = prepared.objective(TEXT)
+        elif cls.trains_auxiliaries:
             if not names:
                 raise UserError(
                     f"{cls.__name__} trains auxiliary tasks, and the data have none; give them "
                     'some: auxiliaries={"tapt": "task"}'
                 )
-            objectives |= {name: prepared.auxiliaries[name][1].objective for name in names}
-        end_task = prepared.end_task
+            objectives |= {name: prepared.objective(name) for name in names}
+        own: dict[str, Any] = {}
+        if prepared.labelled is not None:
+            end_task = prepared.end_task
+            own = {
+                "labels": end_task.labels,
+                "metric": end_task.metric,
+                "max_length": end_task.max_length,
+            }
+        if prepared.held_out is not None:
+            own = {"held_out": True}
         return cls(
             prepared.encoder,
             objectives,
@@ -239,13 +252,11 @@ class TaskMixing(pl.LightningModule):
             optimisation,
             seed=data.seed,
             stage=stage,
-            labels=end_task.labels,
-            metric=end_task.metric,
             metrics=metrics,
-            max_length=end_task.max_length,
             meta_head=(meta_head or MetaHeadSettings()) if cls.has_meta_head else None,
             inner_products=inner_products,
             heads=heads,
+            **own,
         )
 
     @classmethod
@@ -278,6 +289,11 @@ class TaskMixing(pl.LightningModule):
         )
 
     @property
+    def monitor(self) -> Monitor | None:
+        """The metric on dev by which weights are kept; None where nothing is evaluated."""
+        return None if self.metrics is None else Monitor(self.metrics.monitor)
+
+    @property
     def uses_meta_gradient(self) -> bool:
         """Whether a step needs a batch of the end task's validation split."""
         return self.meta_head is not None
@@ -292,7 +308,7 @@ class TaskMixing(pl.LightningModule):
             UserError: names the Trainer's option that cannot be honoured, and what to use instead.
         """
         check_trainer(self.trainer)
-        return own_callbacks(self.trainer, self.metrics.monitor if self.metrics else None)
+        return own_callbacks(self.trainer, self.monitor)
 
     def configure_model(self) -> None:
         """Put on the kernels for a CPU, and shard the body, where that is the strategy."""
@@ -412,7 +428,7 @@ class TaskMixing(pl.LightningModule):
         Lightning evaluates at multiples of an interval, and when training is about to stop.
         """
         last = self.trainer.max_steps != -1 and self.trainer.global_step >= self.trainer.max_steps
-        if last and self.end_task is not None:
+        if last and self.monitor is not None:
             self.trainer.should_stop = True
 
     def forward(self, texts: str | Sequence[Text] | Inputs) -> Tensor:

@@ -11,6 +11,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from src.distributed.strategy import ReplicaStrategy, ShardStrategy
 from src.errors import UserError
+from src.evaluation.monitor import Monitor
 from src.methods.precision import TRAINED
 
 EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
@@ -93,11 +94,11 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
     return by_epochs if steps == -1 else min(steps, by_epochs)
 
 
-def own_callbacks(trainer: pl.Trainer, monitor: str | None) -> list[pl.Callback]:
+def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callback]:
     """Callbacks that a training gets beside those that the Trainer was given.
 
     Args:
-        monitor: the metric by which a checkpoint is chosen; None without the end task.
+        monitor: the metric by which a checkpoint is chosen; None where nothing is evaluated.
     """
     from src.methods.non_finite import StopAtNonFinite  # which looks at the module
 
@@ -113,7 +114,7 @@ def own_callbacks(trainer: pl.Trainer, monitor: str | None) -> list[pl.Callback]
         and len(kept) == 1
         and _is_default(kept[0])
     ):
-        found.append(ModelCheckpoint(monitor=f"dev/{monitor}", mode="max"))
+        found.append(ModelCheckpoint(monitor=f"dev/{monitor.name}", mode=monitor.mode))
     return found
 
 
