@@ -16,6 +16,7 @@ from torch import nn
 
 from src.core.weighting.uniform import Uniform
 from src.cpu.allocator import keep_freed_memory
+from src.data.columns import write_trained
 from src.data.end_task import END_TASK
 from src.data.prepared import Prepared
 from src.data.task_data import BatchSizes, TaskData
@@ -105,6 +106,8 @@ def _run_prepared(
     )
     if remark is not None:
         log.warning(remark)
+    if (columns := prepared.end_task.notes.get("columns")) is not None:
+        write_trained(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)

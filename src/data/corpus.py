@@ -18,6 +18,7 @@ from huggingface_hub import constants
 from pyarrow import parquet
 
 from src.data.auxiliary import choose_rows
+from src.data.cached_rows import cached_rows
 from src.data.checksum import check_is_file, sha256_of
 from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
@@ -82,7 +83,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     filled = [file for file in files if file.stat().st_size]
     if not filled:
         raise UserError(f"corpus {path} holds empty files only")
-    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS.values()}
+    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS}
     parts = []
     for kind, own in by_kind.items():
         # of text there may be very many files; of the others each has columns of its own
@@ -116,11 +117,11 @@ def _read(
     """The rows of files of one kind, the column of their texts, and what to call them."""
     builder, options = TEXTS.get(kind, (kind, {}))
     try:
-        rows = datasets.load_dataset(
+        rows = cached_rows(
+            cache_dir,
             builder,
-            data_files=[glob.escape(str(file)) for file in files],
+            data_files=[glob.escape(str(file.absolute())) for file in files],
             split="train",
-            cache_dir=str(cache_dir / "datasets"),
             **options,
         )
     except (
@@ -196,9 +197,7 @@ def load_corpus_from_hub(
     if not constants.HF_HUB_OFFLINE:  # offline, the data set may still be in the Hub's cache
         check_reachable(constants.ENDPOINT, f"data set {name}")
     try:
-        rows = datasets.load_dataset(
-            name, config, split=split, cache_dir=str(cache_dir / "datasets")
-        )
+        rows = cached_rows(cache_dir, name, name=config, split=split)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"could not load data set {name} from the Hub: {reason}") from error

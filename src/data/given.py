@@ -15,8 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.data.corpus import Corpus
 from src.data.file_task import FileTask
+from src.data.table.arrow import DatasetTable
 from src.data.table.base import Table
-from src.data.table.hub import HubTable
 from src.data.table.memory import MemoryTable
 from src.data.table.open import open_table
 from src.data.text_auxiliary import TextAuxiliary
@@ -89,7 +89,7 @@ def table_of(given: Examples, name: str) -> Table:
     if isinstance(given, str | os.PathLike):
         return open_table(Path(given))
     if isinstance(given, datasets.Dataset):
-        return HubTable(name, given)
+        return DatasetTable(name, given)
     if isinstance(given, DataLoader):
         given = given.dataset
     if isinstance(given, Iterable) or hasattr(given, "__getitem__"):

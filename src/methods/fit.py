@@ -100,8 +100,6 @@ def fit_stage(
         default_root_dir=_emptied(checkpoints / "slurm"),
         limit_val_batches=1.0 if history is not None else 0,
     )
-    if str(trainer.precision) == "64-true":
-        module.double()  # Lightning restores parameters before it converts them, and would round
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None

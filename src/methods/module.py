@@ -47,6 +47,7 @@ from src.evaluation.monitor import Monitor
 from src.evaluation.named_metrics import named_metric
 from src.methods.optimisation import Optimisation
 from src.methods.plain import TARGET, Node, has_members, node_of, rebuilt, subclass_of
+from src.methods.precision import parameters_in
 from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
 from src.methods.update import prepare_update
 from src.objectives.base import TaskObjective
@@ -150,9 +151,7 @@ class TaskMixing(pl.LightningModule):
             torch.manual_seed(seed_for(seed, self.stage, "heads"))
             self.tasks = self._with_heads(tasks, heads or {})
             names = [task.name for task in self.tasks]
-            self.weighting: Weighting = rebuilt(
-                kept.weighting, subclass_of(Weighting), "weighting", task_names=names
-            )
+            self.weighting = self._new_weighting(names)
             self.end_task = self.tasks[0] if END_TASK in names else None
             if self.weighting.needs.meta_gradient:
                 if self.end_task is None or meta_settings is None:
@@ -276,6 +275,28 @@ class TaskMixing(pl.LightningModule):
             found.append(Task(name, objective, head))  # type: ignore[arg-type]
         return found
 
+    def _new_weighting(self, names: Sequence[str], precision: str = "32-true") -> Weighting:
+        node: Node = self.hparams["weighting"]
+        with parameters_in(precision):
+            weighting: Weighting = rebuilt(
+                node, subclass_of(Weighting), "weighting", task_names=list(names)
+            )
+        return weighting
+
+    def double(self) -> Self:
+        """Keep parameters and buffers in float64.
+
+        Weights that still are what they were at the start, 1/3 for instance, are made in float64:
+        in single precision they have been rounded.
+        """
+        names = [task.name for task in self.tasks]
+        start = self._new_weighting(names).state_dict()
+        untouched = all(v.equal(start[name]) for name, v in self.weighting.state_dict().items())
+        super().double()
+        if untouched:
+            self.weighting.load_state_dict(self._new_weighting(names, "64-true").state_dict())
+        return self
+
     @property
     def batch_needs(self) -> BatchNeeds:
         """What a step is made of, for the data's loaders."""
@@ -316,6 +337,8 @@ class TaskMixing(pl.LightningModule):
             use_cpu_kernels(self)
         if self._trainer is None:  # loaded by itself
             return
+        if str(self.trainer.precision) == "64-true":
+            self.double()  # Lightning does so after it has restored parameters, and would round
         if isinstance(self.trainer.strategy, ShardStrategy):
             shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
 

@@ -29,9 +29,12 @@ class MemoryTable(Table):
         self._rows = [self._named(row, number) for number, row in enumerate(rows, start=1)]
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`."""
         return (Row(number, values) for number, values in enumerate(self._rows, start=1))
+
+    def progress(self) -> tuple[int, int | None]:
+        return len(self._rows), len(self._rows)
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
