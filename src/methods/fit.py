@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
 from omegaconf import DictConfig
 
 from src.configuration import build
@@ -17,6 +17,7 @@ from src.data.task_data import TaskData
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
+from src.errors import UserError
 from src.evaluation.metrics import SplitScores
 from src.methods.best_weights import BestWeights
 from src.methods.cost import CostMeter
@@ -66,6 +67,7 @@ def fit_stage(
     if finished is not None:
         return finished
     history = best = None
+    users = users_callbacks(config)
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
@@ -75,7 +77,9 @@ def fit_stage(
         history = EvaluationHistory(monitor)
         best = BestWeights(checkpoints, history)
         callbacks += [history, best]
-        if stage.patience is not None:
+        if any(isinstance(callback, EarlyStopping) for callback in users):
+            log.info("stage %s ends by the callbacks' EarlyStopping, not by its patience", name)
+        elif stage.patience is not None:
             stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
             callbacks.append(stop)
     interval = min(stage.evaluation_interval(examples), steps)
@@ -94,11 +98,11 @@ def fit_stage(
     )
     trainer = build_trainer(
         config,
-        [*callbacks, meter, *observers, points],
+        [*callbacks, *users, meter, *observers, points],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
-        limit_val_batches=1.0 if history is not None else 0,
+        limit_val_batches=config.trainer.get("limit_val_batches", 1.0) if history else 0,
     )
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
@@ -146,6 +150,19 @@ def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> 
     return SplitScores(metrics, confusion)
 
 
+def users_callbacks(config: DictConfig) -> list[pl.Callback]:
+    """Those of the `callbacks` group, new ones for each stage.
+
+    Raises:
+        UserError: one cannot be built, or is no callback.
+    """
+    found = {name: build(node, f"callbacks.{name}") for name, node in config.callbacks.items()}
+    for name, callback in found.items():
+        if not isinstance(callback, pl.Callback):
+            raise UserError(f"callbacks.{name} is a {type(callback).__name__}, no Callback")
+    return list(found.values())
+
+
 def build_trainer(
     config: DictConfig,
     callbacks: list[pl.Callback],
@@ -157,7 +174,8 @@ def build_trainer(
         UserError: settings that Lightning refuses, or do not agree.
     """
     settings = config.trainer
-    if settings.get("enable_progress_bar", True):
+    bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
+    if settings.get("enable_progress_bar", True) and not bars:
         callbacks = [*callbacks, StageProgressBar(config.run.stage)]
     arguments.setdefault("default_root_dir", str(config.run.folder))
     if "logger" not in arguments:
@@ -173,8 +191,8 @@ def build_trainer(
         strategy=strategy_of(settings),
         use_distributed_sampler=False,  # each split is shared out without doubling examples
         max_epochs=-1,
-        num_sanity_val_steps=0,
-        enable_model_summary=False,
+        num_sanity_val_steps=settings.get("num_sanity_val_steps", 0),
+        enable_model_summary=settings.get("enable_model_summary", False),
         enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
         check_val_every_n_epoch=None,
         **arguments,
