@@ -44,7 +44,7 @@ from src.run_folder.durable import disk_advice, write_durably
 from src.run_folder.lock import alone_in
 from src.run_folder.result import result_of, write_result
 from src.run_folder.splits import write_splits
-from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
+from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
 from src.run_folder.weight_figure import draw_task_weights
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,9 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
     with alone_in(folder), disk_advice(folder), own_processes():
+        known = stored_result(config, folder)  # of a process that held the folder until now
+        if known is not None:
+            return known
         return _run_prepared(config, folder, stages, prepared)
 
 
@@ -74,7 +77,6 @@ def _run_prepared(
     config: DictConfig, folder: Path, stages: dict[str, Stage], prepared: Prepared
 ) -> dict[str, Any]:
     inputs = fingerprints_of(prepared)
-    check_same_config(config, folder)
     check_same_inputs(inputs, folder)
     if is_main_process():
         write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
@@ -197,7 +199,7 @@ class StageChain:
             inner_products=stage.inner_products,
         )
         # a stage is one epoch: its steps are in one progress bar, and no epoch's end interrupts it
-        steps = stage.steps(data.epoch_examples(module.batch_needs))
+        steps = stage.steps(stage.epoch_examples(*data.counts(module.batch_needs)))
         data.sizes = replace(data.sizes, epoch_steps=steps)
         return module, data
 

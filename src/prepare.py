@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
 """Names that a result has for others than auxiliary tasks."""
-_SETTINGS = ("size", "seed")
+SETTINGS = ("size", "seed", "decontaminate")
 """Keys of the `auxiliary` group that are not tasks."""
 
 
@@ -139,6 +139,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         default_size=config.auxiliary.get("size", 1),
         seed=choice_seed,
         cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
     auxiliaries = _read(used, around)
     counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
@@ -171,6 +172,7 @@ def _without_end_task(
         default_size=config.auxiliary.get("size", 1),
         seed=int(config.auxiliary.seed),
         cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
         held_out=held_out,
     )
     auxiliaries = _read(used, around)
@@ -240,7 +242,7 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     settings: dict[str, Auxiliary] = {
         str(name): build(node, f"auxiliary.{name}")
         for name, node in config.auxiliary.items()
-        if name not in _SETTINGS
+        if name not in SETTINGS
     }
     for name in settings:
         if name in _RESERVED or name.startswith(SECOND):

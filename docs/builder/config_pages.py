@@ -28,6 +28,9 @@ SCHEMAS: dict[str, type] = {"stage": Stage}
 PRESETS = {"debug", "experiment", "search"}
 """Groups whose files have no options of their own: they pick and set others'."""
 
+OTHERS = {"study"}
+"""Folders whose files are no options of a run."""
+
 _INTRODUCTIONS = {
     "auxiliary": "Which auxiliary tasks there are, and how much of their text is used.",
     "auxiliary_task": "Kinds of auxiliary task. `auxiliary=` brings some; "
@@ -74,7 +77,7 @@ def config_pages(conf: Path) -> dict[str, str]:
     """
     programs = sorted(path.stem for path in conf.glob("*.yaml"))
     folders = {path.parent.relative_to(conf).as_posix() for path in conf.rglob("*.yaml")}
-    groups = sorted(folders - {"."})
+    groups = sorted(folders - {".", *OTHERS})
     pages, undescribed = {}, []
     for name in (*programs, *groups):
         try:

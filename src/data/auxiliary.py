@@ -32,6 +32,7 @@ class Surroundings:
         seed: of the choice of a part of a source.
         cache_dir: for what is prepared once.
         held_out: what is held out of each text where there is no end task.
+        decontaminate: whether text that overlaps with dev or test texts is left out.
     """
 
     end_task: EndTask | None
@@ -41,6 +42,7 @@ class Surroundings:
     seed: int
     cache_dir: Path
     held_out: HeldOutText | None = None
+    decontaminate: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class AuxiliaryExamples:
         texts: what the rows were made of, in the column `text`, blank ones included; None where
             they are no text. Training does without it.
         held_out: rows that are never trained on; None where none are held out.
+        decontaminated: texts of the source that were left out because they overlap with dev or
+            test texts; None where nobody asked for that.
     """
 
     objective: TaskObjective[Any]
@@ -65,6 +69,7 @@ class AuxiliaryExamples:
     fingerprint: str
     texts: datasets.Dataset | None = None
     held_out: datasets.Dataset | None = None
+    decontaminated: int | None = None
 
 
 class Auxiliary(Protocol):

@@ -94,15 +94,18 @@ class TaskData(pl.LightningDataModule):
         """Read the data, so that whatever is written into the cache is written once."""
         _ = self.prepared
 
-    def epoch_examples(self, needs: BatchNeeds) -> int:
-        """Training examples that make an epoch (see `BatchSizes.epoch_steps`)."""
-        counted = [END_TASK] if END_TASK in needs.tasks else list(needs.tasks)
-        return max(len(self.prepared.rows(name)) for name in counted)
+    def counts(self, needs: BatchNeeds) -> tuple[int | None, list[int]]:
+        """Training examples of the end task (None where it is not trained), and of the others."""
+        by_name = {name: len(self.prepared.rows(name)) for name in needs.tasks}
+        return by_name.pop(END_TASK, None), list(by_name.values())
 
     def epoch_steps(self, needs: BatchNeeds) -> int:
-        """Optimiser steps of an epoch."""
-        own = self.sizes.epoch_steps
-        return math.ceil(self.epoch_examples(needs) / self.sizes.batch_size) if own is None else own
+        """Optimiser steps of an epoch (see `BatchSizes`)."""
+        if self.sizes.epoch_steps is not None:
+            return self.sizes.epoch_steps
+        end_task, others = self.counts(needs)
+        examples = max(others) if end_task is None else end_task
+        return math.ceil(examples / self.sizes.batch_size)
 
     def steps(self, needs: BatchNeeds, accelerator: str = "auto") -> StepBatches:
         """The batches of every step of a module.

@@ -135,6 +135,7 @@ class PretrainedEncoder:
             only for code that you have read.
         attention_dropout: dropout inside the attention; None keeps the checkpoint's.
         hidden_dropout: dropout elsewhere in the body; None keeps the checkpoint's.
+        reported_as: the name the result is reported under; None for `name`.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
@@ -143,6 +144,7 @@ class PretrainedEncoder:
     trust_remote_code: bool = False
     attention_dropout: float | None = None
     hidden_dropout: float | None = None
+    reported_as: str | None = None
     lr: Mapping[str, float] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
@@ -158,7 +160,11 @@ class PretrainedEncoder:
                 self.name,
             )
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        return load_folder(source, self.name, self._config_changes(), self.trust_remote_code)
+        changes = self._config_changes()
+        encoder = load_folder(source, self.name, changes, self.trust_remote_code)
+        if self.reported_as is not None:
+            encoder.name = self.reported_as
+        return encoder
 
     def _config_changes(self) -> dict[str, float]:
         return dropout_changes(self.attention_dropout, self.hidden_dropout)

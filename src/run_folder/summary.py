@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from src.errors import printable
+
 
 def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
     """Print the table of a finished run from its `result.json`."""
     console = console or Console()
+    result = _printable(result)
     metric = result["metric"]
     table = Table(
         title=escape(
@@ -51,6 +54,15 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
             console.print(
                 f"{what:18}{folder / name}", soft_wrap=True, highlight=False, markup=False
             )
+
+
+def _printable(value: Any) -> Any:
+    """The same with nothing in it that commands the terminal: the folder may be anybody's."""
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_printable(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _metric_names(result: Mapping[str, Any]) -> list[str]:
