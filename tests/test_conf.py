@@ -15,7 +15,7 @@ from src.data.text_auxiliary import TextAuxiliary
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.fit import build_trainer
 from src.methods.stage import Stage
-from src.prepare import auxiliaries_of, enabled_stages, module_class
+from src.prepare import SETTINGS, auxiliaries_of, enabled_stages, module_class
 from tests.in_process import CONF, STAGES, config_of
 
 SHARED = (
@@ -117,7 +117,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     auxiliaries = {
         name: build(node, f"auxiliary.{name}")
         for name, node in config.auxiliary.items()
-        if name not in ("size", "seed")
+        if name not in SETTINGS
     }
     kind = OtherClasses if experiment.startswith(tuple(IMAGES)) else TextAuxiliary
     assert all(isinstance(auxiliary, kind) for auxiliary in auxiliaries.values())

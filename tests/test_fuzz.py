@@ -216,7 +216,7 @@ def check(targets, count, seed, scratch):
 
 
 def test_some_changed_inputs(targets, tmp_path):
-    check(targets, int(os.environ.get("FUZZ", "20")), 0, tmp_path)
+    check(targets, int(os.environ.get("FUZZ", "15")), 0, tmp_path)
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]
 
 def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
     """Run the steps, or submit them; whether all is done."""
-    previous, jobs, make = None, [], build(config, "executor")
+    previous, jobs, make = None, [], build(config | {"_partial_": True}, "executor")
     for name, tasks, pipeline in steps:
         logs = str(building.folder / "logs" / name)
         step = make(pipeline=pipeline, tasks=tasks, logging_dir=logs)

@@ -23,6 +23,9 @@ from src.run_folder.durable import write_durably
 class SpaceTokenizer(WordTokenizer):
     """Words between spaces: datatrove's own tokenizers take spaCy, and many times as long."""
 
+    def __init__(self) -> None:
+        super().__init__(None)
+
     def word_tokenize(self, text: str) -> list[str]:
         return text.split()
 

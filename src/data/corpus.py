@@ -133,6 +133,7 @@ def _read(
     except (
         datasets.exceptions.DatasetGenerationError,
         pyarrow.ArrowException,
+        OSError,
         ValueError,
     ) as error:
         causes = ((file, _cause_in_file(file, kind)) for file in files)
@@ -208,7 +209,8 @@ def _cause_in_file(path: Path, kind: str) -> str | None:
     except pyarrow.ArrowException:
         return None  # what the reader itself says is as good
     except (OSError, EOFError, zlib.error) as error:
-        return f"{error} (line {number + 1})"
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return reason if kind == "parquet" else f"{reason} (line {number + 1})"
     return None if number else "it is empty"
 
 

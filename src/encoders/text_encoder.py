@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AutoModel,
@@ -211,14 +210,16 @@ def load_folder(
         )
     try:
         encoder = _load(folder, name, config_changes, trust_remote_code)
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
+    except UserError:
+        raise
     except RuntimeError as error:  # Transformers: "see the above report"
         raise UserError(
             f"encoder folder {folder}: its weights have other shapes than its config.json says; "
             "save both there from the same model"
         ) from error
+    except Exception as error:  # what a damaged configuration leads to is no narrower
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
     _check_tokenizer(encoder, folder)
     return encoder
 

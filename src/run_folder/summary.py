@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from src.errors import printable
+from src.evaluation.monitor import PERPLEXITY
 
 
 def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
@@ -31,7 +32,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     table.add_column("examples", justify="right")
     for split in [name for name in ("dev", "test") if name in result]:
         parts = [("whole", split), ("unseen", f"{split}, not in train")]
-        for part, label in parts if result["labels"] else [("unseen", "held-out texts")]:
+        for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
             table.add_row(label, *cells, f"{scores['examples']:,}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -19,8 +20,8 @@ from src.run_folder.stored import options_of
 from src.study.part import TFIDF, Cell
 from src.study.row import Row, digest_of
 
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)
-"""Values of `C`, of which the best on dev is taken."""
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+"""Values of `C`, each with labels weighted alike and as they come; the best on dev is taken."""
 _CONF = Path(__file__).parents[2] / "conf"
 
 
@@ -43,8 +44,9 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
     vectoriser = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
     train = vectoriser.fit_transform(end_task.train.texts)
     best: tuple[float, LogisticRegression] | None = None
-    for strength in STRENGTHS:
-        model = LogisticRegression(C=strength, max_iter=2000).fit(train, end_task.train.labels)
+    for strength, weights in product(STRENGTHS, ("balanced", None)):
+        model = LogisticRegression(C=strength, class_weight=weights, max_iter=2000)
+        model.fit(train, end_task.train.labels)
         dev = _scores(config, end_task, vectoriser, model, end_task.dev)[end_task.metric]
         if best is None or dev > best[0]:
             best = dev, model
@@ -66,7 +68,7 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
         test=test[end_task.metric],
         unseen=test.get(f"{end_task.metric}_unseen"),
         seconds=round(time.monotonic() - start, 1),
-        stages=f"C={model.C:g}",
+        stages=f"C={model.C:g}, class_weight={model.class_weight}",
         config=digest_of({**read, "seed": cell.seed}),
         commit=commit,
     )

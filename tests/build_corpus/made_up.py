@@ -64,7 +64,6 @@ def request(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=No
     }
     executor = {
         "_target_": "src.build_corpus.executors.LocalTasks",
-        "_partial_": True,
         "workers": workers,
     }
     return Request(
