@@ -28,6 +28,25 @@ class TaskExamples:
     batch_size: int
 
 
+@dataclass(frozen=True)
+class BatchNeeds:
+    """Which batches a module's steps are made of.
+
+    Attributes:
+        stage: part of every random draw's seed.
+        tasks: names of the tasks, each of which has a batch in every step.
+        meta: whether steps bring `B_val`.
+        apart: examples of `meta_head` [examples]; 0 for no such batch.
+        second: whether steps bring second batches.
+    """
+
+    stage: str
+    tasks: tuple[str, ...]
+    meta: bool = False
+    apart: int = 0
+    second: bool = False
+
+
 class ExampleOrder:
     """An endless order of `count` examples, epoch after epoch, each epoch a new permutation.
 
@@ -62,7 +81,7 @@ class StepBatches(Dataset[StepBatch]):
     Args:
         tasks: examples by task name.
         meta: the end task's validation examples, or None.
-        steps: number of steps.
+        steps: number of steps that make an epoch of a loader; there is a batch for any further one.
         seed: the run's seed.
         stage: the stage's name.
         apart: a task's name, and how many of its examples that are not in its own batch make
@@ -146,7 +165,6 @@ class EvaluationBatches(Dataset[MicroBatch]):
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self.any_unseen = "unseen" in examples.column_names and any(examples["unseen"])
         self._order = order
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 

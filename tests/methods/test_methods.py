@@ -315,7 +315,7 @@ def test_the_reported_metric_is_that_of_the_kept_weights(runs):
 
 def predicted(run: RecordedRun) -> tuple[list[int], list[int]]:
     """Labels and predictions of the kept module on dev, one example at a time."""
-    module, dev = run.tested_module, run.data["finetune"].dev
+    module, dev = run.tested_module, run.dev["finetune"]
     module.eval()
     labels, predictions = [], []
     for index in range(len(dev)):
