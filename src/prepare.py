@@ -6,6 +6,7 @@ import importlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -13,11 +14,17 @@ from omegaconf import DictConfig, OmegaConf
 from src.configuration import build, check_number, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
 from src.data.end_task import EndTask, EndTaskSource, Splits
+from src.data.held_out_text import HeldOutText
 from src.data.remarks import warn_of_imbalance
+from src.data.tokenise import check_length
 from src.encoders.base import Encoder, EncoderSource
+from src.encoders.masked_lm_folder import check_masked_lm
+from src.encoders.text_encoder import reads_text
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.monitor import Monitor
 from src.evaluation.named_metrics import check_metric, named_metric
+from src.methods.cost import META_GRADIENT, META_HEAD, SECOND
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
@@ -28,8 +35,25 @@ log = logging.getLogger(__name__)
 
 END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
-_SETTINGS = ("size", "seed")
+_RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
+"""Names that a result has for others than auxiliary tasks."""
+SETTINGS = ("size", "seed", "decontaminate")
 """Keys of the `auxiliary` group that are not tasks."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The end task of a run.
+
+    Attributes:
+        end_task: the labelled task.
+        splits: its splits as the encoder reads them.
+        classification: its objective.
+    """
+
+    end_task: EndTask
+    splits: Splits
+    classification: TaskObjective[Any]
 
 
 @dataclass(frozen=True)
@@ -38,17 +62,46 @@ class Prepared:
 
     Attributes:
         encoder: body and what belongs to it; trained further by each stage.
-        end_task: the labelled task.
-        splits: its splits as the encoder reads them.
-        classification: its objective.
         auxiliaries: settings and examples of each auxiliary task, by name.
+        labelled: the end task; None in continued pre-training for its own sake.
+        held_out: what such a run is judged by instead.
     """
 
     encoder: Encoder
-    end_task: EndTask
-    splits: Splits
-    classification: TaskObjective[Any]
     auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryExamples]]
+    labelled: Labelled | None
+    held_out: HeldOutText | None = None
+
+    @property
+    def metric(self) -> Monitor:
+        """What weights are kept by."""
+        judge = self._labelled.end_task if self.held_out is None else self.held_out
+        return Monitor(judge.metric)
+
+    @property
+    def end_task(self) -> EndTask:
+        """The labelled task.
+
+        Raises:
+            UserError: there is none.
+        """
+        return self._labelled.end_task
+
+    @property
+    def splits(self) -> Splits:
+        """The end task's splits as the encoder reads them."""
+        return self._labelled.splits
+
+    @property
+    def classification(self) -> TaskObjective[Any]:
+        """The end task's objective."""
+        return self._labelled.classification
+
+    @property
+    def _labelled(self) -> Labelled:
+        if self.labelled is None:
+            raise UserError("this needs an end task, and task=held_out_text has none")
+        return self.labelled
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
@@ -71,8 +124,14 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
         if stage.enabled:
             stages[str(name)] = stage
-    if not any(module_class(stage).trains_end_task for stage in stages.values()):
+    with_end_task = [n for n, stage in stages.items() if module_class(stage).trains_end_task]
+    if not stages or not (with_end_task or has_no_end_task(config)):
         raise UserError(f"method {config.method.name} has no enabled stage with the end task")
+    if with_end_task and has_no_end_task(config):
+        raise UserError(
+            f"stage {with_end_task[0]} of method {config.method.name} trains an end task, and "
+            "task=held_out_text has none; use +experiment=pretrain, or name a task"
+        )
     return stages
 
 
@@ -121,7 +180,9 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         writable_folder(config, "run.folder", "hydra.run.dir")
     cache_dir = writable_folder(config, "cache_dir")
     used = _used_auxiliaries(config, stages)
-    source: EndTaskSource = build(config.task, "task")
+    source: EndTaskSource | HeldOutText = build(config.task, "task")
+    if isinstance(source, HeldOutText):
+        return _without_end_task(config, source, used, cache_dir)
     check_metric(source.metric, config.metrics)
     end_task = source.load()
     encoder_source: EncoderSource = build(config.encoder, "encoder")
@@ -143,7 +204,54 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         default_size=config.auxiliary.get("size", 1),
         seed=choice_seed,
         cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
+    auxiliaries = _read(used, around)
+    counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
+    _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
+    return Prepared(encoder, auxiliaries, Labelled(end_task, splits, classification))
+
+
+def has_no_end_task(config: DictConfig) -> bool:
+    """Whether a run is continued pre-training for its own sake, judged by held-out text."""
+    target = f"{HeldOutText.__module__}.{HeldOutText.__qualname__}"
+    return str(config.task.get("_target_", "")) == target
+
+
+def _without_end_task(
+    config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary], cache_dir: Path
+) -> Prepared:
+    """`prepare` for a run whose encoder is kept for later."""
+    source: EncoderSource = build(config.encoder, "encoder")
+    encoder = reads_text(source.load(), "continued pre-training")
+    if config.gradient_checkpointing:
+        encoder.recompute_activations()
+    check_masked_lm(encoder)
+    check_length("task.max_length", held_out.max_length, encoder)
+    for name, auxiliary in used.items():
+        auxiliary.check(name, encoder)
+    around = Surroundings(
+        end_task=None,
+        encoder=encoder,
+        train_examples=0,
+        default_size=config.auxiliary.get("size", 1),
+        seed=int(config.auxiliary.seed),
+        cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
+        held_out=held_out,
+    )
+    auxiliaries = _read(used, around)
+    if len({repr(examples.objective) for _, examples in auxiliaries.values()}) > 1:
+        raise UserError(
+            "the texts of all corpora are pooled for one masked-LM head, so that "
+            "auxiliary.NAME.objective has to be the same for all"
+        )
+    return Prepared(encoder, auxiliaries, labelled=None, held_out=held_out)
+
+
+def _read(
+    used: Mapping[str, Auxiliary], around: Surroundings
+) -> dict[str, tuple[Auxiliary, AuxiliaryExamples]]:
     auxiliaries = {}
     for name, auxiliary in used.items():
         examples = auxiliary.examples(name, around)
@@ -151,9 +259,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
             "auxiliary %s: %s examples of %s", name, f"{len(examples.rows):,}", examples.source
         )
         auxiliaries[name] = (auxiliary, examples)
-    counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
-    _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
-    return Prepared(encoder, end_task, splits, classification, auxiliaries)
+    return auxiliaries
 
 
 def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
@@ -201,10 +307,14 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     settings: dict[str, Auxiliary] = {
         str(name): build(node, f"auxiliary.{name}")
         for name, node in config.auxiliary.items()
-        if name not in _SETTINGS
+        if name not in SETTINGS
     }
-    if END_TASK in settings:
-        raise UserError(f"an auxiliary task cannot be named {END_TASK}")
+    for name in settings:
+        if name in _RESERVED or name.startswith(SECOND):
+            raise UserError(
+                f"an auxiliary task cannot be named {name!r}, under which a cost of the run is "
+                "reported; give it another name"
+            )
     used: set[str] = set()
     left_out: set[str] = set()
     for stage_name, stage in stages.items():
@@ -246,7 +356,7 @@ def _check_meta_head(
             continue
         names = [END_TASK, *auxiliaries_of(stage, used)]
         weighting = build(config.weighting, "weighting", task_names=names)
-        apart = stage.meta_head.examples_apart if weighting.needs_meta_gradient else 0
+        apart = stage.meta_head.examples_apart if weighting.needs.meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(
                 f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
@@ -273,12 +383,12 @@ def _check_weighting(
             weighting = build(config.weighting, "weighting", task_names=names)
             if "lr" in config.weighting:
                 check_number(config.weighting.lr, "weighting.lr", least=0)
-            if weighting.needs_meta_gradient and stage.freeze_body:
+            if weighting.needs.meta_gradient and stage.freeze_body:
                 raise UserError(
                     "freeze_body=true leaves nothing for this weighting to weigh; "
                     "use weighting=uniform, or freeze_body=false"
                 )
-            if weighting.needs_meta_gradient and not module_type.has_meta_head:
+            if weighting.needs.meta_gradient and not module_type.has_meta_head:
                 raise UserError(
                     "this weighting needs the meta-gradient, which method "
                     f"{config.method.name} has not; use method=meta_tartan, or another weighting"

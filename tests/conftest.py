@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.programs import ROOT, called_for_text
+
 # Tiny models: more threads only wait for each other, most of all beside other processes.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 
-ROOT = Path(__file__).resolve().parent.parent
 REAL_DATA = ROOT.parent / "shared" / "data"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -75,23 +75,12 @@ def run_cli(tmp_path: Path) -> Run:
     """Call `python -m src.run` as a user does; runs land in `tmp_path/runs`."""
 
     def call(
-        *options: str, timeout: float = 300, threads: int = 1
+        *options: str, timeout: float = 300, threads: int = 1, fresh: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "COLUMNS": "200",
-            "OMP_NUM_THREADS": str(threads),
-        }
-        return subprocess.run(
-            [sys.executable, "-m", "src.run", *options],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        return called_for_text(
+            "src.run", *options, cwd=tmp_path, environment={"COLUMNS": "200"},
+            threads=threads, timeout=timeout, fresh=fresh,
+        )  # fmt: skip
 
     return call
 

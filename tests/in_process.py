@@ -31,6 +31,10 @@ STAGES = {
     "pretrain": ["pretrain", "finetune"],
     "mt_tartan": ["joint"],
     "meta_tartan": ["joint"],
+    "continued_pretraining": ["adapt"],
+    "released_tapt": ["finetune"],
+    "released_dapt": ["finetune"],
+    "released_dapt_tapt": ["finetune"],
 }
 """The stages of each method that are enabled when nothing is said."""
 

@@ -37,9 +37,12 @@ _INTRODUCTIONS = {
     "`+auxiliary_task@auxiliary.NAME=KIND` adds one, whose options are then `auxiliary.NAME.…`.",
     "classifier": "The end task's head and loss.",
     "encoder": "The shared body, its tokenizer and, where it brings one, its masked-LM head.",
+    "executor": "Where the tasks of `python -m src.build_corpus` run; the corpus is the same.",
+    "language": "In which language the articles of `python -m src.build_corpus` are.",
     "logger": "Where step and dev metrics go, besides `result.json` and `steps.csv`.",
     "method": "A method is a list of stages. Their options are `method.stages.NAME.…`: see "
     "[stage](stage.md).",
+    "quality": "Which articles `python -m src.build_corpus` leaves out for what they look like.",
     "stage": "What trains together, for how long, and how. The options of a method's stage are "
     "`method.stages.NAME.OPTION`, for instance `method.stages.joint.batch_size=32`. "
     "`stage@method.stages.dapt=dapt_full` exchanges a whole stage.",

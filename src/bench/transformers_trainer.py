@@ -28,12 +28,14 @@ def classifier_with(body: PreTrainedModel, labels: int) -> PreTrainedModel:
     """Transformers' own sequence classifier around a copy of `body`."""
     config = copy.deepcopy(body.config)
     config.num_labels = labels
-    return _around(AutoModelForSequenceClassification.from_config(config), body)
+    model = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
+    return _around(model, body)
 
 
 def masked_lm_with(body: PreTrainedModel) -> PreTrainedModel:
     """Transformers' own masked language model around a copy of `body`."""
-    return _around(AutoModelForMaskedLM.from_config(copy.deepcopy(body.config)), body)
+    config = copy.deepcopy(body.config)
+    return _around(AutoModelForMaskedLM.from_config(config, trust_remote_code=False), body)
 
 
 def _around(model: PreTrainedModel, body: PreTrainedModel) -> PreTrainedModel:

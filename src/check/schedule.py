@@ -49,7 +49,7 @@ class StagePlan:
     @property
     def passes(self) -> int:
         """Forward and backward passes of a step, each over a batch."""
-        second = len(self.tasks) if self.weighting.needs_second_batch else 0
+        second = len(self.tasks) if self.weighting.needs.second_batches else 0
         return len(self.tasks) + second + int(self.meta_gradient)
 
 
@@ -123,7 +123,10 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
     tasks += _auxiliaries(stage, inputs) if module.trains_auxiliaries else []
     train = len(inputs.prepared.splits.train)
     rows = inputs.rows()
-    examples = train if module.trains_end_task else max(len(rows[task]) for task in tasks)
+    examples = stage.epoch_examples(
+        train if module.trains_end_task else None,
+        [len(rows[task]) for task in tasks if task != END_TASK],
+    )
     steps = stage.steps(examples)
     interval = min(stage.evaluation_interval(examples), steps) if module.trains_end_task else None
     least = steps
@@ -135,5 +138,5 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
         if mixes_with_end_task(module)
         else Uniform(tasks)
     )
-    meta = bool(module.has_meta_head and weighting.needs_meta_gradient)
+    meta = bool(module.has_meta_head and weighting.needs.meta_gradient)
     return StagePlan(name, stage, tuple(tasks), steps, least, interval, weighting, meta)

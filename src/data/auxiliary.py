@@ -12,6 +12,7 @@ import numpy as np
 
 from src.configuration import shown
 from src.data.end_task import EndTask
+from src.data.held_out_text import HeldOutText
 from src.data.permutation import RandomOrder
 from src.encoders.base import Encoder
 from src.errors import UserError
@@ -24,20 +25,24 @@ class Surroundings:
     """What an auxiliary task may build on.
 
     Attributes:
-        end_task: the labelled task.
+        end_task: the labelled task; None where there is none.
         encoder: the encoder that is trained.
         train_examples: the end task's training examples, in which sizes are counted.
         default_size: `auxiliary.size`.
         seed: of the choice of a part of a source.
         cache_dir: for what is prepared once.
+        held_out: what is held out of each text where there is no end task.
+        decontaminate: whether text that overlaps with dev or test texts is left out.
     """
 
-    end_task: EndTask
+    end_task: EndTask | None
     encoder: Encoder
     train_examples: int
     default_size: float | str
     seed: int
     cache_dir: Path
+    held_out: HeldOutText | None = None
+    decontaminate: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,9 @@ class AuxiliaryExamples:
         fingerprint: of the source and the choice.
         texts: what the rows were made of, in the column `text`, blank ones included; None where
             they are no text. Training does without it.
+        held_out: rows that are never trained on; None where none are held out.
+        decontaminated: texts of the source that were left out because they overlap with dev or
+            test texts; None where nobody asked for that.
     """
 
     objective: TaskObjective[Any]
@@ -60,6 +68,8 @@ class AuxiliaryExamples:
     size: float | None
     fingerprint: str
     texts: datasets.Dataset | None = None
+    held_out: datasets.Dataset | None = None
+    decontaminated: int | None = None
 
 
 class Auxiliary(Protocol):

@@ -11,8 +11,9 @@ import datasets
 import numpy as np
 from torch.utils.data import Dataset
 
-from src.core.task import Batch, MicroBatch
+from src.core.task import Batch, MicroBatch, StepBatch
 from src.data.permutation import RandomOrder
+from src.data.pooled import PooledRows
 from src.errors import UserError
 from src.objectives.base import Collate
 from src.seeding import generator_for
@@ -22,40 +23,9 @@ from src.seeding import generator_for
 class TaskExamples:
     """A task's examples, how many of them make a batch, and how."""
 
-    examples: datasets.Dataset
+    examples: datasets.Dataset | PooledRows
     collate: Collate
     batch_size: int
-
-
-@dataclass
-class StepBatch:
-    """All that one optimiser step sees.
-
-    Attributes:
-        step: counted from 0 within the stage.
-        tasks: each task's batch, by name.
-        meta: the end task's validation batch `B_val`, where there is a meta-gradient.
-        meta_head: training examples of the end task that are not in its batch, where the meta head
-            is fitted on such.
-        second: batches drawn independently of `tasks`, where the weighting needs such.
-    """
-
-    step: int
-    tasks: dict[str, Batch]
-    meta: Batch | None = None
-    meta_head: Batch | None = None
-    second: dict[str, Batch] | None = None
-
-    def pin_memory(self) -> StepBatch:
-        """See `MicroBatch.pin_memory`."""
-        second = self.second
-        return StepBatch(
-            step=self.step,
-            tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
-            meta=None if self.meta is None else self.meta.pin_memory(),
-            meta_head=None if self.meta_head is None else self.meta_head.pin_memory(),
-            second=None if second is None else {n: b.pin_memory() for n, b in second.items()},
-        )
 
 
 class ExampleOrder:
@@ -170,14 +140,13 @@ class EvaluationBatches(Dataset[MicroBatch]):
     """Every example of a split exactly once, in batches of similar length."""
 
     def __init__(self, data: TaskExamples) -> None:
-        self._data = data
-        texts = "input_ids" in data.examples.column_names  # images are of one size
-        lengths = (
-            [len(ids) for ids in data.examples["input_ids"]] if texts else [0] * len(data.examples)
-        )
+        self._data, examples = data, data.examples
+        assert isinstance(examples, datasets.Dataset), "splits are never pooled"
+        texts = "input_ids" in examples.column_names  # images are of one size
+        lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self.any_unseen = any(data.examples["unseen"])
+        self.any_unseen = "unseen" in examples.column_names and any(examples["unseen"])
         self._order = order
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 
@@ -209,7 +178,9 @@ class EvaluationBatches(Dataset[MicroBatch]):
         return whole
 
 
-def rows_at(examples: datasets.Dataset, indices: Sequence[int]) -> list[dict[str, Any]]:
+def rows_at(
+    examples: datasets.Dataset | PooledRows, indices: Sequence[int]
+) -> list[dict[str, Any]]:
     """The rows at `indices`, in that order; an index may occur more than once."""
     columns = examples[list(indices)]
     return [

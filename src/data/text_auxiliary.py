@@ -6,11 +6,22 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+import datasets
+
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
-from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
+from src.data.corpus import (
+    Corpus,
+    choose_part,
+    hold_out,
+    load_corpus,
+    load_corpus_from_hub,
+)
 from src.data.corpus_files import files_of
 from src.data.corpus_manifest import is_corpus_folder
+from src.data.decontaminate import decontaminated
 from src.data.file_task import FileTask
+from src.data.held_out_text import HeldOutText
+from src.data.nearest import choose_nearest
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
@@ -44,6 +55,8 @@ class TextAuxiliary:
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
         max_length: longest input; None takes the end task's [tokens].
+        select: which part of a corpus `size` takes: `random`, or the texts `nearest` to the end
+            task's training texts (see `src.data.nearest`), decontaminated first.
         optional: do without this task where neither `path` nor `hub` is given.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
@@ -58,12 +71,17 @@ class TextAuxiliary:
     column: str = "text"
     size: float | str | None = None
     max_length: int | None = None
+    select: str = "random"
     optional: bool = False
     at_most: bool = False
 
     def __post_init__(self) -> None:
         if self.text not in ("task", "domain"):
             raise UserError(f"an auxiliary task's text must be task or domain, got {self.text!r}")
+        if self.select not in ("random", "nearest"):
+            raise UserError(f"select must be random or nearest, got {self.select!r}")
+        if self.select == "nearest" and self.text == "task":
+            raise UserError("select=nearest is for domain text; the task's own is taken whole")
         if self.path is not None and self.hub is not None:
             raise UserError("give an auxiliary task a path or a hub data set, not both")
         if self.text == "task" and (self.path is not None or self.hub is not None):
@@ -90,26 +108,87 @@ class TextAuxiliary:
         Raises:
             UserError: see `src.data.corpus`; or the end task is not one of text.
         """
-        if not isinstance(around.end_task, TextTask):
-            raise UserError(f"auxiliary {name} is text, but task {around.end_task.name} is not")
-        encoder = reads_text(around.encoder, f"auxiliary {name}")
+        if around.held_out is not None:
+            return self._apart_from(around.held_out, name, around)
+        task = around.end_task
+        if not isinstance(task, TextTask):
+            given = "there is no end task" if task is None else f"task {task.name} is not"
+            raise UserError(f"auxiliary {name} is text, but {given}")
+        removed = None
         if self.text == "task":
-            part, size = training_texts(around.end_task), None
+            part, size = training_texts(task), None
+            if around.decontaminate:
+                part, removed = decontaminated(part, task, around.cache_dir)
         else:
             size, option = size_of(name, self.size, around.default_size)
-            corpus = self._domain_corpus(around.end_task, size, around.cache_dir)
+            corpus = self._domain_corpus(task, size, around.cache_dir)
+            nearest = self.select == "nearest"
+            if around.decontaminate or nearest:
+                corpus, removed = decontaminated(corpus, task, around.cache_dir)
             if self.at_most and size is not None:
                 size = size if len(corpus.texts) >= round(size * around.train_examples) else None
-            part = choose_part(corpus, size, around.train_examples, around.seed, option)
-        length = around.end_task.max_length if self.max_length is None else self.max_length
-        tokenizer = encoder.tokenizer
+            if nearest and size is not None:
+                part = choose_nearest(corpus, task, size, around.seed, option, around.cache_dir)
+            else:
+                part = choose_part(corpus, size, around.train_examples, around.seed, option)
+        return AuxiliaryExamples(
+            self.objective,
+            self._rows(name, part, task.max_length, around),
+            part.source,
+            size,
+            part.fingerprint,
+            part.texts,
+            decontaminated=removed,
+        )
+
+    def _apart_from(
+        self, held_out: HeldOutText, name: str, around: Surroundings
+    ) -> AuxiliaryExamples:
+        """The whole corpus of a run without an end task, less the texts that are held out.
+
+        Raises:
+            UserError: the text or its size is in terms of an end task.
+        """
+        if self.text == "task" or (self.path is None and self.hub is None):
+            raise UserError(
+                f"there is no end task whose text auxiliary {name} could take; name text of your "
+                f"own: auxiliary.{name}.path=FILE"
+            )
+        size, option = size_of(name, self.size, around.default_size)
+        if size is not None:
+            raise UserError(
+                f"{option}={size:g} counts in the training examples of an end task, and there is "
+                f"none; use {option}=all"
+            )
+        if around.decontaminate or self.select == "nearest":
+            asked = (
+                "auxiliary.decontaminate" if around.decontaminate else f"auxiliary.{name}.select"
+            )
+            raise UserError(f"{asked} compares with the texts of an end task, and there is none")
+        kept, apart = hold_out(self._domain_corpus(None, size, around.cache_dir), held_out)
+        return AuxiliaryExamples(
+            self.objective,
+            self._rows(name, kept, held_out.max_length, around),
+            kept.source,
+            size,
+            kept.fingerprint,
+            kept.texts,
+            self._rows(name, apart, held_out.max_length, around),
+        )
+
+    def _rows(
+        self, name: str, part: Corpus, max_length: int, around: Surroundings
+    ) -> datasets.Dataset:
+        """The texts as the encoder reads them."""
+        encoder = reads_text(around.encoder, f"auxiliary {name}")
+        length = max_length if self.max_length is None else self.max_length
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
-            rows = tokenised_as_read(part.texts, tokenizer, length)
+            rows = tokenised_as_read(part.texts, encoder.tokenizer, length)
         else:
             rows = tokenise(
                 part.texts,
                 part.fingerprint,
-                tokenizer,
+                encoder.tokenizer,
                 length,
                 around.cache_dir,
                 keep_blank=False,
@@ -117,15 +196,18 @@ class TextAuxiliary:
             )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
-        return AuxiliaryExamples(
-            self.objective, rows, part.source, size, part.fingerprint, part.texts
-        )
+        return rows
 
-    def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
+    def _domain_corpus(
+        self, end_task: TextTask | None, size: float | None, cache_dir: Path
+    ) -> Corpus:
         if self.hub is not None:
             return load_corpus_from_hub(
                 self.hub, self.hub_config, self.split, self.column, cache_dir
             )
+        if end_task is None:
+            assert self.path is not None, "checked before"
+            return load_corpus(Path(self.path), self.column, cache_dir)
         path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
         _warn_of_own_files(end_task, path)
         return load_corpus(path, self.column, cache_dir)

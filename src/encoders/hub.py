@@ -21,8 +21,11 @@ from src.reachable import OFFLINE, check_reachable
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 
 
-def local_or_cached(name: str, revision: str | None = None) -> Path:
+def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
     """The folder of encoder `name`: a local one, the Hub cache's, or a download into that cache.
+
+    Args:
+        code: fetch Python files too.
 
     Raises:
         UserError: no such folder or Hub repository, or the Hub does not answer.
@@ -36,8 +39,9 @@ def local_or_cached(name: str, revision: str | None = None) -> Path:
         raise UserError(f"encoder {name} is a file; name the folder that holds the saved model")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise UserError(f"encoder folder {name} does not exist")
+    patterns = [*_FILES, "*.py"] if code else _FILES
     try:
-        cached = _cached(name, revision)
+        cached = _cached(name, revision, patterns)
     except HFValidationError as error:
         raise UserError(f"encoder {name!r} is neither a folder nor a name on the Hub") from error
     if cached is not None:
@@ -45,7 +49,7 @@ def local_or_cached(name: str, revision: str | None = None) -> Path:
     check_reachable(constants.ENDPOINT, f"encoder {name}")
     try:
         return Path(
-            huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FILES)
+            huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=patterns)
         )
     except GatedRepoError as error:
         raise UserError(
@@ -58,12 +62,12 @@ def local_or_cached(name: str, revision: str | None = None) -> Path:
         raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
 
 
-def _cached(name: str, revision: str | None) -> Path | None:
+def _cached(name: str, revision: str | None, patterns: list[str]) -> Path | None:
     """The cached snapshot, if it is complete enough to load."""
     try:
         folder = Path(
             huggingface_hub.snapshot_download(
-                name, revision=revision, allow_patterns=_FILES, local_files_only=True
+                name, revision=revision, allow_patterns=patterns, local_files_only=True
             )
         )
     except LocalEntryNotFoundError:

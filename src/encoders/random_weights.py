@@ -46,7 +46,9 @@ class RandomWeights:
             )
             with torch.random.fork_rng():
                 torch.manual_seed(0)
-                body = AutoModel.from_config(config, add_pooling_layer=False)
+                body = AutoModel.from_config(
+                    config, trust_remote_code=False, add_pooling_layer=False
+                )
         except (ValueError, TypeError) as error:
             reason = str(error).strip().splitlines()[0]
             raise UserError(f"encoder.architecture={self.architecture}: {reason}") from error

@@ -8,19 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
+from src.encoders.pretrained import (
+    check_finite_weights,
+    load_config,
+    load_model,
+    load_tokenizer,
+)
 from src.encoders.text_encoder import max_positions_of
 from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError
@@ -99,11 +102,13 @@ def load_classifier(given: Path) -> SavedClassifier:
     """
     folder = classifier_folder(given)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        tokenizer = load_tokenizer(folder)
+        config = load_config(folder)
         in_parts = (folder / HEAD).is_file()
         model, labels = _in_parts(folder, config) if in_parts else _whole(folder)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # what a damaged configuration leads to is no narrower
         reason = (str(error).strip().splitlines() or [""])[0]
         raise UserError(
             f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
@@ -122,13 +127,7 @@ def load_classifier(given: Path) -> SavedClassifier:
 
 
 def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:
-    model, loading = AutoModelForSequenceClassification.from_pretrained(
-        folder,
-        local_files_only=True,
-        use_safetensors=True,
-        dtype=torch.float32,
-        output_loading_info=True,
-    )
+    model, loading = load_model(AutoModelForSequenceClassification, folder)
     missing = sorted(name for name in loading["missing_keys"] if "position_ids" not in name)
     if missing:
         raise ValueError(f"its weights lack {missing[0]}; it is no sequence classifier")
@@ -140,9 +139,9 @@ def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:
 
 def _in_parts(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[str, ...]]:
     labels = tuple(json.loads((folder / LABELS).read_text(encoding="utf-8")))
-    options = {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
-    body = AutoModel.from_pretrained(folder, **options)
+    body, _ = load_model(AutoModel, folder)
     state = load_file(folder / HEAD)
     head = ClassifierHead(int(config.hidden_size), len(labels), dropout=0.0)
     head.load_state_dict(state)
+    check_finite_weights(head, folder)
     return _BodyAndHead(body, head), labels

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
-    AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from src.core.dropout import CheapDropout, use_dropout
-from src.core.row_gradients import use_row_embedding
-from src.encoders.attention import use_cheap_attention
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
+from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
 from src.errors import UserError
 from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint
+
+log = logging.getLogger(__name__)
 
 _POSITIONS_AFTER_PADDING = (
     "roberta",
@@ -54,11 +51,6 @@ class TextEncoder:
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None
 
-    def __post_init__(self) -> None:
-        use_dropout(self.body, CheapDropout)
-        use_row_embedding(self.body)
-        use_cheap_attention(self.body)
-
     @property
     def hidden_size(self) -> int:
         return int(self.body.config.hidden_size)
@@ -68,7 +60,8 @@ class TextEncoder:
         if self.mlm_head is not None:
             return copy.deepcopy(self.mlm_head)
         embedding: Tensor = self.body.get_input_embeddings().weight
-        return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1])
+        eps = getattr(self.body.config, "layer_norm_eps", 1e-5)  # or it could not be saved
+        return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1], eps=eps)
 
     def adopt(self, head: nn.Module) -> None:
         """Keep a trained masked-LM head: continued pre-training yields body and head."""
@@ -137,15 +130,20 @@ class PretrainedEncoder:
         name: e.g. `roberta-base`, `answerdotai/ModernBERT-base`, or a folder that
             `save_pretrained` wrote.
         revision: branch, tag or commit on the Hub.
+        trust_remote_code: run Python code that the folder or repository brings (its `auto_map`);
+            only for code that you have read.
         attention_dropout: dropout inside the attention; None keeps the checkpoint's.
         hidden_dropout: dropout elsewhere in the body; None keeps the checkpoint's.
+        reported_as: the name the result is reported under; None for `name`.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
     name: str
     revision: str | None = None
+    trust_remote_code: bool = False
     attention_dropout: float | None = None
     hidden_dropout: float | None = None
+    reported_as: str | None = None
     lr: Mapping[str, float] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
@@ -155,8 +153,17 @@ class PretrainedEncoder:
             UserError: the folder does not exist or the Hub cannot be reached (says what works
                 offline).
         """
-        source = local_or_cached(self.name, self.revision)
-        return load_folder(source, self.name, self._config_changes())
+        if self.trust_remote_code:
+            log.warning(
+                "encoder %s: Python code that it brings is run (encoder.trust_remote_code=true)",
+                self.name,
+            )
+        source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
+        changes = self._config_changes()
+        encoder = load_folder(source, self.name, changes, self.trust_remote_code)
+        if self.reported_as is not None:
+            encoder.name = self.reported_as
+        return encoder
 
     def _config_changes(self) -> dict[str, float]:
         return dropout_changes(self.attention_dropout, self.hidden_dropout)
@@ -179,7 +186,12 @@ def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, 
     return changes
 
 
-def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextEncoder:
+def load_folder(
+    folder: Path,
+    name: str,
+    config_changes: Mapping[str, float],
+    trust_remote_code: bool = False,
+) -> TextEncoder:
     """An encoder from a local folder in Hugging Face's layout (safetensors only).
 
     Raises:
@@ -197,15 +209,17 @@ def load_folder(folder: Path, name: str, config_changes: Mapping[str, float]) ->
             "(Transformers' save_pretrained does)"
         )
     try:
-        encoder = _load(folder, name, config_changes)
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
+        encoder = _load(folder, name, config_changes, trust_remote_code)
+    except UserError:
+        raise
     except RuntimeError as error:  # Transformers: "see the above report"
         raise UserError(
             f"encoder folder {folder}: its weights have other shapes than its config.json says; "
             "save both there from the same model"
         ) from error
+    except Exception as error:  # what a damaged configuration leads to is no narrower
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
     _check_tokenizer(encoder, folder)
     return encoder
 
@@ -229,8 +243,10 @@ def _check_tokenizer(encoder: TextEncoder, folder: Path) -> None:
         )
 
 
-def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextEncoder:
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+def _load(
+    folder: Path, name: str, config_changes: Mapping[str, float], trust_remote_code: bool
+) -> TextEncoder:
+    config = load_config(folder, trust_remote_code)
     for key, value in config_changes.items():
         if not hasattr(config, key):
             raise UserError(
@@ -238,26 +254,17 @@ def _load(folder: Path, name: str, config_changes: Mapping[str, float]) -> TextE
                 "leave encoder.attention_dropout and encoder.hidden_dropout at null"
             )
         setattr(config, key, value)
-    options = {
-        "config": config,
-        "local_files_only": True,
-        "use_safetensors": True,
-        # A half-precision checkpoint would otherwise be trained in half precision.
-        "dtype": torch.float32,
-    }
     if config.is_encoder_decoder:
         raise UserError(
             f"encoder {name} ({config.model_type}) has a decoder too; use an encoder, such as "
             "BERT or RoBERTa"
         )
-    tokenizer = _tokenizer(folder)
+    tokenizer = _tokenizer(folder, trust_remote_code)
     if _has_mlm_weights(config.architectures):
-        model, loading = AutoModelForMaskedLM.from_pretrained(
-            folder, output_loading_info=True, **options
-        )
+        model, loading = load_model(AutoModelForMaskedLM, folder, trust_remote_code, config=config)
         body, head = head_of_checkpoint(model, set(loading["missing_keys"]))
     else:
-        model, loading = _body_only(folder, options)
+        model, loading = _body_only(folder, config, trust_remote_code)
         body, head = model, None
     _check_whole(model, body, set(loading["missing_keys"]), folder)
     body.train()
@@ -269,19 +276,21 @@ def _has_mlm_weights(architectures: list[str] | None) -> bool:
 
 
 def _body_only(
-    folder: Path, options: Mapping[str, object]
-) -> tuple[PreTrainedModel, Mapping[str, Iterable[str]]]:
-    options = {**options, "output_loading_info": True}
+    folder: Path, config: PretrainedConfig, trust_remote_code: bool
+) -> tuple[PreTrainedModel, LoadingInfo]:
     try:
-        model, loading = AutoModel.from_pretrained(folder, add_pooling_layer=False, **options)
+        return load_model(
+            AutoModel, folder, trust_remote_code, config=config, add_pooling_layer=False
+        )
     except TypeError:  # architectures without a pooler do not know the argument
-        model, loading = AutoModel.from_pretrained(folder, **options)
-    return model, loading
+        return load_model(AutoModel, folder, trust_remote_code, config=config)
 
 
-def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase:
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return load_tokenizer(folder, trust_remote_code)
+    except UserError:
+        raise
     except Exception as error:  # what the tokenizers library raises is no narrower
         reason = (str(error).strip().splitlines() or [""])[0]
         raise UserError(

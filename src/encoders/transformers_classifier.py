@@ -69,9 +69,12 @@ def save_classifier(
         body.save_pretrained(folder)
         state = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(state, folder / HEAD)
-        return False
-    model.save_pretrained(folder)
-    return True
+    else:
+        model.save_pretrained(folder)
+    # safetensors lets nobody else read its files; the others are as the umask says
+    for path in folder.glob("*.safetensors"):
+        path.chmod((folder / LABELS).stat().st_mode)
+    return model is not None
 
 
 def _as_trained_with(
@@ -96,7 +99,8 @@ def _as_transformers(
     body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
     """The whole as Transformers' own class; None where none computes the same."""
-    found = body_with_our_head(body)
+    own_code = not type(body).__module__.startswith("transformers.")
+    found = None if own_code else body_with_our_head(body)
     if found is None:
         return None
     config, place = found.config, PLACES[found.config.model_type]
@@ -108,7 +112,9 @@ def _as_transformers(
         *place.entries.items(),
     ]:
         setattr(config, name, value)
-    model: PreTrainedModel = AutoModelForSequenceClassification.from_config(config)
+    model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
+        config, trust_remote_code=False
+    )
     state = {f"{model.base_model_prefix}.{name}": value for name, value in found.weights.items()}
     for ours, theirs in ((head.dense, place.dense), (head.out, place.out)):
         state |= {f"{theirs}.weight": ours.weight, f"{theirs}.bias": ours.bias}

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from src.configuration import build
 from src.data.batches import EvaluationBatches
+from src.data.checksum import is_whole
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
@@ -32,7 +33,7 @@ from src.methods.stage import Stage
 from src.run_folder.checkpoint_io import DurableCheckpointIO, load_whole
 from src.run_folder.durable import write_with_checksum
 from src.run_folder.progress import StageProgressBar
-from src.run_folder.step_log import StepLog
+from src.run_folder.step_log import StepLog, put_back, read_log
 
 log = logging.getLogger(__name__)
 
@@ -66,19 +67,21 @@ def fit_stage(
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
+        _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
         return finished
     history = best = None
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
     ]
-    if module.metrics is not None:
-        monitor = f"dev/{module.metrics.monitor}"
-        history = EvaluationHistory(module.metrics.monitor)
+    monitor = module.monitor
+    if monitor is not None:
+        history = EvaluationHistory(monitor)
         best = BestWeights(checkpoints, history)
         callbacks += [history, best]
         if stage.patience is not None:
-            callbacks.append(EarlyStopping(monitor, patience=stage.patience, mode="max"))
+            stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
+            callbacks.append(stop)
     interval = min(stage.evaluation_interval(examples), steps)
     resumed_from = newest_point(checkpoints / "resume")
     config.run.log = name
@@ -129,6 +132,8 @@ def fit_stage(
     )
     trainer.strategy.barrier()  # files that others may still read are removed now
     if trainer.is_global_zero:
+        log_so_far = read_log(folder / STEP_LOG)
+        write_with_checksum(checkpoints / STEP_LOG, lambda path: path.write_bytes(log_so_far))
         store_outcome(outcome, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
@@ -185,6 +190,15 @@ def build_trainer(
         **arguments,
     )
     return trainer
+
+
+def _check_log(path: Path, copy: Path) -> None:
+    """Put the step log back as it was when a stage ended, where it does not begin so any more."""
+    if not is_main_process() or not is_whole(copy):
+        return
+    content = copy.read_bytes()
+    if not read_log(path).startswith(content):
+        put_back(path, content)
 
 
 def _emptied(folder: Path) -> str:

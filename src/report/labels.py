@@ -8,6 +8,9 @@ METHODS = {
     "tapt": "TAPT",
     "dapt": "DAPT",
     "dapt_tapt": "DAPT+TAPT",
+    "released_tapt": "TAPT (released)",
+    "released_dapt": "DAPT (released)",
+    "released_dapt_tapt": "DAPT+TAPT (released)",
     "mt_tartan": "MT-TARTAN",
     "meta_tartan": "META-TARTAN",
 }

@@ -48,6 +48,12 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
     stored = dict(_leaves(_read(path, _yaml)))
     ours = options_of(config)
     differing = [k for k in sorted(stored.keys() | ours) if stored.get(k) != ours.get(k)]
+    missing = [k for k in differing if k not in stored]
+    if 4 * len(missing) > len(ours):  # more than a version's new options
+        raise UserError(
+            f"{path} is damaged: it lacks {len(missing)} options, such as {missing[0]}; start over "
+            "with resume=false, or remove the folder"
+        )
     if differing:
         first = differing[0]
         more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""

@@ -10,10 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from src.errors import printable
+from src.evaluation.monitor import PERPLEXITY
+
 
 def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
     """Print the table of a finished run from its `result.json`."""
     console = console or Console()
+    result = _printable(result)
     metric = result["metric"]
     table = Table(
         title=escape(
@@ -27,7 +31,8 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
         table.add_column(f"{name} *" if name == metric else name, justify="right")
     table.add_column("examples", justify="right")
     for split in [name for name in ("dev", "test") if name in result]:
-        for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
+        parts = [("whole", split), ("unseen", f"{split}, not in train")]
+        for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
             table.add_row(label, *cells, f"{scores['examples']:,}")
@@ -43,12 +48,22 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
         ("weights over time", "task_weights.png"),
         ("rows of a split", "splits.csv"),
         ("classifier", "classifier"),
+        ("encoder", "encoder"),
     ):
         if (folder / name).exists():
             # plain print: a path must not be wrapped, so that it can be copied
             console.print(
                 f"{what:18}{folder / name}", soft_wrap=True, highlight=False, markup=False
             )
+
+
+def _printable(value: Any) -> Any:
+    """The same with nothing in it that commands the terminal: the folder may be anybody's."""
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_printable(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _metric_names(result: Mapping[str, Any]) -> list[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.check import made_up
-from tests.conftest import ROOT
+from tests.programs import called_for_text
 
 
 @pytest.fixture
@@ -18,18 +15,10 @@ def check(tmp_path):
     """Call the program in an empty folder; what it finds there afterwards is its own."""
 
     def call(*options, columns=80):
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "COLUMNS": str(columns),
-            "OMP_NUM_THREADS": "1",
-        }
         folder = tmp_path / "cwd"
         folder.mkdir(exist_ok=True)
-        return subprocess.run(
-            [sys.executable, "-m", "src.check", *options],
-            cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
-        )  # fmt: skip
+        environment = {"COLUMNS": str(columns)}
+        return called_for_text("src.check", *options, cwd=folder, environment=environment)
 
     return call
 

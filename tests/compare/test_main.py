@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from omegaconf import OmegaConf
 
 from src.report.comparison import Choice
 from src.report.report import report_of
-from tests.conftest import ROOT
+from tests.programs import called_for_text
 
 OWN = ["seeds=1", "steps=4", "batch_size=8", "pilot_steps=2", "evaluations=2"]
 
@@ -20,12 +17,9 @@ OWN = ["seeds=1", "steps=4", "batch_size=8", "pilot_steps=2", "evaluations=2"]
 @pytest.fixture
 def compare(tmp_path):
     def call(*options):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-        environment["OMP_NUM_THREADS"] = "1"
-        return subprocess.run(
-            [sys.executable, "-m", "src.compare", *options],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        return called_for_text(
+            "src.compare", *options, cwd=tmp_path, environment={"COLUMNS": "200"}
+        )
 
     return call
 

@@ -5,28 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
-import sys
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 
 from src.errors import UserError
-from src.predict.__main__ import as_they_stand
+from src.predict.__main__ import _predict, as_they_stand
 from tests.conftest import ROOT
 from tests.predict.conftest import LABELS
+from tests.programs import called
 
 
 @pytest.fixture
 def cli(tmp_path):
     def call(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        return subprocess.run(
-            [sys.executable, "-m", "src.predict", *arguments],
-            cwd=tmp_path, env=environment, input=given, capture_output=True, timeout=300,
-            check=False,
-        )  # fmt: skip
+        return called("src.predict", *arguments, cwd=tmp_path, given=given)
 
     return call
 
@@ -44,6 +39,24 @@ def test_a_file(cli, classifier, tmp_path):
     assert header == ["text", "predicted_label", *(f"probability_{label}" for label in LABELS)]
     assert [row[0] for row in rows] == ["red apple", "a, b"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in, 1=2.csv", "it's out.csv"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("${model}", "a${b}c", r"\${x}", r"\\${x}", "it's ${q}'", "${oc.env:HOME}", r"a\b ${c"),
+        *("$", "${", "\\", "a\\'${x}\\", "${a}${b}", r"plain\path", "{a}", "${a:b,c}}", "=,="),
+    ],
+)
+def test_paths_are_taken_character_for_character(value, monkeypatch):
+    taken = []
+    monkeypatch.setattr("src.predict.predict.predict_file", taken.append)
+    options = [f"{name}={value}" for name in ("model", "input", "output")]
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("predict", overrides=as_they_stand(options))
+    with pytest.raises(AttributeError):  # there is no result
+        _predict(config, "-")
+    assert [(s.model, s.input, s.output) for s in taken] == [(value, value, value)]
 
 
 def test_standard_input_and_output(cli, classifier):
@@ -118,27 +131,35 @@ def files(tmp_path, classifier):
 @pytest.mark.parametrize(
     ("source", "options", "said"),
     [
-        ("missing.csv", {}, "input=.*missing.csv does not exist"),
+        ("missing.csv", {}, r"missing\.csv does not exist"),
         (".", {}, "cannot tell the format"),
         ("texts.xlsx", {}, r"texts\.xlsx: cannot tell the format; .* end in one of \.csv"),
         ("empty.csv", {}, r"empty\.csv is empty"),
-        ("two.csv", {}, r"two\.csv, line 1: which column is the text\? .*text=COLUMN; there are"),
-        ("two.csv", {"text": "txt"}, "there is no column text=txt; there are title, body"),
-        ("good.csv", {"text_pair": "b"}, "there is no column text_pair=b; there are text"),
-        ("twice.csv", {}, "two columns are named 'text'"),
-        ("short.csv", {}, r"short\.csv, line 3: 1 fields, but the header has 2"),
-        ("open.csv", {}, r"open\.csv, line 3: not CSV \(unexpected end of data\)"),
-        ("stray.csv", {}, r"stray\.csv, line 2: not CSV"),
+        (
+            "two.csv",
+            {},
+            r"two\.csv: cannot tell which column .* the texts; name it: text=COLUMN \(",
+        ),
+        ("two.csv", {"text": "txt"}, r"text=txt: .*two\.csv has the columns 'title', 'body'"),
+        ("good.csv", {"text_pair": "b"}, r"text_pair=b: .*good\.csv has the column 'text'"),
+        ("twice.csv", {}, "names the column 'text' twice"),
+        ("short.csv", {}, r"short\.csv, line 3: 1 field, but the header has 2"),
+        (
+            "open.csv",
+            {},
+            r"open\.csv, line 3: a double quote that opens in this row is never closed",
+        ),
+        ("stray.csv", {}, r"stray\.csv, line 2: a double quote inside"),
         ("latin.csv", {}, r"latin\.csv, line 3: not UTF-8"),
         ("bad.jsonl", {}, r"bad\.jsonl, line 2: not JSON"),
         ("list.jsonl", {}, "line 1: expected an object"),
         ("lacks.jsonl", {}, "line 3: the field 'text' is missing"),
         ("null.jsonl", {}, "line 2: the field 'text' must be a string, not null"),
         ("half.jsonl", {}, "line 1: .*surrogate"),
-        ("number.jsonl", {"text": "n"}, "column text=n holds no text"),
+        ("number.jsonl", {"text": "n"}, "line 1: the field 'n' must be a string, not int"),
         ("late.jsonl", {}, "line 2: there is a column probability_no already"),
-        ("no.parquet", {}, r"no\.parquet: cannot be read as Parquet"),
-        ("not.csv.gz", {}, r"not\.csv\.gz: damaged"),
+        ("no.parquet", {}, r"no\.parquet \(Parquet\) cannot be read"),
+        ("not.csv.gz", {}, r"not\.csv\.gz cannot be read: Not a gzipped"),
         ("good.csv", {"batch_size": 0}, "batch_size must be a whole number of at least 1"),
         ("good.csv", {"device": "tpu"}, "device=tpu is none of auto, cpu, cuda"),
         ("good.csv", {"device": "cuda:99"}, "device=cuda:99: there is no such GPU"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 from src.report.__main__ import main
 from tests.conftest import ROOT
+from tests.programs import called_for_text
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 
 
@@ -21,15 +21,7 @@ def report(tmp_path):
     """Call the program in `tmp_path`."""
 
     def call(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "src.report", *map(str, arguments)],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return called_for_text("src.report", *map(str, arguments), cwd=tmp_path, timeout=120)
 
     return call
 

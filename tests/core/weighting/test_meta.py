@@ -7,26 +7,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.weighting.base import Observation
 from src.core.weighting.meta import Meta
 from src.errors import UserError
+from src.methods.precision import parameters_in
+from tests.core.steps import GivenStep
 
 cosines = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6)
 etas = st.floats(0, 2, width=32)
 orders = st.sampled_from(["update_then_step", "step_then_update"])
 
 
-def observe(cosine):
-    one = torch.tensor(1.0, dtype=torch.float64)
-    return Observation(one, one, torch.tensor(cosine, dtype=torch.float64))
-
-
 def steps(weighting, rows):
     """Apply one step for each row of cosines; returns the weights applied in the last."""
     for row in rows:
-        factors = [weighting.factor(i, observe(c)) for i, c in enumerate(row)]
-        alpha, relative = weighting.finish(), torch.stack(factors)
-        torch.testing.assert_close(relative / relative.sum(), alpha)
+        alpha = GivenStep.of_cosines(row).run(weighting)
     return alpha
 
 
@@ -79,6 +73,15 @@ def test_step_then_update_lags_by_one_step():
     second = steps(new(2, order="step_then_update"), [[1.0, -1.0], [0.0, 0.0]])
     early = steps(new(2), [[1.0, -1.0]])
     torch.testing.assert_close(second, early)
+
+
+@pytest.mark.parametrize("precision", ["64-true", "32-true", "bf16-mixed"])
+def test_logits_start_at_one_over_the_tasks_in_the_runs_type(precision):
+    with parameters_in(precision):
+        weighting = Meta(["a", "b", "c"])
+    dtype = torch.float64 if precision == "64-true" else torch.float32
+    assert torch.equal(weighting.logits, torch.full((3,), 1 / 3, dtype=dtype))
+    assert torch.get_default_dtype() == torch.float32
 
 
 def test_extreme_logits_do_not_overflow():

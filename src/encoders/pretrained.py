@@ -1,0 +1,191 @@
+"""All loading of pre-trained folders: checked first, safetensors only, and none of their code runs.
+
+A folder in Hugging Face's layout may come from anybody. Transformers 5 imports Python files that a
+folder's `auto_map` names; where `trust_remote_code` is unset it asks on standard input, which a
+piped data row can answer. It also fetches kernels that a configuration names, and follows the paths
+of a shard index. Every `from_pretrained` of this project is therefore called here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.auto_factory import _BaseAutoModelClass
+
+from src.errors import UserError
+
+_INDEX = "model.safetensors.index.json"
+_BUILT_IN = ("eager", "sdpa", "flex_attention")
+"""Attention that PyTorch computes itself; Transformers may fetch others' kernels from the Hub."""
+_CHOICES = ("attn_implementation", "experts_implementation")
+_REFUSED = {
+    "quantization_config": "is quantised; save it there in full precision",
+    "transformers_weights": "names the file of its weights; call that file model.safetensors",
+}
+"""Entries of config.json that choose other ways to load weights."""
+
+LoadingInfo = Mapping[str, Iterable[str]]
+"""What Transformers says of a checkpoint's weights, e.g. `missing_keys`."""
+
+
+def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
+    """The configuration in `folder`.
+
+    Args:
+        trust_remote_code: import the folder's own Python code where it brings some.
+
+    Raises:
+        UserError: the folder is refused (see `check_folder`).
+        Exception: what Transformers raises of a configuration that cannot be read.
+    """
+    check_folder(folder, trust_remote_code)
+    return _load(AutoConfig, folder, trust_remote_code)  # type: ignore[no-any-return]
+
+
+def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+    """The tokenizer in `folder`; otherwise as `load_config`."""
+    check_folder(folder, trust_remote_code)
+    return _load(AutoTokenizer, folder, trust_remote_code)  # type: ignore[no-any-return]
+
+
+def load_model(
+    kind: type[_BaseAutoModelClass],
+    folder: Path,
+    trust_remote_code: bool = False,
+    **options: Any,
+) -> tuple[PreTrainedModel, LoadingInfo]:
+    """The model in `folder`, in float32, and what was missing; otherwise as `load_config`.
+
+    Args:
+        kind: the Auto class, e.g. `AutoModelForMaskedLM`.
+        options: further arguments of its `from_pretrained`.
+
+    Raises:
+        UserError: a weight is not finite.
+    """
+    check_folder(folder, trust_remote_code)
+    # a half-precision checkpoint would otherwise be trained in half precision
+    options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+    model, loading = _load(kind, folder, trust_remote_code, **options)
+    check_finite_weights(model, folder)
+    return model, loading
+
+
+def check_finite_weights(model: nn.Module, folder: Path) -> None:
+    """Whether all parameters are numbers: of others nothing follows, and no error either.
+
+    Raises:
+        UserError: one is NaN or infinite.
+    """
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise UserError(
+                f"{folder}: the weights {name} are not all finite numbers; the file is damaged, or "
+                "its training diverged"
+            )
+
+
+def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:
+    try:
+        return kind.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=trust_remote_code, **options
+        )
+    except ValueError as error:
+        if trust_remote_code or not _brings_code(folder):
+            raise
+        raise UserError(
+            f"{folder} needs Python code of its own (auto_map), which is not run; use a model "
+            "that Transformers knows, or, to train with code that you have read, "
+            "encoder.trust_remote_code=true"
+        ) from error
+
+
+def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
+    """Whether loading `folder` stays in it and runs nothing but installed code.
+
+    Raises:
+        UserError: its shard index points elsewhere or to other files than safetensors, it is
+            quantised or an adapter of another model, or, unless its code is trusted, its
+            configuration asks for attention that is none of PyTorch's own.
+    """
+    config = _read_json(folder / "config.json")
+    for name, reason in _REFUSED.items():
+        if config.get(name) is not None:
+            raise UserError(f"{folder / 'config.json'}: {name} is set: the model {reason}")
+    if (folder / "adapter_config.json").is_file():
+        raise UserError(
+            f"{folder} holds an adapter of another model (adapter_config.json); merge it into that "
+            "model and save the whole"
+        )
+    distributed = next(folder.glob("shard-*-model-*.safetensors"), None)
+    if distributed is not None:
+        raise UserError(
+            f"{folder} holds a distributed checkpoint ({distributed.name}); save the model with "
+            "Transformers' save_pretrained"
+        )
+    _check_shards(folder)
+    for name, chosen in _chosen_kernels(config):
+        if chosen not in _BUILT_IN and not trust_remote_code:
+            raise UserError(
+                f"{folder / 'config.json'}: {name} is {chosen!r}, which may be code from the Hub "
+                f"and is not run; remove the entry or use one of {', '.join(_BUILT_IN)}"
+            )
+
+
+def _check_shards(folder: Path) -> None:
+    path = folder / _INDEX
+    if not path.is_file():
+        return
+    shards = _read_json(path).get("weight_map")
+    if not isinstance(shards, dict):
+        raise UserError(f"{path} has no weight_map; save the model there again")
+    roots = [folder.resolve()]
+    if folder.parent.name == "snapshots":  # the Hub's cache: links to files beside the snapshots
+        roots.append(folder.parent.parent.resolve() / "blobs")
+    for shard in {str(value) for value in shards.values()}:
+        target = (folder / shard).resolve()
+        if not any(target.is_relative_to(root) for root in roots):
+            raise UserError(f"{path}: {shard!r} is outside the model's folder and is not read")
+        if not shard.endswith(".safetensors"):
+            raise UserError(f"{path}: {shard!r} is no safetensors file and is not read")
+
+
+def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:
+    """What a configuration, or one within it, chooses to compute attention or experts with."""
+    if not isinstance(entry, dict):
+        return
+    for key, value in entry.items():
+        at = f"{name}.{key}" if name else str(key)
+        if str(key).removesuffix("_internal").lstrip("_") in _CHOICES:
+            chosen = value.values() if isinstance(value, dict) else [value]
+            yield from ((at, one) for one in chosen if one is not None)
+        else:
+            yield from _chosen_kernels(value, at)
+
+
+def _brings_code(folder: Path) -> bool:
+    files = (folder / "config.json", folder / "tokenizer_config.json")
+    return any("auto_map" in _read_json(path) for path in files if path.is_file())
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise UserError(f"{path} cannot be read: {reason}") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path} cannot be read: it holds no JSON object")
+    return found

@@ -1,0 +1,314 @@
+"""What a folder from a stranger may and may not do when it is loaded."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+import os
+import sys
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    dynamic_module_utils,
+)
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from src.encoders.pretrained import check_folder, load_config, load_model, load_tokenizer
+from src.encoders.saved_classifier import load_classifier
+from src.encoders.text_encoder import PretrainedEncoder
+from src.encoders.tiny import letter_pair_tokenizer
+from src.errors import UserError
+from src.objectives.classifier_head import ClassifierHead
+from tests.conftest import ROOT
+
+SMALL = {
+    "vocab_size": len(letter_pair_tokenizer()),
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 40,
+}
+CODE = """
+from pathlib import Path
+Path({canary!r}).write_text("ran")
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+class OwnConfig(BertConfig):
+    model_type = "own"
+class OwnModel(BertModel):
+    config_class = OwnConfig
+class OwnTokenizer(PreTrainedTokenizerFast):
+    pass
+"""
+MODELS = [AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification]
+KINDS = ["AutoConfig", "AutoTokenizer", *(kind.__name__ for kind in MODELS)]
+
+
+def save(folder, model=None):
+    """A folder that loads, with what a stranger may then change."""
+    (model or BertForSequenceClassification(BertConfig(**SMALL))).save_pretrained(folder)
+    letter_pair_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def change(path, **entries):
+    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+def without_class(kind):
+    """A model type that Transformers knows, but has no class of this kind for."""
+    return next(name for name in CONFIG_MAPPING if CONFIG_MAPPING[name] not in kind._model_mapping)
+
+
+@pytest.fixture
+def canary(tmp_path):
+    return tmp_path / "canary"
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path, monkeypatch):
+    """A cache of its own for code that Transformers imports."""
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def foreign(folder, kind, canary):
+    """A folder that needs its own code for the Auto class named `kind`."""
+    save(folder)
+    (folder / "own.py").write_text(CODE.format(canary=str(canary)))
+    own = {"AutoConfig": "own.OwnConfig", "AutoTokenizer": ["own.OwnTokenizer"] * 2}
+    own |= {one.__name__: "own.OwnModel" for one in MODELS}
+    if kind == "AutoTokenizer":
+        change(folder / "config.json", model_type="mctct")
+        change(folder / "tokenizer_config.json", auto_map=own, tokenizer_class="OwnTokenizer")
+        return folder
+    of_model = {one.__name__: without_class(one) for one in MODELS}
+    model_type = of_model.get(kind, "own")
+    architectures = ["OwnForMaskedLM" if kind == "AutoModelForMaskedLM" else "OwnModel"]
+    auto_map = {kind: own[kind]} if kind in of_model else own
+    change(
+        folder / "config.json",
+        model_type=model_type,
+        auto_map=auto_map,
+        architectures=architectures,
+    )
+    return folder
+
+
+@pytest.fixture(params=["open", "closed", "full"])
+def standard_input(request, monkeypatch):
+    """Standard input that never answers, has gone, or answers yes to everything."""
+    monkeypatch.setattr(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 1)
+    if request.param == "full":
+        monkeypatch.setattr(sys, "stdin", io.StringIO("1\ny\nyes\n" * 100))
+        yield request.param
+        return
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        if request.param == "closed":
+            stream.close()
+        yield request.param
+    os.close(writer)
+
+
+def in_one_line(caught):
+    return "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("use", ["predict", "train"])
+def test_a_folders_own_code_is_never_run(kind, use, standard_input, canary, tmp_path):
+    folder = foreign(tmp_path / "model", kind, canary)
+    with pytest.raises(UserError) as caught:
+        load_classifier(folder) if use == "predict" else PretrainedEncoder(str(folder)).load()
+    assert not canary.exists()
+    assert in_one_line(caught)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_auto_class_refuses_a_folders_own_code(kind, standard_input, canary, tmp_path):
+    folder = foreign(tmp_path / "model", kind, canary)
+    load = {
+        "AutoConfig": lambda: load_config(folder),
+        "AutoTokenizer": lambda: load_tokenizer(folder),
+    } | {one.__name__: lambda one=one: load_model(one, folder) for one in MODELS}
+    with pytest.raises(UserError, match=r"needs Python code of its own .* is not run") as caught:
+        load[kind]()
+    assert not canary.exists()
+    assert in_one_line(caught)
+
+
+def test_code_that_is_trusted_by_name_is_run_and_warned_of(canary, tmp_path, caplog):
+    folder = foreign(tmp_path / "model", "AutoConfig", canary)
+    with caplog.at_level(logging.WARNING):
+        encoder = PretrainedEncoder(str(folder), trust_remote_code=True).load()
+    assert canary.read_text() == "ran"
+    assert type(encoder.body).__name__ == "OwnModel"
+    assert [r.getMessage() for r in caplog.records if "trust_remote_code" in r.getMessage()] == [
+        f"encoder {folder}: Python code that it brings is run (encoder.trust_remote_code=true)"
+    ]
+
+
+def test_a_classifier_with_code_that_was_trusted_in_training_is_not_run_in_predict(
+    canary, tmp_path, monkeypatch
+):
+    folder = foreign(tmp_path / "model", "AutoConfig", canary)
+    encoder = PretrainedEncoder(str(folder), trust_remote_code=True).load()
+    encoder.save_classifier(ClassifierHead(16, 2, 0.0), ["a", "b"], tmp_path / "classifier")
+    canary.unlink()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\n" * 9))
+    with pytest.raises(UserError, match="needs Python code of its own"):
+        load_classifier(tmp_path / "classifier")
+    assert not canary.exists()
+
+
+def test_code_that_is_not_needed_is_ignored(canary, tmp_path):
+    """Many repositories of models that Transformers knows by now still bring code."""
+    folder = save(tmp_path / "model", BertModel(BertConfig(**SMALL)))
+    (folder / "own.py").write_text(CODE.format(canary=str(canary)))
+    own = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+    change(folder / "config.json", auto_map=own)
+    assert type(PretrainedEncoder(str(folder)).load().body).__name__ == "BertModel"
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"_attn_implementation": "kernels-community/flash-attn2"},
+        {"attn_implementation": "paged|somebody/kernel@main:name"},
+        {"attn_implementation": {"": "sdpa", "text_config": "somebody/kernel"}},
+        {"text_config": {"_attn_implementation_internal": "somebody/kernel"}},
+        {"_experts_implementation": "somebody/kernel"},
+        {"attn_implementation": "flash_attention_2"},
+    ],
+)
+def test_kernels_that_may_come_from_the_hub_are_refused_by_name(entries, tmp_path):
+    folder = save(tmp_path / "model")
+    change(folder / "config.json", **entries)
+    with pytest.raises(UserError, match=r"config\.json: .*_implementation.*(kernel|flash)"):
+        load_classifier(folder)
+
+
+@pytest.mark.parametrize("chosen", ["eager", "sdpa", None])
+def test_attention_that_pytorch_computes_is_taken(chosen, tmp_path):
+    folder = save(tmp_path / "model")
+    change(folder / "config.json", _attn_implementation=chosen)
+    assert load_config(folder).model_type == "bert"
+
+
+@pytest.mark.parametrize(
+    "where", ["{outside}", "../outside.safetensors", "link/outside.safetensors"]
+)
+def test_a_shard_outside_the_folder_is_refused(where, tmp_path):
+    folder = save(tmp_path / "model")
+    outside = tmp_path / "outside.safetensors"
+    (folder / "model.safetensors").rename(outside)
+    (folder / "other.safetensors").write_bytes(b"")
+    (folder / "link").symlink_to(tmp_path)
+    with_weights = {"weight_map": {"classifier.bias": where.format(outside=outside)}}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, **with_weights}))
+    for load in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        with pytest.raises(UserError, match=r"index\.json: .* is outside the model's folder"):
+            load()
+
+
+def test_a_shard_that_is_a_pickle_is_refused(tmp_path):
+    folder = save(tmp_path / "model")
+    torch.save({}, folder / "part.bin")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": {"classifier.bias": "part.bin"}}))
+    with pytest.raises(UserError, match=r"'part\.bin' is no safetensors file"):
+        load_classifier(folder)
+
+
+def test_shards_inside_the_folder_and_in_the_hubs_cache_are_read(tmp_path):
+    folder = save(
+        tmp_path / "models--a--b" / "snapshots" / "0123", BertForMaskedLM(BertConfig(**SMALL))
+    )
+    (tmp_path / "models--a--b" / "blobs").mkdir()
+    blob = tmp_path / "models--a--b" / "blobs" / "0a1b"
+    (folder / "model.safetensors").rename(blob)
+    (folder / "part.safetensors").symlink_to(blob)
+    names = BertForMaskedLM(BertConfig(**SMALL)).state_dict()
+    index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(names, "part.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert PretrainedEncoder(str(folder)).load().hidden_size == 16
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ({"quantization_config": {"quant_method": "fp8"}}, "quantization_config is set"),
+        ({"transformers_weights": "adapter_model.bin"}, "transformers_weights is set"),
+    ],
+)
+def test_other_ways_to_bring_weights_are_refused(entries, said, tmp_path):
+    folder = save(tmp_path / "model")
+    change(folder / "config.json", **entries)
+    with pytest.raises(UserError, match=said):
+        load_classifier(folder)
+
+
+def test_an_adapter_of_another_model_is_refused(tmp_path):
+    folder = save(tmp_path / "model")
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/model"}')
+    with pytest.raises(UserError, match="holds an adapter of another model"):
+        load_classifier(folder)
+
+
+def test_a_distributed_checkpoint_is_refused(tmp_path):
+    folder = save(tmp_path / "model")
+    save_file({"a": torch.ones(1)}, folder / "shard-00000-model-00001-of-00001.safetensors")
+    with pytest.raises(UserError, match="holds a distributed checkpoint"):
+        check_folder(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '"text"', "\x00", "[" * 100_000])
+def test_a_configuration_that_is_no_object_is_an_error_of_one_line(text, tmp_path):
+    folder = save(tmp_path / "model")
+    (folder / "config.json").write_text(text)
+    with pytest.raises(UserError, match=r"config\.json cannot be read") as caught:
+        load_classifier(folder)
+    assert in_one_line(caught)
+
+
+def calls(name):
+    """`path:line` of each call of a method `name` in src/, with the call."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def test_all_loading_goes_through_one_module():
+    places = [place for place, _ in calls("from_pretrained")]
+    assert [place.split(":")[0] for place in places] == ["src/encoders/pretrained.py"]
+    named = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if "from_pretrained" in path.read_text(encoding="utf-8")
+        and path != ROOT / "src" / "encoders" / "transformers_classifier.py"  # its docstring
+    ]
+    assert named == ["src/encoders/pretrained.py"]
+
+
+def test_no_architecture_is_built_from_code_that_a_configuration_names():
+    found = list(calls("from_config"))
+    assert found
+    for place, node in found:
+        trusted = {k.arg: ast.unparse(k.value) for k in node.keywords}.get("trust_remote_code")
+        assert trusted == "False", place

@@ -1,0 +1,127 @@
+"""Call the programs as a user does, `python -m src.PROGRAM ...`, without 6 s of imports each.
+
+Each call is a process of its own, with its own working folder, environment and standard streams. It
+is forked from a server that has imported the libraries (not the program), which is what most of a
+short call would spend its time on. Tests of imports, of signals and of processes that start others
+take a real interpreter instead (`fresh=True`, or `subprocess`).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = [
+    "torch",
+    "lightning.pytorch",
+    "transformers",
+    "transformers.models.bert.modeling_bert",
+    "datasets",
+    "torchmetrics.classification",
+    "sklearn.metrics",
+    "matplotlib.figure",
+    "hydra",
+    "pydantic",
+    "rich.console",
+]
+
+
+def called(
+    program: str,
+    *arguments: str,
+    cwd: Path,
+    given: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    threads: int = 1,
+    timeout: float = 300,
+    fresh: bool = False,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `python -m PROGRAM ARGUMENTS` in `cwd` and return its exit code and output.
+
+    Args:
+        given: its standard input.
+        environment: variables beside those of the tests.
+        threads: for torch.
+        timeout: after which it is killed and the test fails [seconds].
+        fresh: start a new interpreter, which imports everything itself.
+    """
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": str(threads),
+        **(environment or {}),
+    }
+    command = [sys.executable, "-m", program, *arguments]
+    if fresh:
+        return subprocess.run(
+            command, cwd=cwd, env=variables, input=given, capture_output=True,
+            timeout=timeout, check=False,
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory() as streams:
+        folder = Path(streams)
+        (folder / "stdin").write_bytes(given)
+        process = _server().Process(
+            target=_run, args=(program, arguments, str(cwd), variables, threads, streams)
+        )
+        process.start()
+        process.join(timeout)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(command, timeout)
+        code = process.exitcode
+        assert code is not None
+        out, err = ((folder / name).read_bytes() for name in ("stdout", "stderr"))
+    return subprocess.CompletedProcess(command, code, out, err)
+
+
+def called_for_text(
+    program: str, *arguments: str, cwd: Path, **options: object
+) -> subprocess.CompletedProcess[str]:
+    """Do as `called`, with the output as text."""
+    done = called(program, *arguments, cwd=cwd, **options)  # type: ignore[arg-type]
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+@cache
+def _server() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(LIBRARIES)
+    return context
+
+
+def _run(
+    program: str,
+    arguments: tuple[str, ...],
+    cwd: str,
+    variables: dict[str, str],
+    threads: int,
+    streams: str,
+) -> None:
+    """Become the program (in the forked process)."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(variables)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        flags = os.O_RDONLY if mode == "r" else os.O_WRONLY | os.O_CREAT
+        opened = os.open(Path(streams) / name, flags, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+    sys.argv = [program, *arguments]
+    sys.path[:] = [cwd, str(ROOT), *(path for path in sys.path if path not in ("", cwd, str(ROOT)))]
+    import torch
+
+    torch.set_num_threads(threads)
+    runpy.run_module(program, run_name="__main__", alter_sys=True)
