@@ -160,7 +160,7 @@ class EvaluationBatches(Dataset[MicroBatch]):
 
     def __init__(self, data: TaskExamples) -> None:
         self._data, examples = data, data.examples
-        assert isinstance(examples, datasets.Dataset), "splits are never pooled"
+        assert not isinstance(examples, PooledRows), "splits are never pooled"
         texts = "input_ids" in examples.column_names  # images are of one size
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])

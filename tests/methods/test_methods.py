@@ -401,8 +401,9 @@ def test_the_test_split_is_touched_once_at_the_end(new_run, monkeypatch, method)
 
     def prepare_watched(*args: Any) -> Prepared:
         prepared = prepare(*args)
+        assert prepared.labelled is not None
         splits = replace(prepared.splits, test=Watched(prepared.splits.test, rows))
-        return replace(prepared, splits=splits)
+        return replace(prepared, labelled=replace(prepared.labelled, splits=splits))
 
     def fit_watched(*args: Any, **kwargs: Any) -> Any:
         outcome = fit_stage(*args, **kwargs)
@@ -421,7 +422,7 @@ def test_the_last_state_of_pretraining_and_the_best_of_the_end_task_are_on_disk(
     run = runs("dapt_tapt")
     for name, file in (("dapt", "last"), ("tapt", "last"), ("finetune", "best")):
         path = run.folder / "checkpoints" / name / f"{file}.ckpt"
-        kept = {path.name, "outcome.json"}
+        kept = {path.name, "outcome.json", "steps.csv"}
         assert {p.name for p in path.parent.iterdir()} == kept | {f"{k}.sha256" for k in kept}
         state = torch.load(path, weights_only=True)["state_dict"]
         for key, value in part(run.ends[name], "body").items():
