@@ -79,7 +79,8 @@ def around(tmp_path):
     task = FileTask("own", "macro_f1", 32, **paths).load()
 
     def call(decontaminate):
-        return Surroundings(task, TinyEncoder().load(), 3, "all", 0, tmp_path, decontaminate)
+        encoder = TinyEncoder().load()
+        return Surroundings(task, encoder, 3, "all", 0, tmp_path, decontaminate=decontaminate)
 
     return call
 
