@@ -41,6 +41,11 @@ class LocalTasks(LocalPipelineExecutor):
     """
 
     def run(self) -> None:
+        """Run the tasks that are not done.
+
+        Raises:
+            UserError: a process was killed.
+        """
         check_whole(self.workers, "executor.workers", least=1)
         ranks = self.get_incomplete_ranks()
         if min(self.workers, len(ranks)) <= 1:
@@ -77,6 +82,7 @@ class RayTasks(RayPipelineExecutor):
     """
 
     def run(self) -> None:
+        """Run the tasks that are not done."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # or it tells its makers
         try:
             import ray
