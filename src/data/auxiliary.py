@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,6 +53,9 @@ class AuxiliaryExamples:
         fingerprint: of the source and the choice.
         texts: what the rows were made of, in the column `text`, blank ones included; None where
             they are no text. Training does without it.
+        head: tasks of the same name here share one head; None for a head of its own.
+        draws: tasks of the same name here get the same rows in a step, and their objectives the
+            same random numbers; None for draws of its own.
     """
 
     objective: TaskObjective[Any]
@@ -60,6 +64,16 @@ class AuxiliaryExamples:
     size: float | None
     fingerprint: str
     texts: datasets.Dataset | None = None
+    head: str | None = None
+    draws: str | None = None
+
+
+class AuxiliarySpace(Protocol):
+    """Several auxiliary tasks in one entry of `conf/auxiliary/`."""
+
+    def members(self, name: str) -> Mapping[str, Auxiliary]:
+        """The tasks by name; `name` is the entry's."""
+        ...
 
 
 class Auxiliary(Protocol):

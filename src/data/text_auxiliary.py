@@ -29,11 +29,10 @@ is the same either way.
 
 
 @dataclass(frozen=True)
-class TextAuxiliary:
-    """One auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
+class AuxiliaryText:
+    """Where the text of an auxiliary task comes from.
 
     Attributes:
-        objective: what it asks of the encoder.
         text: `task` for the end task's training texts, `domain` for a corpus.
         path: the corpus' file, folder or glob, or the folder that `src.build_corpus` wrote; None
             takes the end task's own domain text.
@@ -44,12 +43,10 @@ class TextAuxiliary:
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
         max_length: longest input; None takes the end task's [tokens].
-        optional: do without this task where neither `path` nor `hub` is given.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
     """
 
-    objective: TaskObjective[TextEncoder]
     text: str = "domain"
     path: str | None = None
     hub: str | None = None
@@ -58,7 +55,6 @@ class TextAuxiliary:
     column: str = "text"
     size: float | str | None = None
     max_length: int | None = None
-    optional: bool = False
     at_most: bool = False
 
     def __post_init__(self) -> None:
@@ -69,39 +65,45 @@ class TextAuxiliary:
         if self.text == "task" and (self.path is not None or self.hub is not None):
             raise UserError("an auxiliary task with text=task takes no path or hub data set")
 
-    @property
-    def kind(self) -> str:
-        return self.text
+    def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
+        """`encoder`, which has to read text of the length asked for.
 
-    @property
-    def left_out(self) -> bool:
-        return self.optional and self.path is None and self.hub is None
-
-    def check(self, name: str, encoder: Encoder) -> None:
-        """See `Auxiliary.check`."""
+        Raises:
+            UserError: it does not.
+        """
         text_encoder = reads_text(encoder, f"auxiliary {name}")
         if self.max_length is not None:
             check_length(f"auxiliary.{name}.max_length", self.max_length, text_encoder)
-        self.objective.collate(text_encoder, 1)
+        return text_encoder
 
-    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+    def read(
+        self,
+        name: str,
+        around: Surroundings,
+        objective: TaskObjective[TextEncoder],
+        *,
+        labelled: bool = False,
+    ) -> AuxiliaryExamples:
         """Find, choose and tokenise the text.
+
+        Args:
+            name: below `auxiliary` in the config, for messages.
+            labelled: whether rows of the end task's own text have its `label`.
 
         Raises:
             UserError: see `src.data.corpus`; or the end task is not one of text.
         """
-        if not isinstance(around.end_task, TextTask):
-            raise UserError(f"auxiliary {name} is text, but task {around.end_task.name} is not")
+        end_task = text_task_of(name, around)
         encoder = reads_text(around.encoder, f"auxiliary {name}")
         if self.text == "task":
-            part, size = training_texts(around.end_task), None
+            part, size = training_texts(end_task, labelled=labelled), None
         else:
             size, option = size_of(name, self.size, around.default_size)
-            corpus = self._domain_corpus(around.end_task, size, around.cache_dir)
+            corpus = self._domain_corpus(end_task, size, around.cache_dir)
             if self.at_most and size is not None:
                 size = size if len(corpus.texts) >= round(size * around.train_examples) else None
             part = choose_part(corpus, size, around.train_examples, around.seed, option)
-        length = around.end_task.max_length if self.max_length is None else self.max_length
+        length = end_task.max_length if self.max_length is None else self.max_length
         tokenizer = encoder.tokenizer
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
             rows = tokenised_as_read(part.texts, tokenizer, length)
@@ -117,9 +119,7 @@ class TextAuxiliary:
             )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
-        return AuxiliaryExamples(
-            self.objective, rows, part.source, size, part.fingerprint, part.texts
-        )
+        return AuxiliaryExamples(objective, rows, part.source, size, part.fingerprint, part.texts)
 
     def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
         if self.hub is not None:
@@ -129,6 +129,46 @@ class TextAuxiliary:
         path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
         _warn_of_own_files(end_task, path)
         return load_corpus(path, self.column, cache_dir)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextAuxiliary(AuxiliaryText):
+    """One auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
+
+    Attributes:
+        objective: what it asks of the encoder.
+        optional: do without this task where neither `path` nor `hub` is given.
+    """
+
+    objective: TaskObjective[TextEncoder]
+    optional: bool = False
+
+    @property
+    def kind(self) -> str:
+        return self.text
+
+    @property
+    def left_out(self) -> bool:
+        return self.optional and self.path is None and self.hub is None
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        self.objective.collate(self.check_text(name, encoder), 1)
+
+    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+        """See `AuxiliaryText.read`."""
+        return self.read(name, around, self.objective)
+
+
+def text_task_of(name: str, around: Surroundings) -> TextTask:
+    """The end task, checked to be one of text for auxiliary `name`.
+
+    Raises:
+        UserError: it is not.
+    """
+    if not isinstance(around.end_task, TextTask):
+        raise UserError(f"auxiliary {name} is text, but task {around.end_task.name} is not")
+    return around.end_task
 
 
 def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
@@ -146,11 +186,11 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
         )
 
 
-def training_texts(end_task: TextTask) -> Corpus:
+def training_texts(end_task: TextTask, *, labelled: bool = False) -> Corpus:
     """The end task's training texts as a corpus (TAPT); dev and test texts are never in it."""
     return Corpus(
         source=f"{end_task.name} train",
-        texts=end_task.train.rows(labelled=False),
+        texts=end_task.train.rows(labelled=labelled),
         # of all splits: what is held out of the training file is not in it
-        fingerprint=f"tapt:{end_task.digest()}",
+        fingerprint=f"{'labelled' if labelled else 'tapt'}:{end_task.digest()}",
     )
