@@ -16,13 +16,13 @@ from torch import nn
 from src.configuration import build
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
+from src.cpu.allocator import keep_freed_memory
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
 from src.distributed.identity import is_main_process
 from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import freeze
-from src.methods.allocator import keep_freed_memory
 from src.methods.data_module import StageData
 from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
@@ -253,7 +253,7 @@ class StageChain:
             int(config.seed),
             name,
             apart=(END_TASK, apart) if apart else None,
-            second=module.weighting.needs_second_batch,
+            second=module.weighting.needs.second_batches,
         )
         dev = self.evaluation("dev") if module.end_task is not None else None
         return StageData(train, dev, config.num_workers), examples

@@ -18,6 +18,7 @@ from src.encoders.base import Encoder, EncoderSource
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import check_metric, named_metric
+from src.methods.cost import META_GRADIENT, META_HEAD, SECOND
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
+_RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
+"""Names that a result has for others than auxiliary tasks."""
 _SETTINGS = ("size", "seed")
 """Keys of the `auxiliary` group that are not tasks."""
 
@@ -203,8 +206,12 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
         for name, node in config.auxiliary.items()
         if name not in _SETTINGS
     }
-    if END_TASK in settings:
-        raise UserError(f"an auxiliary task cannot be named {END_TASK}")
+    for name in settings:
+        if name in _RESERVED or name.startswith(SECOND):
+            raise UserError(
+                f"an auxiliary task cannot be named {name!r}, under which a cost of the run is "
+                "reported; give it another name"
+            )
     used: set[str] = set()
     left_out: set[str] = set()
     for stage_name, stage in stages.items():
@@ -246,7 +253,7 @@ def _check_meta_head(
             continue
         names = [END_TASK, *auxiliaries_of(stage, used)]
         weighting = build(config.weighting, "weighting", task_names=names)
-        apart = stage.meta_head.examples_apart if weighting.needs_meta_gradient else 0
+        apart = stage.meta_head.examples_apart if weighting.needs.meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(
                 f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
@@ -273,12 +280,12 @@ def _check_weighting(
             weighting = build(config.weighting, "weighting", task_names=names)
             if "lr" in config.weighting:
                 check_number(config.weighting.lr, "weighting.lr", least=0)
-            if weighting.needs_meta_gradient and stage.freeze_body:
+            if weighting.needs.meta_gradient and stage.freeze_body:
                 raise UserError(
                     "freeze_body=true leaves nothing for this weighting to weigh; "
                     "use weighting=uniform, or freeze_body=false"
                 )
-            if weighting.needs_meta_gradient and not module_type.has_meta_head:
+            if weighting.needs.meta_gradient and not module_type.has_meta_head:
                 raise UserError(
                     "this weighting needs the meta-gradient, which method "
                     f"{config.method.name} has not; use method=meta_tartan, or another weighting"

@@ -80,7 +80,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
         assert not module_class(stage).trains_auxiliaries or auxiliaries_of(stage, auxiliaries)
     weighting = build(config.weighting, "weighting", task_names=["end_task", *auxiliaries])
     mixing_meta = any(module_class(stage).has_meta_head for stage in stages.values())
-    assert weighting.needs_meta_gradient == mixing_meta
+    assert weighting.needs.meta_gradient == mixing_meta
     assert build(config.classifier, "classifier", classes=3).classes == 3
     metrics = {n: build(m, f"metrics.{n}", num_classes=3) for n, m in config.metrics.items()}
     EndTaskMetrics(metrics, source.metric, 3)

@@ -39,8 +39,8 @@ from src.bench.tables import (
 )
 from src.bench.waits import measure_waits
 from src.command_line import run_command_line
+from src.cpu.allocator import keep_freed_memory
 from src.errors import UserError
-from src.methods.allocator import keep_freed_memory
 from src.methods.precision import resolve_precision
 from src.quiet import quiet_libraries
 

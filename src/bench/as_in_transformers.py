@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 from transformers import PreTrainedModel
 
-from src.core.dropout import use_dropout
-from src.encoders.attention import IMPLEMENTATION
+from src.cpu.attention import IMPLEMENTATION
+from src.cpu.dropout import use_dropout
 
 
 def as_in_transformers(module: nn.Module) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from src.bench.case import BuiltCase
-from src.data.batches import StepBatch
+from src.core.task import StepBatch
 from src.methods.update import prepare_update
 
 

@@ -13,7 +13,8 @@ from hydra import compose
 from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig, OmegaConf
 
-from src.data.batches import StepBatch
+from src.core.task import StepBatch
+from src.cpu.kernels import use_cpu_kernels
 from src.experiment import StageChain
 from src.methods.data_module import StageData
 from src.methods.module import TaskMixing
@@ -101,6 +102,7 @@ def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
     prepared = prepare(config, stages)
     name = STAGE_OF[case.method]
     module, data, _ = StageChain(config, folder, prepared).build(name, stages[name])
+    use_cpu_kernels(module)  # as a run does when it begins to train
     precision = resolve_precision(str(config.trainer.precision), str(config.trainer.accelerator))
     return BuiltCase(config, prepared, module, data, precision)
 

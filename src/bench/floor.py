@@ -9,7 +9,7 @@ passes for MT-TARTAN with `n` auxiliary tasks, `n + 2` for META-TARTAN.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,11 +19,10 @@ from torch import nn
 
 from src.bench.case import Case, run_case
 from src.bench.measure import Ratio, ratio
-from src.core.backward import backward
 from src.core.clock import PassClock, now
-from src.core.row_gradients import rows_in_place
-from src.core.task import Batch, Objective
-from src.data.batches import StepBatch
+from src.core.passes import Passes, Purpose
+from src.core.task import Batch, StepBatch, Task
+from src.cpu.row_gradients import RowAddingBody
 from src.methods.module import TaskMixing
 
 
@@ -33,32 +32,27 @@ class Floor:
     def __init__(self, module: TaskMixing) -> None:
         meta_head = None if module.meta_head is None else module.meta_head.head
         heads = [task.head for task in module.tasks]
-        self._body, self._heads, self._meta_head = copy.deepcopy((module.body, heads, meta_head))
-        for copied in (self._body, *self._heads, *([self._meta_head] if self._meta_head else [])):
+        body, heads, meta_head = copy.deepcopy((module.body, heads, meta_head))
+        for copied in (body, *heads, *([meta_head] if meta_head else [])):
             _forget_hooks(copied)  # the run's own count what its passes cost
-        self._objectives = {task.name: task.objective for task in module.tasks}
-        end, others = (None, self._heads)
-        if module.end_task is not None:
-            end, others = self._heads[0], self._heads[1:]
-        self._optimiser = module.optimisation.optimiser(self._body, end, others)
+        self._passes = Passes(RowAddingBody(body, module.inner_products))
+        self._tasks = [replace(t, head=h) for t, h in zip(module.tasks, heads, strict=True)]
+        self._meta = None if meta_head is None else replace(module.tasks[0], head=meta_head)
+        end, others = (None, heads) if module.end_task is None else (heads[0], heads[1:])
+        self._optimiser = module.optimisation.optimiser(body, end, others)
 
     def step(self, batch: StepBatch) -> None:
         """One step on the batches of a step."""
-        names = list(self._objectives)
-        for name, head in zip(names, self._heads, strict=True):
-            self._pass(self._objectives[name], head, batch.tasks[name])
-        if batch.meta is not None and self._meta_head is not None:
-            self._pass(self._objectives[names[0]], self._meta_head, batch.meta)
+        for task in self._tasks:
+            self._pass(Purpose("task", task.name), task, batch.tasks[task.name])
+        if batch.meta is not None and self._meta is not None:
+            self._pass(Purpose("meta_gradient"), self._meta, batch.meta)
         self._optimiser.step()
 
-    def _pass(self, objective: Objective, head: nn.Module, batch: Batch) -> None:
-        for parameter in self._body.parameters():
+    def _pass(self, purpose: Purpose, task: Task, batch: Batch) -> None:
+        for parameter in self._passes.parameters:
             parameter.grad = None
-        for part in batch.micro_batches:
-            features = objective.features(self._body, part.inputs)
-            losses = objective.losses(self._body, head, features, objective.targets(part.inputs))
-            with rows_in_place():
-                backward(losses.sum() / batch.units)
+        self._passes.backward(purpose, task, batch)
 
 
 def _forget_hooks(module: nn.Module) -> None:

@@ -14,7 +14,7 @@ from src.bench.by_hand import OurStep
 from src.bench.case import BuiltCase, Case, built_case
 from src.bench.measure import Ratio, interleaved, ratio
 from src.core.clock import now
-from src.core.dropout import use_dropout
+from src.cpu.dropout import use_dropout
 from src.objectives.masked_lm_head import MaskedLMHead
 
 

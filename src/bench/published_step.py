@@ -19,8 +19,7 @@ from torch.nn import functional as F
 from src.bench.as_in_transformers import as_in_transformers
 from src.bench.case import BuiltCase
 from src.core.backward import backward
-from src.core.task import Batch
-from src.data.batches import StepBatch
+from src.core.task import Batch, StepBatch
 from src.data.padding import pad
 
 IGNORED = -100

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from src.bench.case import BuiltCase
-from src.data.batches import StepBatch
+from src.core.task import StepBatch
 
 
 class TorchJDStep:

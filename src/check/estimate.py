@@ -138,8 +138,8 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
     for task in plan.tasks:
         # a frozen body is passed forwards only
         rate = rates[task].forward_seconds if settings.freeze_body else rates[task].seconds
-        times = 2.0 if plan.weighting.needs_second_batch else 1.0
-        if plan.weighting.weighs_examples and task != END_TASK:
+        times = 2.0 if plan.weighting.needs.second_batches else 1.0
+        if plan.weighting.needs.example_weights and task != END_TASK:
             times += ALIGNMENT_PASSES
         seconds += times * rate * positions(task, settings.batch_size)
     if plan.meta_gradient:
@@ -153,7 +153,7 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
 def gradients_held(plan: StagePlan) -> int:
     """Body-sized gradients at once: the current one, the mixed one, that of the meta-gradient."""
     tasks = len(plan.tasks)
-    if plan.weighting.needs_gramian:
+    if plan.weighting.needs.all_gradients:
         return tasks + 1 + int(plan.meta_gradient)
     return 1 if tasks == 1 else 2 + int(plan.meta_gradient)
 

@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from src.bench.measure import peak_bytes
 from src.check.inputs import Inputs
-from src.core.backward import backward
 from src.core.clock import now
+from src.core.passes import Passes, Purpose
 from src.core.task import Batch, MicroBatch, Task
+from src.cpu.kernels import use_cpu_kernels
+from src.cpu.row_gradients import RowAddingBody
 from src.data.batches import ExampleOrder, rows_at
 from src.methods.optimisation import Optimisation
 from src.methods.part_overhead import resolve_part_overhead
@@ -92,6 +94,8 @@ class Bench:
         self.precision = resolve_precision(str(config.trainer.precision), accelerator)
         self._overhead = resolve_part_overhead(config.part_overhead, accelerator)
         self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
+        use_cpu_kernels(self._body)
+        self._passes = Passes(RowAddingBody(self._body))
         prepared = inputs.prepared
         self._rows: dict[str, datasets.Dataset] = {END_TASK: prepared.splits.train, **inputs.rows()}
         self._objectives = {END_TASK: prepared.classification} | {
@@ -158,7 +162,7 @@ class Bench:
                 self._pass(task, part)
                 between = now(self.device)
                 with torch.no_grad():
-                    self._losses(task, part)
+                    self._passes.losses(task, part.inputs)
                 forward += now(self.device) - between
                 seconds += between - began
                 measured += positions_of(part)
@@ -174,13 +178,7 @@ class Bench:
         )
 
     def _pass(self, task: Task, part: MicroBatch) -> None:
-        backward(self._losses(task, part).sum() / part.units)
-
-    def _losses(self, task: Task, part: MicroBatch) -> Tensor:
-        features = task.objective.features(self._body, part.inputs)
-        return task.objective.losses(
-            self._body, task.head, features, task.objective.targets(part.inputs)
-        )
+        self._passes.backward(Purpose("task", task.name), task, Batch([part], part.examples))
 
     def _autocast(self) -> AbstractContextManager[Any]:
         return torch.autocast(

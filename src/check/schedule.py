@@ -49,7 +49,7 @@ class StagePlan:
     @property
     def passes(self) -> int:
         """Forward and backward passes of a step, each over a batch."""
-        second = len(self.tasks) if self.weighting.needs_second_batch else 0
+        second = len(self.tasks) if self.weighting.needs.second_batches else 0
         return len(self.tasks) + second + int(self.meta_gradient)
 
 
@@ -135,5 +135,5 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
         if mixes_with_end_task(module)
         else Uniform(tasks)
     )
-    meta = bool(module.has_meta_head and weighting.needs_meta_gradient)
+    meta = bool(module.has_meta_head and weighting.needs.meta_gradient)
     return StagePlan(name, stage, tuple(tasks), steps, least, interval, weighting, meta)

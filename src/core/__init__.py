@@ -1,4 +1,6 @@
-"""The training core: per-task gradients, task weightings, the meta head, one training step.
+"""The training core: passes, task weightings, the meta head, one training step.
 
-Nothing in this folder knows of text or of images: a task is an objective, a head and batches.
+Read `src.core.weighting.meta` first: Algorithm 1. It asks `src.core.step` for gradients, which
+`src.core.passes` obtains from a `src.core.body`. Nothing in this folder knows of text, of images or
+of a machine's kernels: a task is an objective, a head and batches.
 """

@@ -18,7 +18,7 @@ def example_alignments(
     task: Task,
     batch: Batch,
     direction: Gradient,
-    reseed: Callable[[str, int], None],
+    seed: Callable[[int], None],
 ) -> tuple[list[Tensor], list[Tensor]]:
     """`<direction, grad l_j>` for the mean loss `l_j` of each example, over the body's parameters.
 
@@ -32,7 +32,7 @@ def example_alignments(
 
     Args:
         direction: one entry for each of the body's trainable parameters, None counting as zero.
-        reseed: called with the task's name and a micro-batch's index before each pass.
+        seed: called with a micro-batch's number before its pass.
 
     Returns:
         Alignments and numbers of units, both of shape `(examples,)`, of each micro-batch that is
@@ -65,7 +65,7 @@ def example_alignments(
                 found: Tensor = torch.func.functional_call(computed, values, (inputs,))
                 return found
 
-            reseed(task.name, number)
+            seed(number)
             derivatives: Tensor = torch.func.jvp(of, (parameters,), (tangents,))[1]
             alignments.append(derivatives)
             units.append(count)

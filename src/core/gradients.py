@@ -90,7 +90,7 @@ def _dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.dot(a.to(dtype), b.to(dtype))
 
 
-def cosine(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tensor:
+def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tensor:
     """Cosine from an inner product and two squared norms; 0, not NaN, where a norm is zero.
 
     `torch.where` rather than an `if`: a branch on a tensor would wait for the device.
@@ -98,18 +98,6 @@ def cosine(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tens
     scale = squared_left.sqrt() * squared_right.sqrt()
     zero = scale == 0
     return torch.where(zero, torch.zeros_like(product), product / torch.where(zero, 1.0, scale))
-
-
-def gramian(gradients: Sequence[Gradient], dtype: torch.dtype = torch.float32) -> Tensor:
-    """All inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
-    count = len(gradients)
-    upper = {
-        (i, j): dot(gradients[i], gradients[j], dtype)
-        for i in range(count)
-        for j in range(i, count)
-    }
-    rows = [torch.stack([upper[min(i, j), max(i, j)] for j in range(count)]) for i in range(count)]
-    return torch.stack(rows)
 
 
 def add_scaled_(total: Gradient, gradient: Gradient, factor: Tensor) -> None:

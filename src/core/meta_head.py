@@ -23,13 +23,15 @@ class MetaHeadSettings:
             same-head ablation of figure 3).
         examples: end-task training examples it is fitted on (paper: 16 or 32) [examples].
         examples_from: `batch` draws them from the step's own end-task batch, whose features are at
-            hand (Algorithm 1); `rest` from all other training examples, which takes one more
-            forward pass of theirs and keeps the meta-gradient independent of the batch.
+            hand; `rest` from all other training examples, which takes one more forward pass of
+            theirs and keeps the meta-gradient independent of the batch. The paper leaves it open:
+            Algorithm 1's line can be read as the batch that the end task's gradient uses, its
+            comment and section 4 ("samples from the train set") as a new sample.
         steps: gradient steps on the cached features (paper: 10) [steps].
         lr: learning rate of these steps.
         weight_decay: weight decay of these steps.
-        fresh: start from a new random initialisation at every step (Algorithm 1); otherwise from
-            where the last step left it.
+        fresh: start from a new random initialisation at every step (section 3.3); otherwise from
+            where the last step left it, the first from a random one.
         tolerance: stop as soon as a step has not lowered the loss by this share of it; None takes
             all `steps`.
     """
@@ -70,12 +72,18 @@ class MetaHead(nn.Module):
 
     Args:
         end_head: the end task's head; its class and sizes are copied, its values are not.
+
+    Raises:
+        ValueError: a parameter of the head has no `reset_parameters` that starts it anew.
     """
 
     def __init__(self, end_head: nn.Module, settings: MetaHeadSettings) -> None:
         super().__init__()
         self.settings = settings
         self.head = copy.deepcopy(end_head)
+        if settings.kind == "separate":
+            _check_resettable(self.head)
+            _reset(self.head)
 
     def fit(
         self, body: nn.Module, objective: Objective, features: Tensor, targets: Tensor
@@ -120,6 +128,17 @@ class MetaHead(nn.Module):
                 before.restore_unless(~converged)
                 loss = torch.where(converged, loss, now.detach())
         return loss
+
+
+def _check_resettable(head: nn.Module) -> None:
+    for name, module in head.named_modules():
+        own = any(True for _ in module.parameters(recurse=False))
+        if own and not callable(getattr(module, "reset_parameters", None)):
+            where = f"its part {name!r}" if name else "it"
+            raise ValueError(
+                f"a meta head of the form of {type(head).__name__} cannot start anew: {where} "
+                "holds parameters, but has no reset_parameters()"
+            )
 
 
 def _reset(head: nn.Module) -> None:

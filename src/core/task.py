@@ -82,8 +82,7 @@ class Batch:
 
     `examples`, `tokens` and `padding` (positions that hold no token; both 0 where the modality has
     none) count what the step costs, on all processes. `share` says which micro-batches are here;
-    None where all are. `fillers` are passed too, and count for nothing: where the body is sharded,
-    processes have to pass equally often.
+    None where all are.
     """
 
     micro_batches: Sequence[MicroBatch]
@@ -91,31 +90,19 @@ class Batch:
     tokens: int = 0
     padding: int = 0
     share: Share | None = None
-    fillers: Sequence[MicroBatch] = ()
 
     def pin_memory(self) -> Batch:
         """See `MicroBatch.pin_memory`."""
-        return replace(
-            self,
-            micro_batches=[part.pin_memory() for part in self.micro_batches],
-            fillers=[part.pin_memory() for part in self.fillers],
-        )
+        return replace(self, micro_batches=[part.pin_memory() for part in self.micro_batches])
 
-    def only(self, numbers: Sequence[int], passes: int = 0) -> Batch:
-        """The share of a process: the micro-batches at `numbers`, which must ascend.
-
-        Args:
-            passes: how many to pass at least, with the smallest of all filling up.
-        """
+    def only(self, numbers: Sequence[int]) -> Batch:
+        """The share of a process: the micro-batches at `numbers`, which must ascend."""
         share = Share(
             numbers=tuple(numbers),
             units=tuple(part.units for part in self.micro_batches),
             examples=tuple(part.examples for part in self.micro_batches),
         )
-        own = [self.micro_batches[i] for i in numbers]
-        smallest = min(self.micro_batches, key=lambda part: part.examples)
-        fillers = [smallest] * max(0, passes - len(own))
-        return replace(self, micro_batches=own, share=share, fillers=fillers)
+        return replace(self, micro_batches=[self.micro_batches[i] for i in numbers], share=share)
 
     @property
     def numbered(self) -> Iterator[tuple[int, MicroBatch]]:
@@ -139,3 +126,34 @@ class Batch:
     def units(self) -> int:
         """Units over all micro-batches of all processes; the task's loss is the mean over them."""
         return sum(self.units_of_all)
+
+
+@dataclass
+class StepBatch:
+    """All that one optimiser step sees.
+
+    Attributes:
+        step: counted from 0 within the stage.
+        tasks: each task's batch, by name.
+        meta: the end task's validation batch `B_val`, where there is a meta-gradient.
+        meta_head: training examples of the end task that are not in its batch, where the meta head
+            is fitted on such.
+        second: batches drawn independently of `tasks`, where the weighting needs such.
+    """
+
+    step: int
+    tasks: dict[str, Batch]
+    meta: Batch | None = None
+    meta_head: Batch | None = None
+    second: dict[str, Batch] | None = None
+
+    def pin_memory(self) -> StepBatch:
+        """See `MicroBatch.pin_memory`."""
+        second = self.second
+        return StepBatch(
+            step=self.step,
+            tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
+            meta=None if self.meta is None else self.meta.pin_memory(),
+            meta_head=None if self.meta_head is None else self.meta_head.pin_memory(),
+            second=None if second is None else {n: b.pin_memory() for n, b in second.items()},
+        )

@@ -11,7 +11,7 @@ import datasets
 import numpy as np
 from torch.utils.data import Dataset
 
-from src.core.task import Batch, MicroBatch
+from src.core.task import Batch, MicroBatch, StepBatch
 from src.data.permutation import RandomOrder
 from src.errors import UserError
 from src.objectives.base import Collate
@@ -25,37 +25,6 @@ class TaskExamples:
     examples: datasets.Dataset
     collate: Collate
     batch_size: int
-
-
-@dataclass
-class StepBatch:
-    """All that one optimiser step sees.
-
-    Attributes:
-        step: counted from 0 within the stage.
-        tasks: each task's batch, by name.
-        meta: the end task's validation batch `B_val`, where there is a meta-gradient.
-        meta_head: training examples of the end task that are not in its batch, where the meta head
-            is fitted on such.
-        second: batches drawn independently of `tasks`, where the weighting needs such.
-    """
-
-    step: int
-    tasks: dict[str, Batch]
-    meta: Batch | None = None
-    meta_head: Batch | None = None
-    second: dict[str, Batch] | None = None
-
-    def pin_memory(self) -> StepBatch:
-        """See `MicroBatch.pin_memory`."""
-        second = self.second
-        return StepBatch(
-            step=self.step,
-            tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
-            meta=None if self.meta is None else self.meta.pin_memory(),
-            meta_head=None if self.meta_head is None else self.meta_head.pin_memory(),
-            second=None if second is None else {n: b.pin_memory() for n, b in second.items()},
-        )
 
 
 class ExampleOrder:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor, distributed, nn
 
 from src.core.gradients import Gradient
-from src.core.processes import Summed, WholeBody
+from src.core.processes import Summed
 from src.core.task import Batch
 
 SMALL = 2**16
 """Numbers up to which tensors are sent together: what counts for them is the number of messages."""
 
 
-class Replicas(WholeBody):
+class Replicas:
     """The processes of torch's default group (see `src.core.processes.Processes`).
 
     A gradient's larger tensors are summed in place, each by itself, its smaller ones joined.
@@ -33,15 +33,16 @@ class Replicas(WholeBody):
     def __init__(self) -> None:
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
         self.summed_bytes = 0
-        self._reached: dict[str, list[bool]] = {}
-        self._forms: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+        self._reached: dict[Hashable, list[bool]] = {}
+        self._forms: dict[Hashable, tuple[tuple[int, ...], torch.dtype]] = {}
 
     def begin_sum(
-        self, name: str, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
     ) -> Callable[[], Summed]:
+        """See `Processes.begin_sum`."""
         total: Gradient = []
         for parameter, value, reached in zip(
-            parameters, gradient, self._reached_by(name, gradient), strict=True
+            parameters, gradient, self._reached_by(key, gradient), strict=True
         ):
             if not reached:
                 total.append(None)
@@ -70,9 +71,10 @@ class Replicas(WholeBody):
         return wait
 
     def gather(
-        self, name: str, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
+        self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
     ) -> Tensor:
-        shape, dtype = self._form_of(name, parts)
+        """See `Processes.gather`."""
+        shape, dtype = self._form_of(key, parts)
         device = parts[0].device if parts else self._device()
         joined = torch.zeros((sum(sizes), *shape), dtype=dtype, device=device)
         by_number = torch.split(joined, list(sizes))
@@ -95,29 +97,31 @@ class Replicas(WholeBody):
         assert work is not None
         return work
 
-    def _reached_by(self, name: str, gradient: Gradient) -> list[bool]:
+    def _reached_by(self, key: Hashable, gradient: Gradient) -> list[bool]:
         """Which parameters a task reaches, on whatever process."""
         here = [value is not None for value in gradient]
-        if name not in self._reached:
+        if key not in self._reached:
             found: list[list[bool]] = [[]] * self.count
             distributed.all_gather_object(found, here)
-            self._reached[name] = [any(column) for column in zip(*found, strict=True)]
-        known = self._reached[name]
+            self._reached[key] = [any(column) for column in zip(*found, strict=True)]
+        known = self._reached[key]
         if any(now and not before for now, before in zip(here, known, strict=True)):
             raise RuntimeError(
-                f"task {name} reaches parameters that it did not reach in the first step; several "
+                f"task {key} reaches parameters that it did not reach in the first step; several "
                 "processes cannot train a body that passes over layers at random"
             )
         return known
 
-    def _form_of(self, name: str, parts: Sequence[Tensor]) -> tuple[tuple[int, ...], torch.dtype]:
+    def _form_of(
+        self, key: Hashable, parts: Sequence[Tensor]
+    ) -> tuple[tuple[int, ...], torch.dtype]:
         """Shape, but for the first dimension, and type of what is gathered."""
-        if name not in self._forms:
+        if key not in self._forms:
             here = (tuple(parts[0].shape[1:]), parts[0].dtype) if parts else None
             found: list[tuple[tuple[int, ...], torch.dtype] | None] = [None] * self.count
             distributed.all_gather_object(found, here)
-            self._forms[name] = next(form for form in found if form is not None)
-        return self._forms[name]
+            self._forms[key] = next(form for form in found if form is not None)
+        return self._forms[key]
 
     def _device(self) -> torch.device:
         if distributed.get_backend() == "nccl":

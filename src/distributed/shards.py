@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor, distributed, nn
@@ -12,37 +13,93 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
 from src.core.backward import backward
+from src.core.body import WholeBody
 from src.core.gradients import Gradient, put_gradient
 from src.core.processes import Summed
-from src.core.task import Batch
+from src.core.task import Batch, MicroBatch
 from src.distributed.replicas import Replicas
 from src.distributed.states import whole_state
 
 
-class Shards:
-    """The processes of torch's default group (see `src.core.processes.Processes`).
+class ShardedBody(WholeBody):
+    """A body of which each process holds a shard (see `src.core.body.Body`).
 
-    A gradient of the body here is that of the shard that is here: `backward` has summed it over the
-    processes. Heads are summed as replicas are.
+    `backward` sums over the processes, so that a gradient here is that of the shard that is here.
+    """
+
+    def backward(
+        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
+    ) -> None:
+        """Add to `.grad` of all leaves: those of the graph are not the shards."""
+        backward(loss, retain_graph=retain_graph)
+
+    def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
+        """Pass what `filled` has added, with a gradient of zero."""
+        for part in batch.fillers if isinstance(batch, FilledBatch) else ():
+            loss = 0 * loss_of(part)
+            if loss.requires_grad:
+                backward(loss)
+
+    def total(self, products: Tensor) -> Tensor:
+        """Sum the products over the shards."""
+        whole = products.clone()
+        distributed.all_reduce(whole)
+        return whole
+
+    def put(self, gradient: Gradient) -> None:
+        """Hand the shard's gradient to the optimiser as part of the whole one."""
+        parameters = self.parameters
+        whole = [
+            None if value is None else _like(parameter, value)
+            for parameter, value in zip(parameters, gradient, strict=True)
+        ]
+        put_gradient(parameters, whole)
+
+
+@dataclass
+class FilledBatch(Batch):
+    """A process's share with micro-batches that are passed too, and count for nothing.
+
+    The processes gather a sharded layer's parameters together: they have to pass equally often.
+    """
+
+    fillers: Sequence[MicroBatch] = ()
+
+    def pin_memory(self) -> FilledBatch:
+        """See `MicroBatch.pin_memory`."""
+        return replace(
+            self,
+            micro_batches=[part.pin_memory() for part in self.micro_batches],
+            fillers=[part.pin_memory() for part in self.fillers],
+        )
+
+
+def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
+    """The micro-batches at `numbers`, and the smallest of all as often as makes `passes`."""
+    own = batch.only(numbers)
+    smallest = min(batch.micro_batches, key=lambda part: part.examples)
+    missing = max(0, passes - len(own.micro_batches))
+    return FilledBatch(
+        **{field.name: getattr(own, field.name) for field in fields(own)},
+        fillers=[smallest] * missing,
+    )
+
+
+class Shards(Replicas):
+    """The processes of torch's default group, of which each holds a shard of the body.
+
+    Heads are summed as replicas are; the body's gradients have been summed by its `backward`.
     """
 
     overlaps = False
 
-    def __init__(self) -> None:
-        self._replicas = Replicas()
-        self.rank, self.count = self._replicas.rank, self._replicas.count
-
-    @property
-    def summed_bytes(self) -> int:
-        """Of what was summed or gathered beside the body's gradients."""
-        return self._replicas.summed_bytes
-
     def begin_sum(
-        self, name: str, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
     ) -> Callable[[], Summed]:
+        """See `Processes.begin_sum`."""
         whole = [i for i, p in enumerate(parameters) if not isinstance(p, DTensor)]
-        wait = self._replicas.begin_sum(
-            name, [parameters[i] for i in whole], [gradient[i] for i in whole], loss
+        wait = super().begin_sum(
+            key, [parameters[i] for i in whole], [gradient[i] for i in whole], loss
         )
         local: Gradient = [g.to_local() if isinstance(g, DTensor) else g for g in gradient]
 
@@ -53,34 +110,6 @@ class Shards:
             return Summed(local, summed.loss)
 
         return waited
-
-    def backward(
-        self, loss: Tensor, body: Sequence[nn.Parameter], head: Sequence[nn.Parameter]
-    ) -> None:
-        backward(loss)  # of all leaves: the graph's are not the shards
-
-    def total(self, products: Tensor) -> Tensor:
-        whole = products.clone()
-        distributed.all_reduce(whole)
-        return whole
-
-    def put(self, parameters: Sequence[nn.Parameter], gradient: Gradient) -> None:
-        put_gradient(
-            parameters,
-            [
-                None if value is None else _like(parameter, value)
-                for parameter, value in zip(parameters, gradient, strict=True)
-            ],
-        )
-
-    def gather(
-        self, name: str, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
-    ) -> Tensor:
-        return self._replicas.gather(name, parts, batch, sizes)
-
-    def average_(self, tensors: Sequence[Tensor]) -> None:
-        """See `Replicas.average_`."""
-        self._replicas.average_(tensors)
 
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from torch.utils.data import Dataset
 
-from src.core.task import Batch, MicroBatch
-from src.data.batches import StepBatch, StepBatches
+from src.core.task import Batch, MicroBatch, StepBatch
+from src.data.batches import StepBatches
+from src.distributed.shards import filled
 
 
 class SharedSteps(Dataset[StepBatch]):
@@ -49,7 +50,7 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
     def own(batch: Batch) -> Batch:
         if equally_often:
             parts = len(batch.micro_batches)
-            return batch.only(range(rank, parts, count), passes=-(-parts // count))
+            return filled(batch, range(rank, parts, count), passes=-(-parts // count))
         return batch.only(_shares(batch.micro_batches, loads)[rank])
 
     def all_own(batches: Mapping[str, Batch]) -> dict[str, Batch]:

@@ -18,9 +18,6 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from src.core.dropout import CheapDropout, use_dropout
-from src.core.row_gradients import use_row_embedding
-from src.encoders.attention import use_cheap_attention
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
@@ -54,11 +51,6 @@ class TextEncoder:
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None
-
-    def __post_init__(self) -> None:
-        use_dropout(self.body, CheapDropout)
-        use_row_embedding(self.body)
-        use_cheap_attention(self.body)
 
     @property
     def hidden_size(self) -> int:

@@ -12,11 +12,10 @@ import lightning.pytorch as pl
 import torch
 
 from src.core.clock import PassClock, now
-from src.core.processes import Alone
+from src.core.passes import Purpose
+from src.core.processes import Processes
 from src.core.task import Batch
 from src.distributed.agreement import Agreement
-from src.distributed.replicas import Replicas
-from src.distributed.shards import Shards
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
 
@@ -25,8 +24,8 @@ if sys.platform != "win32":
 
 META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
 """Names beside the tasks' under which costs are reported."""
-_PASSES = {"meta": META_GRADIENT, "meta_head_features": META_HEAD}
-"""Passes that are reported under another name than they draw their randomness by."""
+SECOND = "second "
+"""What the names of tasks' second batches begin with."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class CostMeter(pl.Callback):
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0
         self._clock: PassClock | None = None
         self._processes, self._summed_before = 1, 0
-        self._others: Replicas | Shards | None = None
+        self._sums: Processes | None = None
         self._watch: ForwardFlops | None = None
         self._all.start()
 
@@ -90,16 +89,14 @@ class CostMeter(pl.Callback):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         self._processes = trainer.world_size
-        if not isinstance(pl_module.processes, Alone):
-            self._others = pl_module.processes
+        self._sums = pl_module.processes
         watched = [pl_module.body, *pl_module.heads.values()]
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)
 
         def spent(operations: int) -> None:
-            name = pl_module.running_pass
-            if name is not None:
-                self._flops_here[_PASSES.get(name, name)] += operations
+            if pl_module.doing is not None:
+                self._flops_here[_account(pl_module.doing)] += operations
 
         self._watch = ForwardFlops(watched, spent)
         self._steps.start()
@@ -110,7 +107,7 @@ class CostMeter(pl.Callback):
         """Count the step's tokens, examples and padding."""
         parts: dict[str, Batch | None] = dict(batch.tasks)
         parts |= {META_GRADIENT: batch.meta, META_HEAD: batch.meta_head}
-        parts |= {f"second {name}": part for name, part in (batch.second or {}).items()}
+        parts |= {f"{SECOND}{name}": part for name, part in (batch.second or {}).items()}
         for name, part in parts.items():
             if part is not None:
                 self._tokens[name] += part.tokens
@@ -180,10 +177,19 @@ class CostMeter(pl.Callback):
         return dict(sum(self._agreement.everyones(self._flops_here), self._flops))
 
     def _summed_bytes(self) -> int:
-        return self._summed_before + (0 if self._others is None else self._others.summed_bytes)
+        return self._summed_before + (0 if self._sums is None else self._sums.summed_bytes)
 
     def _floor_seconds(self) -> float:
         return self._floor + (0.0 if self._clock is None else self._clock.seconds())
+
+
+def _account(purpose: Purpose) -> str:
+    """The name under which what is done for a purpose is reported."""
+    if purpose.kind == "meta_gradient":
+        return META_GRADIENT
+    if purpose.kind in ("meta_features", "meta_head"):
+        return META_HEAD
+    return f"{SECOND}{purpose.task}" if purpose.kind == "second_batch" else purpose.task
 
 
 class _Span:

@@ -9,8 +9,8 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader, Sampler
 
-from src.core.task import MicroBatch
-from src.data.batches import EvaluationBatches, StepBatch, StepBatches
+from src.core.task import MicroBatch, StepBatch
+from src.data.batches import EvaluationBatches, StepBatches
 from src.distributed.shares import SharedSteps
 from src.distributed.strategy import ShardStrategy
 

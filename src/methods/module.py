@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import lightning.pytorch as pl
@@ -11,18 +12,20 @@ import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
+from src.core.body import Body
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.processes import Alone
-from src.core.running_statistics import running_statistics
-from src.core.step import StepRecord, mixed_gradients
-from src.core.task import MicroBatch, Task
+from src.core.passes import Passes, Purpose, Surroundings
+from src.core.processes import Alone, Processes
+from src.core.step import Step, StepRecord
+from src.core.task import MicroBatch, StepBatch, Task
 from src.core.weighting.base import Weighting
 from src.core.without_waiting import StepState
-from src.data.batches import StepBatch
+from src.cpu.kernels import use_cpu_kernels
+from src.cpu.row_gradients import RowAddingBody
 from src.distributed.agreement import Agreement
 from src.distributed.replicas import Replicas
-from src.distributed.shards import Shards, shard
+from src.distributed.shards import ShardedBody, Shards, shard
 from src.distributed.states import is_sharded
 from src.distributed.strategy import ShardStrategy
 from src.errors import UserError
@@ -53,8 +56,9 @@ class TaskMixing(pl.LightningModule):
         inner_products: type in which products of gradients are accumulated.
 
     Attributes:
-        running_pass: name of the pass that a step is in; None outside of steps.
+        doing: what the passes that a step is in are for; None between them.
         clock: entered for the passes and the update that no step can do without.
+        shared: the body, as steps use it.
         processes: those that have the rest of each batch.
         agreement: what they tell each other.
 
@@ -96,7 +100,7 @@ class TaskMixing(pl.LightningModule):
         self.metrics = metrics
         self.evaluation_loss = MeanMetric()
         self.meta_head: MetaHead | None = None
-        if weighting.needs_meta_gradient:
+        if weighting.needs.meta_gradient:
             if self.end_task is None or meta_head is None:
                 raise ValueError("this weighting needs a meta head and the end task")
             self.meta_head = MetaHead(self.end_task.head, meta_head)
@@ -105,9 +109,10 @@ class TaskMixing(pl.LightningModule):
         self._applied: Tensor | None = None
         self.last_finite: Tensor | None = None
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
-        self.running_pass: str | None = None
+        self.doing: Purpose | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
-        self.processes: Alone | Replicas | Shards = Alone()
+        self.shared: Body = RowAddingBody(body, inner_products)
+        self.processes: Processes = Alone()
         self.agreement = Agreement()
 
     @property
@@ -116,7 +121,8 @@ class TaskMixing(pl.LightningModule):
         return self.meta_head is not None
 
     def configure_model(self) -> None:
-        """Shard the body, where that is the strategy."""
+        """Put on the kernels for a CPU, and shard the body, where that is the strategy."""
+        use_cpu_kernels(self)
         if isinstance(self.trainer.strategy, ShardStrategy):
             shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
 
@@ -126,17 +132,16 @@ class TaskMixing(pl.LightningModule):
         Raises:
             UserError: the weighting takes derivatives that a sharded body has not.
         """
+        self.shared, self.processes = RowAddingBody(self.body, self.inner_products), Alone()
         if is_sharded(self.body):
-            if self.weighting.weighs_examples:
+            if self.weighting.needs.example_weights:
                 raise UserError(
                     "weighting=meta_examples takes forward derivatives, which a sharded body has "
                     "not; use trainer=ddp, or weighting=meta"
                 )
-            self.processes = Shards()
+            self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:
             self.processes = Replicas()
-        else:
-            self.processes = Alone()
 
     def configure_optimizers(self) -> dict[str, Any]:
         """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
@@ -182,29 +187,23 @@ class TaskMixing(pl.LightningModule):
     def fill_gradients(self, batch: StepBatch) -> StepRecord:
         """Leave the step's gradients in `.grad`, of the body mixed by the weighting."""
 
-        def reseed(name: str, part: int) -> None:
-            self.running_pass = name
-            own = seed_for(self.seed, self.stage, "dropout", name, batch.step, part)
-            seed_device(own, self.device)
+        def seed(purpose: Purpose, part: int) -> None:
+            names = (purpose.kind, purpose.task, batch.step, part)
+            seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
-        record = mixed_gradients(
-            self.body,
-            self.tasks,
-            batch.tasks,
-            self.weighting,
-            reseed=reseed,
-            meta_head=self.meta_head,
-            meta_batch=batch.meta,
-            meta_head_batch=batch.meta_head,
-            second_batches=batch.second,
-            dtype=self.inner_products,
-            clock=self.clock,
-            processes=self.processes,
-        )
-        self.running_pass = None
-        if not isinstance(self.processes, Alone):
-            self.processes.average_(running_statistics(self.body))
-        return record
+        passes = Passes(self.shared, Surroundings(self.processes, seed, self._during))
+        return Step(passes, self.tasks, batch, self.meta_head).run(self.weighting.mix)
+
+    @contextmanager
+    def _during(self, purpose: Purpose) -> Iterator[None]:
+        """Tell what the step is doing, and take the time of what no step can do without."""
+        self.doing = purpose
+        needed = purpose.kind in ("task", "meta_gradient")
+        try:
+            with self.clock if needed else nullcontext():
+                yield
+        finally:
+            self.doing = None
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
         """Norm of the gradients of body and heads together, a scalar."""

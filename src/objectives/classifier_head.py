@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from src.core.dropout import CheapDropout
-
 
 class ClassifierHead(nn.Module):
     """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
@@ -19,7 +17,7 @@ class ClassifierHead(nn.Module):
 
     def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = CheapDropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.dense = nn.Linear(hidden_size, hidden_size)
         self.out = nn.Linear(hidden_size, classes)
 

@@ -22,7 +22,7 @@ from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.published_step import PublishedStep
 from src.bench.transformers_trainer import classifier_with, masked_lm_with
 from src.bench.waits import measure_waits
-from src.encoders.attention import IMPLEMENTATION
+from src.cpu.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
 CPU = torch.device("cpu")
@@ -73,14 +73,14 @@ def test_a_cases_tasks_are_as_many_as_it_says(case, tmp_path):
 def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
     built = built_case(case("meta_tartan", 2), 2, tmp_path)
     floor = Floor(built.module)
-    calls = []
-    floor._body.register_forward_hook(lambda *_: calls.append(1))
-    before, own = copied(floor._body), copied(built.module.body)
+    calls, body = [], floor._passes.body.module
+    body.register_forward_hook(lambda *_: calls.append(1))
+    before, own = copied(body), copied(built.module.body)
     batch = built.data.train[0]
     floor.step(batch)
     parts = [*batch.tasks.values(), batch.meta]
     assert len(calls) == sum(len(part.micro_batches) for part in parts)
-    assert moved(before, floor._body) > 0
+    assert moved(before, body) > 0
     assert moved(own, built.module.body) == 0  # the run's own is left alone
 
 

@@ -10,6 +10,7 @@ from src.check.estimate import Measured, batch_sizes, estimate, gradients_held
 from src.check.rates import Machine, Rate
 from src.check.schedule import MethodPlan, StagePlan
 from src.core.meta_head import MetaHeadSettings
+from src.core.weighting.base import Needs
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
 from src.methods.stage import Stage
@@ -95,6 +96,6 @@ def test_the_number_of_gradients_does_not_grow_with_the_tasks_unless_the_gramian
     assert gradients_held(planned(many, Meta(many), meta=True)) == 3
 
     class All(Uniform):
-        needs_gramian = True
+        needs = Needs(all_gradients=True)
 
     assert gradients_held(replace(planned(many), weighting=All(many))) == 7

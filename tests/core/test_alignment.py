@@ -9,7 +9,8 @@ from torch import nn
 
 from src.core import alignment
 from src.core.task import Task
-from src.encoders.attention import IMPLEMENTATION
+from src.cpu.attention import IMPLEMENTATION
+from src.cpu.kernels import use_cpu_kernels
 from src.encoders.tiny import TinyEncoder
 from src.encoders.wide_resnet import WideResNetSource
 from src.objectives.classification import Classification
@@ -18,9 +19,11 @@ from src.objectives.masked_lm import MaskedLM
 from src.seeding import seed_for
 
 
-def example_alignments(*args):
+def example_alignments(body, task, batch, direction, reseed):
     """Of the whole batch, whatever its micro-batches."""
-    return tuple(torch.cat(parts) for parts in alignment.example_alignments(*args))
+    seed = lambda part: reseed(task.name, part)  # noqa: E731
+    found = alignment.example_alignments(body, task, batch, direction, seed)
+    return tuple(torch.cat(parts) for parts in found)
 
 
 def reseed(name, part):
@@ -29,6 +32,7 @@ def reseed(name, part):
 
 def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float64):
     encoder = TinyEncoder(hidden_size=8, dropout=dropout).load()
+    use_cpu_kernels(encoder.body)
     assert encoder.body.config._attn_implementation == IMPLEMENTATION
     torch.manual_seed(1)
     head = objective.new_head(encoder)

@@ -9,7 +9,7 @@ from torch import nn
 from src.core.gradients import (
     add_scaled_,
     chunked,
-    cosine,
+    cosine_of,
     dot,
     move_towards_,
     put_gradient,
@@ -57,14 +57,14 @@ def test_dot_takes_transposed_gradients():
 
 def test_cosine_with_a_zero_gradient_is_zero():
     zero, one = torch.tensor(0.0), torch.tensor(1.0)
-    assert float(cosine(zero, zero, one)) == 0
-    assert float(cosine(zero, zero, zero)) == 0
+    assert float(cosine_of(zero, zero, one)) == 0
+    assert float(cosine_of(zero, zero, zero)) == 0
 
 
 def test_cosine_of_parallel_gradients_is_one_at_any_scale():
     gradient = [torch.tensor([1e-12, 2e-12])]
     scaled = [torch.tensor([1e9, 2e9])]
-    value = cosine(dot(gradient, scaled), dot(gradient, gradient), dot(scaled, scaled))
+    value = cosine_of(dot(gradient, scaled), dot(gradient, gradient), dot(scaled, scaled))
     assert float(value) == pytest.approx(1, abs=1e-6)
 
 

@@ -11,7 +11,6 @@ from torch.nn import functional as F
 
 from src.core.gradients import take_gradient
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.step import mixed_gradients
 from src.core.task import Task
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
@@ -21,6 +20,7 @@ from src.objectives.classification import Classification
 from src.objectives.masked_lm import MaskedLM
 from src.seeding import seed_for
 from tests.core.reference import Reference, fit_by_hand
+from tests.core.steps import take_step
 
 STEPS = 50
 CLASSES = 3
@@ -68,7 +68,7 @@ class Setup:
 
 
 def reseed(step):
-    return lambda name, part: torch.manual_seed(seed_for(3, name, step, part))
+    return lambda purpose, part: torch.manual_seed(seed_for(3, str(purpose), step, part))
 
 
 def whole_loss(objective):
@@ -165,9 +165,9 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
         batches = {name: ours.batch(name, step) for name in names}
         meta_batch = ours.batch("meta", step)
         apart = ours.batch("apart", step) if settings.examples_apart else None
-        record = mixed_gradients(
+        record = take_step(
             ours.body, ours.tasks, batches, weighting,
-            reseed=reseed(step), meta_head=meta_head, meta_batch=meta_batch,
+            seed=reseed(step), meta_head=meta_head, meta_batch=meta_batch,
             meta_head_batch=apart, dtype=torch.float64,
         )  # fmt: skip
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -205,9 +205,9 @@ def test_micro_batches_do_not_change_the_meta_step():
     for size in (99, 2):
         setup = Setup(2, size)
         weighting = Meta([task.name for task in setup.tasks], eta=0.5)
-        record = mixed_gradients(
+        record = take_step(
             setup.body, setup.tasks, {task.name: setup.batch(task.name, 0) for task in setup.tasks},
-            weighting, reseed=reseed(0), meta_head=MetaHead(setup.tasks[0].head, settings),
+            weighting, seed=reseed(0), meta_head=MetaHead(setup.tasks[0].head, settings),
             meta_batch=setup.batch("meta", 0), dtype=torch.float64,
         )  # fmt: skip
         gradient = take_gradient(setup.body.parameters())
@@ -221,7 +221,7 @@ def test_micro_batches_do_not_change_the_meta_step():
 def test_heads_get_their_own_gradient_unweighted():
     setup = Setup(1, 99)
     batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
-    mixed_gradients(setup.body, setup.tasks, batches, Uniform(["end", "mlm0"]), reseed=reseed(0))
+    take_step(setup.body, setup.tasks, batches, Uniform(["end", "mlm0"]), seed=reseed(0))
     for task in setup.tasks:
         loss = whole_loss(task.objective)(setup.body, task.head, batches[task.name])
         expected = torch.autograd.grad(loss, list(task.head.parameters()))
@@ -233,8 +233,8 @@ def test_the_meta_gradient_leaves_the_end_head_alone_even_when_shared():
     setup = Setup(1, 99)
     batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
     settings = MetaHeadSettings(kind="shared")
-    mixed_gradients(
-        setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), reseed=reseed(0),
+    take_step(
+        setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), seed=reseed(0),
         meta_head=MetaHead(setup.tasks[0].head, settings), meta_batch=setup.batch("meta", 0),
     )  # fmt: skip
     head = setup.tasks[0].head
@@ -249,7 +249,7 @@ def test_a_meta_weighting_without_a_meta_head_is_refused():
     setup = Setup(1, 99)
     batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
     with pytest.raises(ValueError, match="meta head"):
-        mixed_gradients(setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), reseed=reseed(0))
+        take_step(setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), seed=reseed(0))
 
 
 def test_a_meta_head_of_other_examples_does_not_see_the_step_s_own():
@@ -260,14 +260,14 @@ def test_a_meta_head_of_other_examples_does_not_see_the_step_s_own():
     apart, meta = setup.batch("end", 5), setup.batch("meta", 0)
     weighting = Meta(["end", "mlm0"])
     with_own, with_other = (
-        mixed_gradients(
-            setup.body, setup.tasks, batches, weighting, reseed=reseed(0), meta_batch=meta,
+        take_step(
+            setup.body, setup.tasks, batches, weighting, seed=reseed(0), meta_batch=meta,
             meta_head=MetaHead(setup.tasks[0].head, settings), meta_head_batch=given,
         )
         for given in (None, apart)
     )  # fmt: skip
-    swapped = mixed_gradients(
-        setup.body, setup.tasks, batches | {"end": apart}, weighting, reseed=reseed(0),
+    swapped = take_step(
+        setup.body, setup.tasks, batches | {"end": apart}, weighting, seed=reseed(0),
         meta_head=MetaHead(setup.tasks[0].head, settings), meta_batch=meta,
     )  # fmt: skip
     assert with_other.meta_head_loss != with_own.meta_head_loss

@@ -10,13 +10,13 @@ from torch import nn
 
 from src.bench.measure import peak_bytes
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.step import mixed_gradients
 from src.core.task import Batch, MicroBatch, Task
 from src.core.weighting.meta import Meta
 from src.core.weighting.meta_examples import MetaExamples
 from src.core.weighting.random import Random
 from src.core.weighting.uncertainty import Uncertainty
 from src.core.weighting.uniform import Uniform
+from tests.core.steps import take_step
 
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 1000)
@@ -58,9 +58,9 @@ def problem(seed, auxiliaries, width=5, dtype=torch.float64):
 
 def step(seed, body, tasks, batches, meta_batch, weighting, head=None, dtype=torch.float64):
     head = head or MetaHead(tasks[0].head, MetaHeadSettings(steps=3))
-    return mixed_gradients(
+    return take_step(
         body, tasks, batches, weighting.to(meta_batch.micro_batches[0].inputs["x"].dtype),
-        reseed=lambda name, part: torch.manual_seed(seed + len(name)),
+        seed=lambda purpose, part: torch.manual_seed(seed + len(str(purpose))),
         meta_head=head, meta_batch=meta_batch, dtype=dtype,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from src.core.mixture import weighted_mean
 from src.core.weighting.meta import Meta
 from src.core.weighting.uncertainty import Uncertainty
 from src.core.weighting.uniform import Uniform
@@ -49,8 +50,8 @@ def test_a_step_reads_nothing_back(kind, monkeypatch):
 
 def test_a_step_that_reads_a_number_fails_there():
     class Reads(Uniform):
-        def factor(self, index, observation):
-            return super().factor(index, observation) * float(observation.loss)
+        def mix(self, step):
+            return weighted_mean(step.gradients(), self.alpha * float(step.normal(1)))
 
     _, take = on_meta(Reads)
     with pytest.raises((RuntimeError, NotImplementedError)):

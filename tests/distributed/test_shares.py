@@ -6,8 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.task import Batch, MicroBatch
-from src.data.batches import StepBatch
+from src.core.task import Batch, MicroBatch, StepBatch
 from src.distributed.shares import share_of
 
 

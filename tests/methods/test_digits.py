@@ -251,7 +251,7 @@ def test_a_part_of_the_other_classes_can_be_taken(runs):
 @pytest.mark.parametrize("name", WEIGHTINGS)
 def test_a_weighting_trains_the_digits(name, tmp_path):
     kind = get_class(OmegaConf.load(CONF / "weighting" / f"{name}.yaml")["_target_"])
-    method = "meta_tartan" if kind.needs_meta_gradient else "mt_tartan"
+    method = "meta_tartan" if kind.needs.meta_gradient else "mt_tartan"
     try:
         options = digits(method, f"weighting={name}", *NEEDED.get(name, []))
         run = recorded_run(options, tmp_path)

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from src.bench.measure import peak_bytes
-from src.core.step import mixed_gradients
 from src.errors import UserError
 from src.prepare import enabled_stages, prepare
+from tests.core.steps import take_step
 from tests.in_process import config_of, recorded_run, same, toy
 
 
@@ -31,8 +31,8 @@ def test_a_deep_body_takes_less_memory(data_dir, cache_dir, tmp_path):
             [*options, f"gradient_checkpointing={how}", "max_steps=1"], tmp_path / how
         )
         module, batch = run.modules["joint"], run.data["joint"].train[0]
-        step = lambda: mixed_gradients(  # noqa: E731
-            module.body, module.tasks, batch.tasks, module.weighting, reseed=lambda *_: None
+        step = lambda: take_step(  # noqa: E731
+            module.body, module.tasks, batch.tasks, module.weighting
         )
         step()
         return peak_bytes(step, torch.device("cpu"))

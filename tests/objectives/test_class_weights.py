@@ -10,13 +10,13 @@ import torch
 from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
-from src.core.step import mixed_gradients
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.class_weights import class_weights
 from src.objectives.classification import Classification
+from tests.core.steps import take_step
 
 LABELS, COUNTS = ("A", "B", "3"), (60, 30, 10)
 
@@ -97,10 +97,8 @@ def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(mic
     ids = encoder.tokenizer(texts)["input_ids"]
     rows = [{"input_ids": own, "label": n % 3} for n, own in enumerate(ids)]
     batch = objective.collate(encoder, micro)(rows, np.random.default_rng(0))
-    record = mixed_gradients(
-        encoder.body, [Task("end", objective, head)], {"end": batch}, Uniform(["end"]),
-        reseed=lambda name, part: None,
-    )  # fmt: skip
+    tasks = [Task("end", objective, head)]
+    record = take_step(encoder.body, tasks, {"end": batch}, Uniform(["end"]))
     found = [p.grad.clone() for p in head.parameters()]
 
     (whole,) = objective.collate(encoder, 8)(rows, np.random.default_rng(0)).micro_batches

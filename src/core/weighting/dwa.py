@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from src.core.weighting.base import Observation, Weighting
+from src.core.mixture import Mixed, RunningMean
+from src.core.step import Step
+from src.core.weighting.base import Weighting
 from src.errors import UserError
 
 
@@ -37,15 +39,17 @@ class DWA(Weighting):
         for name in ("sums", "last", "before"):
             self.register_buffer(name, torch.zeros(len(task_names)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-        self._losses: list[Tensor] = []
 
-    def factor(self, index: int, observation: Observation) -> Tensor:
-        self._losses.append(observation.loss.to(self.sums.dtype))
-        return self._alpha()[index]
+    def mix(self, step: Step) -> Mixed:
+        """The gradients' mean by `alpha`; then count the step's losses."""
+        alpha, mean, losses = self._alpha(), RunningMean(), []
+        for i, g in enumerate(step.gradients()):
+            losses.append(g.loss.to(self.sums.dtype))
+            mean.add(g, alpha[i])
+        self._count(torch.stack(losses))
+        return mean.mixed()
 
-    def finish(self) -> Tensor:
-        alpha = self._alpha()
-        losses, self._losses = torch.stack(self._losses), []
+    def _count(self, losses: Tensor) -> None:
         self.steps.add_(1)
         self.sums.add_(losses)
         # `where` instead of `if`: the step count is on the device, a branch would wait for it
@@ -53,7 +57,6 @@ class DWA(Weighting):
         self.before.copy_(torch.where(full, self.last, self.before))
         self.last.copy_(torch.where(full, self.sums / self.window, self.last))
         self.sums.copy_(torch.where(full, torch.zeros_like(self.sums), self.sums))
-        return alpha
 
     def _alpha(self) -> Tensor:
         known = self.before > 0

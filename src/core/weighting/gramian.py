@@ -11,7 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from src.core.weighting.base import Observation, Weighting
+from src.core.body_gradient import gramian, products
+from src.core.mixture import Mixed, RunningSum
+from src.core.step import Step
+from src.core.weighting.base import Needs, Weighting
 from src.errors import UserError
 
 EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
@@ -37,9 +40,6 @@ class Gramian(Weighting):
             not exist.
     """
 
-    needs_gramian = True
-    sums_to_one = False
-
     def __init__(
         self,
         task_names: list[str],
@@ -48,7 +48,7 @@ class Gramian(Weighting):
         second_batch: bool = False,
     ) -> None:
         super().__init__(task_names)
-        self.needs_second_batch = second_batch
+        self.needs = Needs(all_gradients=True, second_batches=second_batch)
         try:
             aggregation = importlib.import_module("torchjd.aggregation")
             inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
@@ -64,26 +64,33 @@ class Gramian(Weighting):
         # not be loaded before it. They are this module's extra state instead.
         self._inner = (inner,)
         self._restored: dict[str, Any] = {}
-        self._alpha = torch.empty(0)
 
     @property
     def inner(self) -> torch.nn.Module:
         """TorchJD's own object."""
         return self._inner[0]
 
-    def weigh(self, gramian: Tensor) -> None:
-        """Decide the weights of this step from the Gramian, shape `(tasks, tasks)`."""
+    def mix(self, step: Step) -> Mixed:
+        """The gradients' sum by TorchJD's weights."""
+        gradients, total = list(step.gradients()), RunningSum()
+        if self.needs.second_batches:
+            inner_products = products(gradients, step.second_gradients())
+        else:
+            inner_products = gramian(gradients)
+        step.seed_draws()
+        alpha = self.weigh(inner_products)
+        for i, g in enumerate(gradients):
+            total.add(g, alpha[i])
+        return total.mixed()
+
+    def weigh(self, gramian: Tensor) -> Tensor:
+        """Return a step's weights `(tasks,)` from the Gramian `(tasks, tasks)`."""
         self._restore(gramian.device)
         if bool(gramian.isfinite().all()):
-            self._alpha = self.inner(gramian)
-        else:  # solvers raise, and memories would be lost; so weighted, the update is skipped
-            self._alpha = torch.full_like(gramian[0], math.nan)
-
-    def factor(self, index: int, observation: Observation) -> Tensor:
-        return self._alpha[index]
-
-    def finish(self) -> Tensor:
-        return self._alpha
+            alpha: Tensor = self.inner(gramian)
+            return alpha
+        # solvers raise, and memories would be lost; so weighted, the update is skipped
+        return torch.full_like(gramian[0], math.nan)
 
     def get_extra_state(self) -> Tensor:
         """What a weighting with a memory (GradVac, SDMGrad, ...) remembers between steps.

@@ -7,7 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from src.core.weighting.base import Observation, Weighting
+from src.core.body_gradient import cosine
+from src.core.mixture import Mixed, RunningMean
+from src.core.step import Step
+from src.core.weighting.base import Needs, Weighting
 from src.errors import UserError
 
 
@@ -19,12 +22,9 @@ class Meta(Weighting):
         eta: learning rate of the logits `w` (the paper searches 1e-1, 5e-2, 3e-2, 1e-2).
         order: `update_then_step` mixes with the new weights (Algorithm 1); `step_then_update`
             mixes with the old ones and updates them afterwards (section 3.2's wording).
-
-    The softmax is taken without holding the gradients: with `m = max(w) + eta`, which bounds every
-    new logit, task `i`'s relative weight is `exp(w_i - m)` (its new `w_i`).
     """
 
-    needs_meta_gradient = True
+    needs = Needs(meta_gradient=True)
     logits: Tensor
 
     def __init__(
@@ -42,21 +42,21 @@ class Meta(Weighting):
         count = len(task_names)
         # Algorithm 1 starts every logit at 1 / (n + 1); any equal start gives equal weights.
         self.register_buffer("logits", torch.full((count,), 1.0 / count))
-        self._new_logits: list[Tensor] = []
-        self._factors: list[Tensor] = []
 
-    def factor(self, index: int, observation: Observation) -> Tensor:
-        if observation.cosine is None:
-            raise ValueError("the meta weighting needs the meta-gradient's cosines")
-        new = self.logits[index] + self.eta * observation.cosine.to(self.logits.dtype)
-        bound = self.logits.max() + (self.eta if self.update_first else 0.0)
-        factor = ((new if self.update_first else self.logits[index]) - bound).exp()
-        self._new_logits.append(new)
-        self._factors.append(factor)
-        return factor
+    def mix(self, step: Step) -> Mixed:
+        """One step of Algorithm 1, up to the optimiser's update.
 
-    def finish(self) -> Tensor:
-        factors = torch.stack(self._factors)
-        self.logits.copy_(torch.stack(self._new_logits))
-        self._new_logits, self._factors = [], []
-        return factors / factors.sum()
+        Each gradient is mixed as soon as it is there: with `bound`, which no new logit exceeds,
+        `exp(w_i - bound)` is task `i`'s share of the softmax but for a factor that all tasks have
+        in common, and a running mean needs no more. So memory does not grow with the tasks.
+        """
+        w, eta = self.logits, self.eta
+        g_meta = step.meta_gradient()  # of the validation loss, through a head fitted for it
+        bound = w.max() + (eta if self.update_first else 0.0)
+        mean, cosines, new = RunningMean(), [], []
+        for i, g in enumerate(step.gradients()):  # one task at a time, the end task first
+            cosines.append(cosine(g_meta, g))
+            new.append(w[i] + eta * cosines[i].to(w.dtype))
+            mean.add(g, ((new[i] if self.update_first else w[i]) - bound).exp())
+        w.copy_(torch.stack(new))
+        return mean.mixed(torch.stack(cosines))

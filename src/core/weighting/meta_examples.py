@@ -6,6 +6,9 @@ import math
 
 from torch import Tensor
 
+from src.core.mixture import Mixed
+from src.core.step import Step
+from src.core.weighting.base import Needs
 from src.core.weighting.meta import Meta
 from src.errors import UserError
 
@@ -27,7 +30,7 @@ class MetaExamples(Meta):
         temperature: the higher, the more equal the examples' weights.
     """
 
-    weighs_examples = True
+    needs = Needs(meta_gradient=True, example_weights=True)
 
     def __init__(
         self,
@@ -41,10 +44,19 @@ class MetaExamples(Meta):
         super().__init__(task_names, eta, order)
         self.temperature = temperature
 
-    def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
-        """See `Weighting.weigh_examples`; equal weights where no example has any alignment.
+    def mix(self, step: Step) -> Mixed:
+        """`Meta`'s step on the weighted batches."""
+        return super().mix(step.weighing_examples(self.weigh_examples))
 
-        An example without units (a text without a masked token) takes no part, and gets weight 0.
+    def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
+        """Weights of a batch's examples, shape `(examples,)`; their mean over units is 1.
+
+        Equal ones where no example has any alignment. An example without units (a text without a
+        masked token) takes no part, and gets weight 0.
+
+        Args:
+            alignments: `<g_meta, g_j>` of each example's mean loss, shape `(examples,)`.
+            units: how many units each example has, shape `(examples,)`.
         """
         present = units > 0
         scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()

@@ -5,26 +5,26 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.core.weighting.base import Observation
 from src.core.weighting.static import Static
 from src.core.weighting.uniform import Uniform
 from src.errors import UserError
+from tests.core.steps import GivenStep
 
-NOTHING = Observation(torch.tensor(0.0), torch.tensor(0.0))
+
+def step(weighting):
+    """The weights applied to any gradients."""
+    torch.manual_seed(0)
+    return GivenStep(torch.randn(len(weighting.task_names), 3)).run(weighting)
 
 
 def test_uniform_weights_are_equal_and_sum_to_one():
     weighting = Uniform(["a", "b", "c", "d"])
-    factors = [float(weighting.factor(i, NOTHING)) for i in range(4)]
-    alpha = weighting.finish()
-    assert factors == [0.25] * 4
-    assert alpha.tolist() == [0.25] * 4
-    assert weighting.sums_to_one
+    assert step(weighting).tolist() == [0.25] * 4
 
 
 def test_static_weights_are_scaled_to_sum_one_and_follow_the_names():
     weighting = Static(["end_task", "tapt"], {"tapt": 1, "end_task": 3})
-    assert weighting.finish().tolist() == pytest.approx([0.75, 0.25])
+    assert step(weighting).tolist() == pytest.approx([0.75, 0.25])
 
 
 @pytest.mark.parametrize(

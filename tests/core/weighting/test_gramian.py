@@ -10,13 +10,15 @@ import torch
 from omegaconf import OmegaConf
 from torch import nn
 
-from src.core.gradients import gramian
-from src.core.step import mixed_gradients
+from src.core.body import WholeBody
+from src.core.body_gradient import BodyGradient, gramian
+from src.core.processes import Summed
 from src.core.task import Batch, MicroBatch, Task
 from src.core.weighting.gramian import Gramian
 from src.core.weighting.uniform import Uniform
 from src.errors import UserError
 from tests.conftest import ROOT
+from tests.core.steps import take_step
 
 CONFIGS = [
     path
@@ -70,7 +72,12 @@ def test_the_gramian_holds_all_inner_products():
             for g in gradients
         ]
     )
-    torch.testing.assert_close(gramian(gradients), vectors @ vectors.T)
+    whole = WholeBody(nn.Linear(1, 1))
+    made = [
+        BodyGradient(whole, Task("t", None, nn.Identity()), lambda g=g: Summed(g, torch.zeros(())))
+        for g in gradients
+    ]
+    torch.testing.assert_close(gramian(made), vectors @ vectors.T)
 
 
 def test_there_are_the_weightings_that_the_readme_names():
@@ -97,9 +104,7 @@ def test_the_mixed_gradient_is_torchjds_combination(path: Path):
         pytest.skip(str(error))
     body, tasks, batches = problem(3)
     torch.manual_seed(1)
-    record = mixed_gradients(
-        body, tasks, batches, weighting, reseed=lambda name, part: None, second_batches=batches
-    )
+    record = take_step(body, tasks, batches, weighting, second_batches=batches)
     mixed = torch.cat([p.grad.reshape(-1) for p in body.parameters()])
     rows = task_gradients(body, tasks, batches)
     torch.testing.assert_close(mixed, record.weights @ rows, atol=1e-6, rtol=1e-5)
@@ -112,7 +117,7 @@ def test_mgda_finds_the_shortest_vector_of_the_hull():
     pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
     body, tasks, batches = problem(2)
     weighting = Gramian(["t0", "t1"], "MGDAWeighting", {})
-    record = mixed_gradients(body, tasks, batches, weighting, reseed=lambda name, part: None)
+    record = take_step(body, tasks, batches, weighting)
     rows = task_gradients(body, tasks, batches)
     shares = torch.linspace(0, 1, 1001)
     hull = shares[:, None] * rows[0] + (1 - shares[:, None]) * rows[1]
@@ -134,11 +139,6 @@ def test_an_unknown_class_is_named():
         Gramian(["a", "b"], "NoSuch")
 
 
-def test_only_gramian_weightings_take_a_gramian():
-    with pytest.raises(NotImplementedError, match="Uniform"):
-        Uniform(["a"]).weigh(torch.eye(1))
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_what_a_weighting_remembers_is_in_its_state(path: Path):
     """Steps with a restored weighting are those of one that was never interrupted."""
@@ -156,8 +156,7 @@ def test_what_a_weighting_remembers_is_in_its_state(path: Path):
         for number in numbers:
             torch.manual_seed(number)
             rows = torch.randn(3, 8)
-            weighting.weigh(rows @ rows.T)
-            found.append(weighting.finish().clone())
+            found.append(weighting.weigh(rows @ rows.T).clone())
         return found
 
     whole = steps(new(), range(8))
@@ -183,10 +182,11 @@ def test_the_memory_matters(name):
         used.weigh(rows @ rows.T)
     torch.manual_seed(9)
     rows = torch.randn(3, 8)
+    found = []
     for weighting in (fresh, used):
         torch.manual_seed(1)
-        weighting.weigh(rows @ rows.T)
-    assert not torch.equal(fresh.finish(), used.finish())
+        found.append(weighting.weigh(rows @ rows.T).clone())
+    assert not torch.equal(*found)
 
 
 def test_products_with_second_batches_are_those_of_independent_gradients():
@@ -201,9 +201,7 @@ def test_products_with_second_batches_are_those_of_independent_gradients():
     seen = []
     weigh = weighting.weigh
     weighting.weigh = lambda matrix: (seen.append(matrix), weigh(matrix))[1]
-    record = mixed_gradients(
-        body, tasks, batches, weighting, reseed=lambda name, part: None, second_batches=second
-    )
+    record = take_step(body, tasks, batches, weighting, second_batches=second)
     mixed = torch.cat([p.grad.reshape(-1) for p in body.parameters()])
     heads = [p.grad.clone() for task in tasks for p in task.head.parameters()]
     rows, others = task_gradients(body, tasks, batches), task_gradients(body, tasks, second)
@@ -211,7 +209,7 @@ def test_products_with_second_batches_are_those_of_independent_gradients():
     torch.testing.assert_close(mixed, record.weights @ rows, atol=1e-6, rtol=1e-5)
     for task in tasks:
         task.head.zero_grad()
-    mixed_gradients(body, tasks, batches, Uniform(["t0"] * 3), reseed=lambda name, part: None)
+    take_step(body, tasks, batches, Uniform(["t0"] * 3))
     plain = [p.grad for task in tasks for p in task.head.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(heads, plain, strict=True))
 
@@ -221,4 +219,4 @@ def test_a_weighting_that_needs_second_batches_is_refused_without():
     body, tasks, batches = problem(2)
     weighting = Gramian(["t0", "t1"], "SDMGradWeighting", second_batch=True)
     with pytest.raises(ValueError, match="second batch"):
-        mixed_gradients(body, tasks, batches, weighting, reseed=lambda name, part: None)
+        take_step(body, tasks, batches, weighting)

@@ -7,22 +7,17 @@ import math
 import pytest
 import torch
 
-from src.core.weighting.base import Observation
 from src.core.weighting.dwa import DWA
 from src.core.weighting.random import Random
 from src.core.weighting.uncertainty import Uncertainty
 from src.errors import UserError
+from tests.core.steps import GivenStep
 
 
 def step(weighting, losses):
     """One step with these losses; the weights applied."""
-    factors = []
-    for index, loss in enumerate(losses):
-        observation = Observation(torch.tensor(loss), torch.tensor(1.0))
-        factors.append(weighting.factor(index, observation))
-    alpha, factors = weighting.finish(), torch.stack(factors)
-    torch.testing.assert_close(factors / factors.sum() if weighting.sums_to_one else factors, alpha)
-    return alpha
+    vectors = torch.arange(2.0 * len(losses)).reshape(-1, 2) - 1
+    return GivenStep(vectors, losses).run(weighting)
 
 
 def test_random_weights_sum_to_one_and_follow_the_seed():
@@ -37,22 +32,22 @@ def test_random_weights_sum_to_one_and_follow_the_seed():
 
 
 def test_uncertainty_takes_the_gradient_step_of_kendalls_loss():
-    """Against automatic differentiation of `sum exp(-s) L + s`."""
+    """Against automatic differentiation of `sum exp(-s) L + s / 2`, equation 10's form."""
     weighting = Uncertainty(["a", "b"], lr=0.1)
     s = torch.zeros(2, requires_grad=True)
     for losses in ([2.0, 0.5], [1.0, 0.25], [3.0, 4.0]):
-        objective = ((-s).exp() * torch.tensor(losses) + s).sum()
+        objective = ((-s).exp() * torch.tensor(losses) + s / 2).sum()
         (gradient,) = torch.autograd.grad(objective, s)
         torch.testing.assert_close(step(weighting, losses), (-s.detach()).exp())
         s = (s - 0.1 * gradient).detach().requires_grad_()
         torch.testing.assert_close(weighting.log_variances, s.detach())
 
 
-def test_uncertainty_settles_where_the_weight_is_the_inverse_loss():
+def test_uncertainty_settles_where_the_weight_is_half_the_inverse_loss():
     weighting = Uncertainty(["a", "b"], lr=0.1)
     for _ in range(2000):
         alpha = step(weighting, [2.0, 0.5])
-    assert alpha.tolist() == pytest.approx([0.5, 2.0], rel=1e-3)
+    assert alpha.tolist() == pytest.approx([0.25, 1.0], rel=1e-3)
 
 
 def test_dwa_favours_the_task_whose_loss_falls_more_slowly():

@@ -7,26 +7,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.weighting.base import Observation
 from src.core.weighting.meta import Meta
 from src.errors import UserError
+from tests.core.steps import GivenStep
 
 cosines = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6)
 etas = st.floats(0, 2, width=32)
 orders = st.sampled_from(["update_then_step", "step_then_update"])
 
 
-def observe(cosine):
-    one = torch.tensor(1.0, dtype=torch.float64)
-    return Observation(one, one, torch.tensor(cosine, dtype=torch.float64))
-
-
 def steps(weighting, rows):
     """Apply one step for each row of cosines; returns the weights applied in the last."""
     for row in rows:
-        factors = [weighting.factor(i, observe(c)) for i, c in enumerate(row)]
-        alpha, relative = weighting.finish(), torch.stack(factors)
-        torch.testing.assert_close(relative / relative.sum(), alpha)
+        alpha = GivenStep.of_cosines(row).run(weighting)
     return alpha
 
 

@@ -11,9 +11,10 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
 
-from src.core.dropout import CheapDropout
-from src.encoders import attention as module_under_test
-from src.encoders.attention import IMPLEMENTATION, attention, use_cheap_attention
+from src.cpu import attention as module_under_test
+from src.cpu.attention import IMPLEMENTATION, attention, use_cheap_attention
+from src.cpu.dropout import CheapDropout
+from src.cpu.kernels import use_cpu_kernels
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from tests.encoders.bodies import KINDS, random_body
@@ -196,7 +197,9 @@ def test_every_body_computes_what_it_did(kind, tokens, always_ours):
 
 def test_an_encoder_trains_with_it_and_the_seed_decides(tokens):
     body = random_body("bert").train()
-    TextEncoder("small", body, letter_pair_tokenizer())
+    encoder = TextEncoder("small", body, letter_pair_tokenizer())
+    assert body.config._attn_implementation == "sdpa"  # an encoder leaves what it is given alone
+    use_cpu_kernels(encoder.body)
     assert body.config._attn_implementation == IMPLEMENTATION
     assert torch.equal(run(body, tokens), run(body, tokens))
     torch.manual_seed(1)

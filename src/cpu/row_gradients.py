@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from src.core.body import WholeBody
 
 _in_place = False
 
@@ -51,6 +53,17 @@ class RowEmbedding(nn.Embedding):
             rows: Tensor = _Rows.apply(weight, input, self.padding_idx)  # type: ignore[no-untyped-call]
             return rows
         return super().forward(input)
+
+
+class RowAddingBody(WholeBody):
+    """A body whose backward passes add to all that they reach: a `RowEmbedding` may add rows."""
+
+    def backward(
+        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
+    ) -> None:
+        """See `Body.backward`."""
+        with rows_in_place():
+            super().backward(loss, into, retain_graph)
 
 
 def use_row_embedding(body: Any) -> None:

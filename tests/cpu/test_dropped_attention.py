@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from src.encoders.dropped_attention import dropped_attention
+from src.cpu.dropped_attention import dropped_attention
 from tests.encoders.derivatives import assert_same_derivatives
 
 SHAPE = (3, 2, 5, 4)

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 # 48 MB: above the 32 MB to which glibc raises its threshold by itself
 FAULTS = """
 import resource, sys, torch
-from src.methods.allocator import keep_freed_memory
+from src.cpu.allocator import keep_freed_memory
 torch.set_num_threads(1)
 kept = keep_freed_memory() if sys.argv[1] == "keep" else None
 def faults():

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from src.core.dropout import drawn_factors, draws_cheaply
-from src.encoders.dropped_attention import dropped_attention
+from src.cpu.dropout import drawn_factors, draws_cheaply
+from src.cpu.dropped_attention import dropped_attention
 
 IMPLEMENTATION = "tartan"
 """What the implementation is called in a model's configuration."""

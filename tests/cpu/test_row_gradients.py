@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.row_gradients import RowEmbedding, rows_in_place, use_row_embedding
+from src.cpu.row_gradients import RowEmbedding, rows_in_place, use_row_embedding
 
 ROWS, WIDTH = 50, 6
 

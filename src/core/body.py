@@ -1,0 +1,77 @@
+"""The shared body `theta`: its backward passes, and gradients of all of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from src.core.backward import backward
+from src.core.gradients import Gradient, put_gradient
+from src.core.task import Batch, MicroBatch
+
+
+class Body(Protocol):
+    """What a step needs of the shared body, wherever its parameters are.
+
+    Attributes:
+        module: the body itself.
+        products: type in which inner products are accumulated.
+    """
+
+    module: nn.Module
+    products: torch.dtype
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Those that are trained; a `Gradient` has an entry for each."""
+        ...
+
+    def backward(
+        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
+    ) -> None:
+        """Add the loss's gradient to `.grad` of `into`: the body's parameters, a head's or both."""
+        ...
+
+    def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
+        """Take the passes that keep this process in step with others; they change no gradient."""
+        ...
+
+    def total(self, products: Tensor) -> Tensor:
+        """Inner products over the whole body, from those over the part of it that is here."""
+        ...
+
+    def put(self, gradient: Gradient) -> None:
+        """Hand a gradient, of the part of the body that is here, to the optimiser."""
+        ...
+
+
+class WholeBody:
+    """A body whose parameters are all here, on each process a replica."""
+
+    def __init__(self, module: nn.Module, products: torch.dtype = torch.float32) -> None:
+        self.module, self.products = module, products
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """See `Body.parameters`."""
+        return [p for p in self.module.parameters() if p.requires_grad]
+
+    def backward(
+        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
+    ) -> None:
+        """See `Body.backward`."""
+        backward(loss, into, retain_graph=retain_graph)
+
+    def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
+        """Take no further pass: nobody waits for one."""
+
+    def total(self, products: Tensor) -> Tensor:
+        """Return the products, which are over the whole body already."""
+        return products
+
+    def put(self, gradient: Gradient) -> None:
+        """See `Body.put`."""
+        put_gradient(self.parameters, gradient)

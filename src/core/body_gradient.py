@@ -1,0 +1,104 @@
+"""The gradient of a loss with respect to the body, as weightings see it: products and cosines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from src.core.body import Body
+from src.core.gradients import Gradient, cosine_of, dot
+from src.core.processes import Summed
+from src.core.task import Task
+
+
+class BodyGradient:
+    """The gradient of a task's loss with respect to the shared body, summed over processes.
+
+    Args:
+        body: what it is the gradient of.
+        task: whose loss it is the gradient of.
+        arrive: waits for the sum; called when the gradient is used for the first time.
+    """
+
+    def __init__(self, body: Body, task: Task, arrive: Callable[[], Summed]) -> None:
+        self.body, self.task = body, task
+        self._arrive: Callable[[], Summed] | None = arrive
+        self._values: Gradient | None = None
+        self._loss: Tensor | None = None
+        self._squared_norm: Tensor | None = None
+
+    @property
+    def loss(self) -> Tensor:
+        """The task's mean loss over the whole batch, a scalar."""
+        self._wait()
+        assert self._loss is not None
+        return self._loss
+
+    @property
+    def values(self) -> Gradient:
+        """An entry for each of the body's parameters.
+
+        Raises:
+            ValueError: it has been taken.
+        """
+        self._wait()
+        if self._values is None:
+            raise ValueError(f"the gradient of task {self.task.name} has been mixed already")
+        return self._values
+
+    @property
+    def squared_norm(self) -> Tensor:
+        """`||g||^2` over the whole body, a scalar; known also after `take`."""
+        if self._squared_norm is None:
+            self._squared_norm = inner_product(self, self)
+        return self._squared_norm
+
+    def take(self) -> Gradient:
+        """Hand over the tensors, which may then be changed: the gradient itself is gone.
+
+        So a step holds no more of them than it mixes.
+        """
+        values, self._values = self.values, None
+        return values
+
+    def _wait(self) -> None:
+        arrive, self._arrive = self._arrive, None
+        if arrive is not None:
+            summed = arrive()
+            self._values, self._loss = summed.gradient, summed.loss
+
+
+def inner_product(left: BodyGradient, right: BodyGradient) -> Tensor:
+    """`<left, right>` over the whole body, a scalar."""
+    return left.body.total(_product(left, right))
+
+
+def cosine(left: BodyGradient, right: BodyGradient) -> Tensor:
+    """`<left, right> / (||left|| ||right||)` over the whole body, a scalar; 0 where a norm is."""
+    return cosine_of(inner_product(left, right), left.squared_norm, right.squared_norm)
+
+
+def gramian(gradients: Sequence[BodyGradient]) -> Tensor:
+    """All inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
+    count = len(gradients)
+    upper = {
+        (i, j): _product(gradients[i], gradients[j]) for i in range(count) for j in range(i, count)
+    }
+    rows = [torch.stack([upper[min(i, j), max(i, j)] for j in range(count)]) for i in range(count)]
+    return gradients[0].body.total(torch.stack(rows))
+
+
+def products(rows: Sequence[BodyGradient], columns: Iterable[BodyGradient]) -> Tensor:
+    """`<g_i, g'_j>`, shape `(rows, columns)`; of the columns, consumed, one is held at once."""
+    found = []
+    for column in columns:
+        found.append(torch.stack([_product(row, column) for row in rows]))
+        column.take()
+    return rows[0].body.total(torch.stack(found, dim=1))
+
+
+def _product(left: BodyGradient, right: BodyGradient) -> Tensor:
+    """Over the part of the body that is here."""
+    return dot(left.values, right.values, left.body.products, left.loss.device)

@@ -1,0 +1,67 @@
+"""Steps as the tests take them: one call, and gradients that are given."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from src.core.body import WholeBody
+from src.core.body_gradient import BodyGradient
+from src.core.passes import Passes, Surroundings
+from src.core.processes import Summed
+from src.core.step import Step
+from src.core.task import StepBatch, Task
+
+
+def take_step(
+    body, tasks, batches, weighting, *, seed=lambda purpose, part: None, meta_head=None,
+    meta_batch=None, meta_head_batch=None, second_batches=None, dtype=torch.float32,
+):  # fmt: skip
+    """Fill the gradients of one step; `seed` gets what something is drawn for as a string too."""
+    batch = StepBatch(0, dict(batches), meta_batch, meta_head_batch, second_batches)
+    passes = Passes(WholeBody(body, dtype), Surroundings(seed=seed))
+    return Step(passes, tasks, batch, meta_head).run(weighting.mix)
+
+
+class GivenStep:
+    """A step whose gradients are given, as vectors, with their losses.
+
+    Attributes:
+        mixed: what a weighting made of them, after `run`.
+    """
+
+    def __init__(self, gradients, losses=None, meta=None):
+        self.body = WholeBody(nn.Linear(1, 1), torch.float64)
+        self.given = [g.double() for g in gradients]
+        self.losses = [1.0] * len(gradients) if losses is None else losses
+        self.meta = meta
+
+    @classmethod
+    def of_cosines(cls, cosines):
+        """Unit vectors that have these cosines with the meta-gradient."""
+        cosines = torch.tensor(cosines, dtype=torch.float64)
+        sines = (1 - cosines.square()).clamp(min=0).sqrt()
+        meta = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        return cls(torch.stack([cosines, sines], dim=1), meta=meta)
+
+    def run(self, weighting):
+        """The weights that were applied; the mixture is checked to be that of the weights."""
+        mixed = weighting.mix(self)
+        expected = sum(a * g for a, g in zip(mixed.weights, self.given, strict=True))
+        torch.testing.assert_close(mixed.gradient[0], expected, check_dtype=False)
+        return mixed.weights
+
+    def meta_gradient(self):
+        return self._gradient("meta", self.meta, 1.0)
+
+    def gradients(self):
+        for index, (vector, loss) in enumerate(zip(self.given, self.losses, strict=True)):
+            yield self._gradient(str(index), vector.clone(), loss)
+
+    def normal(self, count):
+        return torch.randn(count)
+
+    def _gradient(self, name, vector, loss):
+        task = Task(name, None, nn.Identity())
+        summed = Summed([vector], torch.tensor(loss))
+        return BodyGradient(self.body, task, lambda: summed)
