@@ -17,14 +17,14 @@ from src.configuration import build
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.cpu.allocator import keep_freed_memory
-from src.data.batches import EvaluationBatches, StepBatches, TaskExamples
+from src.data.batches import EvaluationBatches, StepBatches, TaskExamples, TaskSampling
 from src.distributed.identity import is_main_process
 from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import freeze
 from src.methods.data_module import StageData
-from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
+from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.part_overhead import resolve_part_overhead
@@ -41,6 +41,7 @@ from src.prepare import (
     prepare,
 )
 from src.run_folder.durable import disk_advice, write_durably
+from src.run_folder.factor_figure import draw_factor_weights
 from src.run_folder.lock import alone_in
 from src.run_folder.result import result_of, write_result
 from src.run_folder.splits import write_splits
@@ -191,10 +192,13 @@ class StageChain:
             tasks.append(Task(END_TASK, prepared.classification, head))
         if module_type.trains_auxiliaries:
             settings = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
+            shared: dict[str, nn.Module] = {}
             for name in auxiliaries_of(stage, settings):
-                objective = prepared.auxiliaries[name][1].objective
-                head = self._heads.get(name) or objective.new_head(prepared.encoder)
-                tasks.append(Task(name, objective, head))
+                examples = prepared.auxiliaries[name][1]
+                head = shared.get(examples.head or name) or self._heads.get(name)
+                head = head or examples.objective.new_head(prepared.encoder)
+                shared[examples.head or name] = head
+                tasks.append(Task(name, examples.objective, head))
         return tasks
 
     def _module(
@@ -225,6 +229,7 @@ class StageChain:
         """The stage's batches, and how many training examples make one of its epochs."""
         prepared, config = self._prepared, self._config
         rows = {name: examples.rows for name, (_, examples) in prepared.auxiliaries.items()}
+        draws = {name: examples.draws for name, (_, examples) in prepared.auxiliaries.items()}
         rows[END_TASK] = prepared.splits.train
         overhead = resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
         sources = {
@@ -234,6 +239,7 @@ class StageChain:
                     prepared.encoder, config.micro_batch_size, part_overhead=overhead
                 ),
                 stage.batch_size,
+                draws.get(task.name),
             )
             for task in module.tasks
         }
@@ -254,9 +260,16 @@ class StageChain:
             name,
             apart=(END_TASK, apart) if apart else None,
             second=module.weighting.needs.second_batches,
+            sampling=self._sampling(module, name, stage),
         )
         dev = self.evaluation("dev") if module.end_task is not None else None
         return StageData(train, dev, config.num_workers), examples
+
+    def _sampling(self, module: TaskMixing, name: str, stage: Stage) -> TaskSampling | None:
+        if stage.sampled is None or not module.trains_auxiliaries:
+            return None
+        tasks = tuple(task.name for task in module.tasks if task is not module.end_task)
+        return TaskSampling(tasks, stage.sampled, stage.batch_size, int(self._config.seed), name)
 
 
 def _draw(result: dict[str, Any], outcomes: list[StageOutcome], folder: Path) -> None:
@@ -264,6 +277,10 @@ def _draw(result: dict[str, Any], outcomes: list[StageOutcome], folder: Path) ->
     for outcome in outcomes:
         if outcome.task_weights and outcome.dev is not None:
             title = f"{result['method']} on {result['task']} ({result['encoder']})"
+            if (folder / FACTOR_LOG).exists():
+                draw_factor_weights(
+                    folder / FACTOR_LOG, outcome.name, title, folder / "factor_weights.png"
+                )
             draw_task_weights(
                 folder / STEP_LOG,
                 outcome.name,

@@ -18,7 +18,7 @@ from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.methods.stage import Stage
-from src.prepare import Prepared, prepare
+from src.prepare import Prepared, members_of, prepare
 
 SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"
@@ -121,11 +121,10 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         cache_dir=Path(config.cache_dir).expanduser(),
     )
     auxiliaries, unusable = dict(prepared.auxiliaries), {}
-    named: dict[str, Auxiliary] = {
-        str(name): build(node, f"auxiliary.{name}")
-        for name, node in config.auxiliary.items()
-        if name not in ("size", "seed")
-    }
+    named: dict[str, Auxiliary] = {}
+    for name, node in config.auxiliary.items():
+        if name not in ("size", "seed"):
+            named |= members_of(str(name), build(node, f"auxiliary.{name}"))
     others = {
         name: auxiliary
         for name, auxiliary in named.items()

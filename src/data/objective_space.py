@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from src.core.composed_names import SEPARATOR
 from src.data.auxiliary import AuxiliaryExamples, Surroundings
 from src.data.text_auxiliary import AuxiliaryText, text_task_of
 from src.encoders.base import Encoder
@@ -17,9 +18,6 @@ from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
 from src.objectives.composed.representation.bidirectional import Bidirectional
 from src.objectives.composed.transform.base import Transform
-
-SEPARATOR = "-"
-"""Between the parts' names in an objective's: `task-mask-bidirectional-denoise`."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from src.core.task import MicroBatch, StepBatch
 from src.data.batches import EvaluationBatches, StepBatches
 from src.distributed.shares import SharedSteps
 from src.distributed.strategy import ShardStrategy
+from src.methods.module import TaskMixing
+from src.methods.sampled_batches import sized
 
 
 class StageData(pl.LightningDataModule):
@@ -54,6 +56,19 @@ class StageData(pl.LightningDataModule):
         if self.dev is None:
             raise ValueError("this stage does not train the end task, which is what dev measures")
         return _evaluation_loader(self.dev, self.trainer)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Share a batch among the tasks that a step samples, by what they weigh now."""
+        sampling = self.train.sampling
+        if sampling is None or not isinstance(batch, StepBatch):
+            return batch
+        assert self.trainer is not None
+        module = self.trainer.lightning_module
+        assert isinstance(module, TaskMixing)
+        return sized(
+            batch, module.weighting, sampling.batch_size, self.trainer.global_rank,
+            self.trainer.world_size, isinstance(self.trainer.strategy, ShardStrategy),
+        )  # fmt: skip
 
     def steps_done(self) -> int:
         """Optimiser steps that the trainer has taken."""

@@ -88,7 +88,9 @@ class TaskMixing(pl.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.body = body
-        self.heads = nn.ModuleDict({task.name: task.head for task in tasks})
+        # one that tasks share is kept once, under the first one's name
+        owners = {id(task.head): task for task in reversed(tasks)}
+        self.heads = nn.ModuleDict({t.name: t.head for t in tasks if owners[id(t.head)] is t})
         self.weighting = weighting
         self.tasks = tasks
         self.end_task = tasks[0] if end_task is not None else None
@@ -152,7 +154,7 @@ class TaskMixing(pl.LightningModule):
     def new_optimiser(self) -> torch.optim.AdamW:
         """An optimiser of body and heads that has taken no step."""
         end_head = None if self.end_task is None else self.end_task.head
-        others = [task.head for task in self.tasks if task is not self.end_task]
+        others = [head for head in self.heads.values() if head is not end_head]
         return self.optimisation.optimiser(self.body, end_head, others)
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
@@ -179,8 +181,9 @@ class TaskMixing(pl.LightningModule):
         scheduler = self.lr_schedulers()
         scheduler.step()  # type: ignore[union-attr, call-arg]
         self.last_finite = finite
-        before = record.weights if self._applied is None else self._applied
-        self._applied = torch.where(finite, record.weights, before)
+        now = self._weights_of_all(record)
+        before = now if self._applied is None else self._applied
+        self._applied = torch.where(finite, now, before)
         self.skipped += ~finite
         self._show(record)
 
@@ -192,7 +195,21 @@ class TaskMixing(pl.LightningModule):
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
         passes = Passes(self.shared, Surroundings(self.processes, seed, self._during))
-        return Step(passes, self.tasks, batch, self.meta_head).run(self.weighting.mix)
+        tasks = [task for task in self.tasks if task.name in batch.tasks]
+        mix = self.weighting.mix
+        if len(tasks) < len(self.tasks):
+            mix = self.weighting.mix_sampled
+        return Step(passes, tasks, batch, self.meta_head).run(mix)
+
+    def _weights_of_all(self, record: StepRecord) -> Tensor:
+        """What all tasks weigh, `(tasks,)`; one that the step has not sampled what it did last."""
+        overall = self.weighting.overall()
+        if overall is not None or len(record.tasks) == len(self.tasks):
+            return record.weights if overall is None else overall
+        names = [task.name for task in self.tasks]
+        places = [names.index(name) for name in record.tasks]
+        before = record.weights.new_zeros(len(names)) if self._applied is None else self._applied
+        return before.index_copy(0, torch.tensor(places, device=before.device), record.weights)
 
     @contextmanager
     def _during(self, purpose: Purpose) -> Iterator[None]:
@@ -213,10 +230,11 @@ class TaskMixing(pl.LightningModule):
 
     def _show(self, record: StepRecord) -> None:
         self.last_record = record
-        for index, task in enumerate(self.tasks):
-            self.log(f"loss/{task.name}", record.losses[index], prog_bar=True, logger=False)
+        shown = record.tasks if len(record.tasks) == len(self.tasks) else record.tasks[:1]
+        for index, task in enumerate(shown):
+            self.log(f"loss/{task}", record.losses[index], prog_bar=True, logger=False)
             if len(self.tasks) > 1:
-                self.log(f"weight/{task.name}", record.weights[index], prog_bar=True, logger=False)
+                self.log(f"weight/{task}", record.weights[index], prog_bar=True, logger=False)
 
     def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
         """Count a batch of the end task's dev split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from src.run_folder.step_log import COLUMNS, _keep_up_to
+from src.run_folder.step_log import COLUMNS, keep_up_to
 from tests.in_process import recorded_run, toy
 
 TASKS = ["end_task", "dapt", "tapt"]
@@ -106,9 +106,9 @@ def test_rows_of_steps_to_come_and_torn_lines_are_dropped(tmp_path):
     rest = "," * (len(COLUMNS) - 3)
     rows = [f"{stage},{step},t{rest}" for stage in ("warm", "joint") for step in (1, 2, 3)]
     path.write_text("\n".join([header, *rows]) + "\njoint,4,t,0.3")
-    _keep_up_to(path, "joint", 2)
+    keep_up_to(path, "joint", 2, len(COLUMNS))
     assert path.read_text().splitlines() == [header, *rows[:5]]
-    _keep_up_to(path, "joint", 0)
+    keep_up_to(path, "joint", 0, len(COLUMNS))
     assert path.read_text().splitlines() == [header, *rows[:3]]
 
 
