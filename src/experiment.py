@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import datasets
 import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -18,18 +19,26 @@ from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.cpu.allocator import keep_freed_memory
 from src.data.batches import EvaluationBatches, StepBatches, TaskExamples, TaskSampling
+from src.data.columns import write_trained
+from src.data.held_out_text import HeldOutText
+from src.data.pooled import PooledRows, pooled
 from src.distributed.identity import is_main_process
 from src.distributed.launch import own_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
-from src.encoders.base import freeze
+from src.encoders.base import Encoder, freeze
+from src.encoders.masked_lm_folder import save_masked_lm
+from src.encoders.text_encoder import reads_text
 from src.methods.data_module import StageData
 from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.part_overhead import resolve_part_overhead
+from src.methods.precision import parameters_in, resolve_precision
 from src.methods.stage import Stage
 from src.model_card.card import write_card
+from src.model_card.encoder_card import write_encoder_card
+from src.objectives.masked_lm import MaskedLM
 from src.prepare import (
     END_TASK,
     Prepared,
@@ -50,6 +59,11 @@ from src.run_folder.weight_figure import draw_task_weights
 from src.seeding import seed_for
 
 log = logging.getLogger(__name__)
+
+TEXT = "text"
+"""The one task of a run without an end task: the texts of all its corpora."""
+ENCODER = "encoder"
+"""The folder in which such a run leaves its encoder."""
 
 
 def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
@@ -81,17 +95,21 @@ def _run_prepared(
             folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True)
         )
 
-    write_splits(prepared.end_task, folder)
+    if prepared.labelled is not None:
+        write_splits(prepared.end_task, folder)
 
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     chosen = chain.keep_best()
     test = None
-    if config.evaluate_test:
+    if config.evaluate_test and prepared.labelled is not None:
         test = evaluate_on_test(chosen.module, chain.evaluation("test"), config)
     result = result_of(config, prepared, outcomes, chosen, test)
     unshard(chosen.module.body)
     if not is_main_process():
+        return result
+    if prepared.held_out is not None:
+        _keep_encoder(prepared.encoder, chosen.module, result, config, folder)
         return result
     remark = prepared.encoder.save_classifier(
         chosen.module.heads[END_TASK],
@@ -101,15 +119,34 @@ def _run_prepared(
     )
     if remark is not None:
         log.warning(remark)
+    if (columns := prepared.end_task.notes.get("columns")) is not None:
+        write_trained(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)
     return result
 
 
+def _keep_encoder(
+    encoder: Encoder,
+    module: TaskMixing,
+    result: dict[str, Any],
+    config: DictConfig,
+    folder: Path,
+) -> None:
+    """Write what continued pre-training is for, and then the result: `encoder/` with its card."""
+    text_encoder = reads_text(encoder, "continued pre-training")
+    target = folder / ENCODER
+    save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
+    write_encoder_card(result, config, text_encoder, target)
+    write_result(result, folder)
+
+
 def fingerprints_of(prepared: Prepared) -> dict[str, str]:
     """What the data of a run are recognised by, by name."""
-    own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
+    own = {}
+    if prepared.labelled is not None:
+        own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
     others = {
         f"auxiliary {name}": examples.fingerprint
         for name, (_, examples) in prepared.auxiliaries.items()
@@ -163,7 +200,7 @@ class StageChain:
 
     def keep_best(self) -> StageOutcome:
         """Put back the weights of the stage that did best on dev, and return its outcome."""
-        assert self._best is not None, "enabled_stages asks for a stage with the end task"
+        assert self._best is not None, "enabled_stages asks for a stage that is evaluated"
         _, outcome, weights = self._best
         load_whole_state(outcome.module, weights)
         return outcome
@@ -177,9 +214,22 @@ class StageChain:
         )
         return EvaluationBatches(TaskExamples(examples, collate, size))
 
+    def _held_out(self, held_out: HeldOutText) -> EvaluationBatches:
+        """Held-out texts of all corpora in evaluation batches, their masks the same every time."""
+        examples = [examples for _, examples in self._prepared.auxiliaries.values()]
+        rows = datasets.concatenate_datasets(
+            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
+        )
+        size, objective = int(self._config.evaluation_batch_size), examples[0].objective
+        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
+        encoder = reads_text(self._prepared.encoder, "continued pre-training")
+        collate = objective.collate(encoder, size, training=False, own_masks=held_out.seed)
+        return EvaluationBatches(TaskExamples(rows, collate, size))
+
     def _remember(self, outcome: StageOutcome) -> None:
         assert outcome.dev is not None
-        score = outcome.dev[self._prepared.end_task.metric]
+        monitor = self._prepared.metric
+        score = monitor.merit(outcome.dev[monitor.name])
         if self._best is None or score > self._best[0]:
             # a copy: a later stage trains the same body on
             self._best = (score, outcome, whole_state(outcome.module))
@@ -190,6 +240,10 @@ class StageChain:
             head = None if stage.fresh_end_head else self._heads.get(END_TASK)
             head = head or prepared.classification.new_head(prepared.encoder)
             tasks.append(Task(END_TASK, prepared.classification, head))
+        if prepared.held_out is not None:
+            objective = next(iter(prepared.auxiliaries.values()))[1].objective
+            head = self._heads.get(TEXT) or objective.new_head(prepared.encoder)
+            return [Task(TEXT, objective, head)]
         if module_type.trains_auxiliaries:
             settings = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
             shared: dict[str, nn.Module] = {}
@@ -206,12 +260,17 @@ class StageChain:
     ) -> TaskMixing:
         end_task = module_type.trains_end_task
         names = [task.name for task in tasks]
-        weighting = (
-            build(self._config.weighting, "weighting", task_names=names)
-            if mixes_with_end_task(module_type)
-            else Uniform(names)
-        )
-        extra = {"meta_head": stage.meta_head} if module_type.has_meta_head else {}
+        trainer = self._config.trainer
+        precision = resolve_precision(str(trainer.precision), str(trainer.accelerator))
+        with parameters_in(precision):  # the weights' start, 1/3 for instance
+            weighting = (
+                build(self._config.weighting, "weighting", task_names=names)
+                if mixes_with_end_task(module_type)
+                else Uniform(names)
+            )
+        extra: dict[str, Any] = {"meta_head": stage.meta_head} if module_type.has_meta_head else {}
+        if self._prepared.held_out is not None:
+            extra["held_out"] = True
         return module_type(
             self._prepared.encoder.body,
             tasks,
@@ -228,9 +287,14 @@ class StageChain:
     def _data(self, module: TaskMixing, name: str, stage: Stage) -> tuple[StageData, int]:
         """The stage's batches, and how many training examples make one of its epochs."""
         prepared, config = self._prepared, self._config
-        rows = {name: examples.rows for name, (_, examples) in prepared.auxiliaries.items()}
+        rows: dict[str, datasets.Dataset | PooledRows] = {
+            name: examples.rows for name, (_, examples) in prepared.auxiliaries.items()
+        }
+        if prepared.held_out is None:
+            rows[END_TASK] = prepared.splits.train
+        else:
+            rows = {TEXT: pooled([examples.rows for _, examples in prepared.auxiliaries.values()])}
         draws = {name: examples.draws for name, (_, examples) in prepared.auxiliaries.items()}
-        rows[END_TASK] = prepared.splits.train
         overhead = resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
         sources = {
             task.name: TaskExamples(
@@ -263,6 +327,8 @@ class StageChain:
             sampling=self._sampling(module, name, stage),
         )
         dev = self.evaluation("dev") if module.end_task is not None else None
+        if prepared.held_out is not None:
+            dev = self._held_out(prepared.held_out)
         return StageData(train, dev, config.num_workers), examples
 
     def _sampling(self, module: TaskMixing, name: str, stage: Stage) -> TaskSampling | None:

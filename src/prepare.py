@@ -6,6 +6,7 @@ import importlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -13,10 +14,15 @@ from omegaconf import DictConfig, OmegaConf
 from src.configuration import build, check_number, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, AuxiliarySpace, Surroundings
 from src.data.end_task import EndTask, EndTaskSource, Splits
+from src.data.held_out_text import HeldOutText
 from src.data.remarks import warn_of_imbalance
+from src.data.tokenise import check_length
 from src.encoders.base import Encoder, EncoderSource
+from src.encoders.masked_lm_folder import check_masked_lm
+from src.encoders.text_encoder import reads_text
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.monitor import Monitor
 from src.evaluation.named_metrics import check_metric, named_metric
 from src.methods.cost import META_GRADIENT, META_HEAD, SECOND
 from src.methods.module import TaskMixing
@@ -36,22 +42,66 @@ _SETTINGS = ("size", "seed")
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """The end task of a run.
+
+    Attributes:
+        end_task: the labelled task.
+        splits: its splits as the encoder reads them.
+        classification: its objective.
+    """
+
+    end_task: EndTask
+    splits: Splits
+    classification: TaskObjective[Any]
+
+
+@dataclass(frozen=True)
 class Prepared:
     """What the stages of a run share.
 
     Attributes:
         encoder: body and what belongs to it; trained further by each stage.
-        end_task: the labelled task.
-        splits: its splits as the encoder reads them.
-        classification: its objective.
         auxiliaries: settings and examples of each auxiliary task, by name.
+        labelled: the end task; None in continued pre-training for its own sake.
+        held_out: what such a run is judged by instead.
     """
 
     encoder: Encoder
-    end_task: EndTask
-    splits: Splits
-    classification: TaskObjective[Any]
     auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryExamples]]
+    labelled: Labelled | None
+    held_out: HeldOutText | None = None
+
+    @property
+    def metric(self) -> Monitor:
+        """What weights are kept by."""
+        judge = self._labelled.end_task if self.held_out is None else self.held_out
+        return Monitor(judge.metric)
+
+    @property
+    def end_task(self) -> EndTask:
+        """The labelled task.
+
+        Raises:
+            UserError: there is none.
+        """
+        return self._labelled.end_task
+
+    @property
+    def splits(self) -> Splits:
+        """The end task's splits as the encoder reads them."""
+        return self._labelled.splits
+
+    @property
+    def classification(self) -> TaskObjective[Any]:
+        """The end task's objective."""
+        return self._labelled.classification
+
+    @property
+    def _labelled(self) -> Labelled:
+        if self.labelled is None:
+            raise UserError("this needs an end task, and task=held_out_text has none")
+        return self.labelled
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
@@ -74,8 +124,14 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
         if stage.enabled:
             stages[str(name)] = stage
-    if not any(module_class(stage).trains_end_task for stage in stages.values()):
+    with_end_task = [n for n, stage in stages.items() if module_class(stage).trains_end_task]
+    if not stages or not (with_end_task or has_no_end_task(config)):
         raise UserError(f"method {config.method.name} has no enabled stage with the end task")
+    if with_end_task and has_no_end_task(config):
+        raise UserError(
+            f"stage {with_end_task[0]} of method {config.method.name} trains an end task, and "
+            "task=held_out_text has none; use +experiment=pretrain, or name a task"
+        )
     return stages
 
 
@@ -124,7 +180,9 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         writable_folder(config, "run.folder", "hydra.run.dir")
     cache_dir = writable_folder(config, "cache_dir")
     used = _used_auxiliaries(config, stages)
-    source: EndTaskSource = build(config.task, "task")
+    source: EndTaskSource | HeldOutText = build(config.task, "task")
+    if isinstance(source, HeldOutText):
+        return _without_end_task(config, source, used, cache_dir)
     check_metric(source.metric, config.metrics)
     end_task = source.load()
     encoder_source: EncoderSource = build(config.encoder, "encoder")
@@ -147,6 +205,51 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         seed=choice_seed,
         cache_dir=cache_dir,
     )
+    auxiliaries = _read(used, around)
+    counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
+    _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
+    return Prepared(encoder, auxiliaries, Labelled(end_task, splits, classification))
+
+
+def has_no_end_task(config: DictConfig) -> bool:
+    """Whether a run is continued pre-training for its own sake, judged by held-out text."""
+    target = f"{HeldOutText.__module__}.{HeldOutText.__qualname__}"
+    return str(config.task.get("_target_", "")) == target
+
+
+def _without_end_task(
+    config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary], cache_dir: Path
+) -> Prepared:
+    """`prepare` for a run whose encoder is kept for later."""
+    source: EncoderSource = build(config.encoder, "encoder")
+    encoder = reads_text(source.load(), "continued pre-training")
+    if config.gradient_checkpointing:
+        encoder.recompute_activations()
+    check_masked_lm(encoder)
+    check_length("task.max_length", held_out.max_length, encoder)
+    for name, auxiliary in used.items():
+        auxiliary.check(name, encoder)
+    around = Surroundings(
+        end_task=None,
+        encoder=encoder,
+        train_examples=0,
+        default_size=config.auxiliary.get("size", 1),
+        seed=int(config.auxiliary.seed),
+        cache_dir=cache_dir,
+        held_out=held_out,
+    )
+    auxiliaries = _read(used, around)
+    if len({repr(examples.objective) for _, examples in auxiliaries.values()}) > 1:
+        raise UserError(
+            "the texts of all corpora are pooled for one masked-LM head, so that "
+            "auxiliary.NAME.objective has to be the same for all"
+        )
+    return Prepared(encoder, auxiliaries, labelled=None, held_out=held_out)
+
+
+def _read(
+    used: Mapping[str, Auxiliary], around: Surroundings
+) -> dict[str, tuple[Auxiliary, AuxiliaryExamples]]:
     auxiliaries = {}
     for name, auxiliary in used.items():
         examples = auxiliary.examples(name, around)
@@ -154,9 +257,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
             "auxiliary %s: %s examples of %s", name, f"{len(examples.rows):,}", examples.source
         )
         auxiliaries[name] = (auxiliary, examples)
-    counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
-    _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
-    return Prepared(encoder, end_task, splits, classification, auxiliaries)
+    return auxiliaries
 
 
 def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:

@@ -138,9 +138,10 @@ def test_one_auxiliary_is_enough_for_the_method_that_is_named_after_it(method, m
     assert missing not in prepared(method).auxiliaries
 
 
-def test_no_auxiliary_may_take_the_end_tasks_name(prepared):
-    extra = "+auxiliary_task@auxiliary.end_task=mlm_task"
-    assert "end_task" in error_of(prepared, "tapt", extra)
+@pytest.mark.parametrize("name", ["end_task", "meta_gradient", "meta_head"])
+def test_no_auxiliary_may_take_a_name_that_costs_are_reported_under(name, prepared):
+    extra = f"+auxiliary_task@auxiliary.{name}=mlm_task"
+    assert f"cannot be named '{name}'" in error_of(prepared, "tapt", extra)
 
 
 @pytest.mark.parametrize("option", ["task.max_length", "auxiliary.tapt.max_length"])

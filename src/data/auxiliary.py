@@ -13,6 +13,7 @@ import numpy as np
 
 from src.configuration import shown
 from src.data.end_task import EndTask
+from src.data.held_out_text import HeldOutText
 from src.data.permutation import RandomOrder
 from src.encoders.base import Encoder
 from src.errors import UserError
@@ -25,20 +26,22 @@ class Surroundings:
     """What an auxiliary task may build on.
 
     Attributes:
-        end_task: the labelled task.
+        end_task: the labelled task; None where there is none.
         encoder: the encoder that is trained.
         train_examples: the end task's training examples, in which sizes are counted.
         default_size: `auxiliary.size`.
         seed: of the choice of a part of a source.
         cache_dir: for what is prepared once.
+        held_out: what is held out of each text where there is no end task.
     """
 
-    end_task: EndTask
+    end_task: EndTask | None
     encoder: Encoder
     train_examples: int
     default_size: float | str
     seed: int
     cache_dir: Path
+    held_out: HeldOutText | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class AuxiliaryExamples:
         fingerprint: of the source and the choice.
         texts: what the rows were made of, in the column `text`, blank ones included; None where
             they are no text. Training does without it.
+        held_out: rows that are never trained on; None where none are held out.
         head: tasks of the same name here share one head; None for a head of its own.
         draws: tasks of the same name here get the same rows in a step, and their objectives the
             same random numbers; None for draws of its own.
@@ -64,6 +68,7 @@ class AuxiliaryExamples:
     size: float | None
     fingerprint: str
     texts: datasets.Dataset | None = None
+    held_out: datasets.Dataset | None = None
     head: str | None = None
     draws: str | None = None
 

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from src.core.task import Batch, MicroBatch, StepBatch
 from src.data.permutation import RandomOrder
+from src.data.pooled import PooledRows
 from src.errors import UserError
 from src.objectives.base import Collate, Row
 from src.seeding import generator_for
@@ -25,7 +26,7 @@ class TaskExamples:
     Tasks with the same `draws` draw the same examples and random numbers in each step.
     """
 
-    examples: datasets.Dataset
+    examples: datasets.Dataset | PooledRows
     collate: Collate
     batch_size: int
     draws: str | None = None
@@ -203,14 +204,13 @@ class EvaluationBatches(Dataset[MicroBatch]):
     """Every example of a split exactly once, in batches of similar length."""
 
     def __init__(self, data: TaskExamples) -> None:
-        self._data = data
-        texts = "input_ids" in data.examples.column_names  # images are of one size
-        lengths = (
-            [len(ids) for ids in data.examples["input_ids"]] if texts else [0] * len(data.examples)
-        )
+        self._data, examples = data, data.examples
+        assert isinstance(examples, datasets.Dataset), "splits are never pooled"
+        texts = "input_ids" in examples.column_names  # images are of one size
+        lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self.any_unseen = any(data.examples["unseen"])
+        self.any_unseen = "unseen" in examples.column_names and any(examples["unseen"])
         self._order = order
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 
@@ -242,7 +242,9 @@ class EvaluationBatches(Dataset[MicroBatch]):
         return whole
 
 
-def rows_at(examples: datasets.Dataset, indices: Sequence[int]) -> list[dict[str, Any]]:
+def rows_at(
+    examples: datasets.Dataset | PooledRows, indices: Sequence[int]
+) -> list[dict[str, Any]]:
     """The rows at `indices`, in that order; an index may occur more than once."""
     columns = examples[list(indices)]
     return [

@@ -14,6 +14,27 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sidecar_of(path: Path) -> Path:
+    """Where the checksum of a file of this project lies."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def is_whole(path: Path) -> bool:
+    """Whether the file is the one whose checksum lies beside it."""
+    sidecar = sidecar_of(path)
+    if not path.is_file() or not sidecar.is_file():
+        return False
+    return sidecar.read_bytes().split(maxsplit=1)[:1] == [sha256_of(path).encode()]
+
+
+def note_checksum(path: Path) -> None:
+    """Write the checksum of a file beside it, whole or not at all."""
+    sidecar = sidecar_of(path)
+    scratch = sidecar.with_name(f"{sidecar.name}.part")
+    scratch.write_text(f"{sha256_of(path)}  {path.name}\n", encoding="utf-8")
+    scratch.replace(sidecar)
+
+
 def check_is_file(path: Path, what: str = "") -> None:
     """Check that there is a file.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from src.data.table.base import Table
 from src.errors import UserError
@@ -19,6 +21,8 @@ LABEL_NAMES = (
     "stars", "tag", "y",
 )  # fmt: skip
 """The same for labels."""
+_FILE = "columns.json"
+"""In a classifier's folder."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +51,7 @@ def choose_columns(
     Raises:
         UserError: a named column is not there, two options name the same, or none can be found.
     """
-    named = {"task.text": text, "task.text_pair": pair, "task.label": label}
-    for option, name in named.items():
-        if name is not None:
-            check_column(table, option, name)
-    given = [name for name in named.values() if name is not None]
-    if len(set(given)) < len(given):
-        told = ", ".join(f"{option}={name}" for option, name in named.items() if name is not None)
-        raise UserError(f"{told}: texts and labels must be columns of their own")
-    taken = set(given)
+    taken = _checked(table, {"task.text": text, "task.text_pair": pair, "task.label": label})
     if label is None and (label := _common(table, LABEL_NAMES, taken)) is not None:
         taken.add(label)
     if text is None:
@@ -68,18 +64,89 @@ def choose_columns(
     return Columns(text, label, pair)
 
 
-def find_text(table: Table, taken: Collection[str] = ()) -> str:
+def columns_to_predict(
+    table: Table, text: str | None, pair: str | None, trained: Trained | None
+) -> Columns:
+    """The columns that a classifier reads: as named, else those that it was trained on.
+
+    Where nothing tells what it was trained on, it is `text`, or the only column that holds words.
+
+    Raises:
+        UserError: a column is not there, or one text is given where the classifier was trained on
+            two, or two where it was trained on one.
+    """
+    if not table.columns and table.entry == "column":
+        raise UserError(f"{table.source} is empty; its first line has to name the columns")
+    if not table.columns:  # no rows either
+        return Columns()
+    taken = _checked(table, {"text": text, "text_pair": pair})
+    if trained is None:
+        return Columns(text or find_text(table, taken, "text", ("text",)), "", pair)
+    if trained.pair is None and pair is not None:
+        raise UserError(f"text_pair={pair}: the classifier was trained on single texts")
+    for option, name, own in (("text", text, trained.text), ("text_pair", pair, trained.pair)):
+        if name is None and own is not None and own not in table.columns:
+            raise UserError(
+                f"{table.source} has no {table.entry} {own!r}, which the classifier was trained "
+                f"on; name yours: {option}={table.entry.upper()} ({_listing(table)})"
+            )
+    found = Columns(text or trained.text, "", pair or trained.pair)
+    if found.text == found.pair:
+        raise UserError(f"{table.source}: {found.text!r} cannot be both texts of a pair")
+    return found
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The columns of the text, and of a second one, that a classifier was trained on."""
+
+    text: str
+    pair: str | None = None
+
+
+def write_trained(columns: Mapping[str, str | None], classifier: Path) -> None:
+    """Say in a classifier's folder which columns (`text`, `text_pair`, `label`) were read."""
+    (classifier / _FILE).write_text(json.dumps(columns, indent=1) + "\n", encoding="utf-8")
+
+
+def read_trained(given: Path) -> Trained | None:
+    """The columns that a classifier was trained on; None if nothing tells.
+
+    Args:
+        given: a run folder, or the classifier's folder in it, or one that was moved elsewhere.
+    """
+    files = [given / _FILE, given / "classifier" / _FILE]
+    for file in [*files, given / "result.json", given.parent / "result.json"]:
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            columns = content if file in files else content["data"]["columns"]
+            text, pair = columns["text"], columns["text_pair"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if isinstance(text, str) and isinstance(pair, str | None):
+            return Trained(text, pair)
+    return None
+
+
+def find_text(
+    table: Table,
+    taken: Collection[str] = (),
+    option: str = "task.text",
+    names: Collection[str] = TEXT_NAMES,
+) -> str:
     """The column of texts that nobody named.
 
     Args:
         taken: columns that are something else.
+        option: by which a column is named, for the message.
+        names: what it may be called where there are several.
 
     Raises:
         UserError: there is none, or several could be it.
     """
-    found = _common(table, TEXT_NAMES, taken) or _only(_columns_of_words(table, taken))
+    found = _common(table, names, taken) or _only(_columns_of_words(table, taken))
     if found is None:
-        raise _not_found(table, "texts", "task.text")
+        raise _not_found(table, "texts", option)
     return found
 
 
@@ -93,6 +160,17 @@ def check_column(table: Table, option: str, name: str) -> None:
         near = difflib.get_close_matches(name, table.columns, n=1)
         hint = f"; did you mean {option}={near[0]}?" if near else ""
         raise UserError(f"{option}={name}: {_listing(table)}{hint}")
+
+
+def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
+    """The columns that are named, by option."""
+    told = {option: name for option, name in named.items() if name is not None}
+    for option, name in told.items():
+        check_column(table, option, name)
+    if len(set(told.values())) < len(told):
+        listed = ", ".join(f"{option}={name}" for option, name in told.items())
+        raise UserError(f"{listed}: texts and labels must be columns of their own")
+    return set(told.values())
 
 
 def _common(table: Table, names: Collection[str], taken: Collection[str]) -> str | None:

@@ -8,20 +8,26 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pyarrow
 from huggingface_hub import constants
 from pyarrow import parquet
 
 from src.data.auxiliary import choose_rows
+from src.data.cached_rows import cached_rows
 from src.data.checksum import check_is_file, sha256_of
 from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
+from src.data.held_out_text import HeldOutText
 from src.errors import UserError
 from src.reachable import check_reachable
+
+_READ = 10_000
+"""Texts of a corpus that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     filled = [file for file in files if file.stat().st_size]
     if not filled:
         raise UserError(f"corpus {path} holds empty files only")
-    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS.values()}
+    by_kind = {kind: [f for f in filled if kind_of(f) == kind] for kind in KINDS}
     parts = []
     for kind, own in by_kind.items():
         # of text there may be very many files; of the others each has columns of its own
@@ -111,11 +117,11 @@ def _read(
     """The rows of files of one kind, the column of their texts, and what to call them."""
     builder, options = TEXTS.get(kind, (kind, {}))
     try:
-        rows = datasets.load_dataset(
+        rows = cached_rows(
+            cache_dir,
             builder,
-            data_files=[glob.escape(str(file)) for file in files],
+            data_files=[glob.escape(str(file.absolute())) for file in files],
             split="train",
-            cache_dir=str(cache_dir / "datasets"),
             **options,
         )
     except (
@@ -191,9 +197,7 @@ def load_corpus_from_hub(
     if not constants.HF_HUB_OFFLINE:  # offline, the data set may still be in the Hub's cache
         check_reachable(constants.ENDPOINT, f"data set {name}")
     try:
-        rows = datasets.load_dataset(
-            name, config, split=split, cache_dir=str(cache_dir / "datasets")
-        )
+        rows = cached_rows(cache_dir, name, name=config, split=split)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"could not load data set {name} from the Hub: {reason}") from error
@@ -245,3 +249,32 @@ def choose_part(
         fingerprint=f"{corpus.fingerprint}:{len(chosen)}:{seed}",
         has_blanks=corpus.has_blanks,
     )
+
+
+def hold_out(corpus: Corpus, held_out: HeldOutText) -> tuple[Corpus, Corpus]:
+    """The texts to train on, and those that are held out.
+
+    Raises:
+        UserError: one side would have no texts.
+    """
+    count = len(corpus.texts)
+    blocks = (corpus.texts[start : start + _READ]["text"] for start in range(0, count, _READ))
+    drawn = (held_out.place(text) for block in blocks for text in block)
+    places = np.fromiter(drawn, dtype=np.float64, count=count)
+    rest, held = places >= held_out.share, places < held_out.evaluated_share(count)
+    if not rest.any() or not held.any():
+        side = "hold out" if rest.any() else "train on"
+        raise UserError(
+            f"task.share={held_out.share:g} of the {count} texts of {corpus.source} leaves none to "
+            f"{side}; use another share, or more text"
+        )
+    parts = (("rest", rest), ("held out", held))
+    kept, apart = (
+        replace(
+            corpus,
+            texts=corpus.texts.select(np.flatnonzero(members)),
+            fingerprint=f"{corpus.fingerprint}:{name} {held_out.fingerprint}",
+        )
+        for name, members in parts
+    )
+    return kept, apart

@@ -8,24 +8,28 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from src.data.table.formats import endings_of, format_of
 from src.errors import UserError
 
 log = logging.getLogger(__name__)
 
-KINDS = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".jsonl": "json",
-    ".json": "json",
-    ".parquet": "parquet",
+_BUILDERS = {
+    "text": "text",
+    "markdown": "markdown",
+    "jsonl": "json",
+    "json": "json",
+    "parquet": "parquet",
 }
-"""Kinds of files by the ending of their names, which may be followed by `.gz`."""
+KINDS = tuple(dict.fromkeys(_BUILDERS.values()))
+"""Kinds of corpora, in the order in which their texts come."""
+_PACKED = (".gz",)
+"""What `datasets` unpacks by itself."""
 TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("text", {}),
     "markdown": ("text", {"sample_by": "paragraph"}),
 }
 """How kinds that are text are read: the builder of `datasets` and its options."""
-_IN_FOLDERS = (".txt", ".md", ".jsonl", ".parquet")
+_IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
 """What is taken of a folder: other JSON files are seldom texts."""
 
 
@@ -58,12 +62,10 @@ def kind_of(file: Path) -> str:
     Raises:
         UserError: the name does not end in any of them.
     """
-    kind = KINDS.get(_ending(file))
-    if kind is None:
-        raise UserError(
-            f"corpus {file}: the name must end in {', '.join(KINDS)}, or one of these and .gz"
-        )
-    return kind
+    found = format_of(file, _BUILDERS, _PACKED)
+    if found is None:
+        raise UserError(f"corpus {file}: the name must end in {endings_of(_BUILDERS, _PACKED)}")
+    return _BUILDERS[found.kind]
 
 
 def root_of(path: Path) -> Path:
@@ -82,17 +84,13 @@ def _in_folder(folder: Path) -> list[Path]:
         for path in found
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-    texts = [file for file in files if _ending(file) in _IN_FOLDERS]
+    texts = [file for file in files if format_of(file, _IN_FOLDERS, _PACKED)]
     if not texts:
         raise UserError(
-            f"corpus {folder} is a folder without {', '.join(_IN_FOLDERS)} files (or these and .gz)"
+            f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS, _PACKED)} files"
         )
     others = Counter(file.suffix.lower() or file.name for file in files if file not in set(texts))
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         log.warning("corpus %s: files that are no texts are left out: %s", folder, kinds)
     return texts
-
-
-def _ending(file: Path) -> str:
-    return Path(file.name.lower().removesuffix(".gz")).suffix

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
+from src.data.table.arrow import DatasetTable
 from src.data.table.base import Table
-from src.data.table.hub import HubTable, open_hub
+from src.data.table.hub import open_hub
 from src.data.table.open import open_table
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
@@ -121,7 +122,7 @@ class FileTask(TextSource):
         return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
 
     def _hub_split(
-        self, splits: Mapping[str, HubTable], option: str, usual: tuple[str, ...]
+        self, splits: Mapping[str, DatasetTable], option: str, usual: tuple[str, ...]
     ) -> Table | None:
         named = getattr(self, option)
         if named is not None and named not in splits:

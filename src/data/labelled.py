@@ -48,9 +48,11 @@ def read_labelled(table: Table, columns: Columns) -> list[Example]:
         _check_columns(table, columns)
     examples = []
     kind: type | None = None
-    for row in table.rows():
-        text = _text(table, row, columns.text)
-        pair = None if columns.pair is None else _text(table, row, columns.pair)
+    for row in table.rows(last=True):
+        if table.header and not any(map(str.strip, row.record or ())):
+            continue  # as spreadsheets leave them at the end
+        text = text_of(table, row, columns.text)
+        pair = None if columns.pair is None else text_of(table, row, columns.pair)
         label = _value(table, row, columns.label)
         if type(label) not in (_KINDS if kind is None else (kind,)):
             expected = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
@@ -58,9 +60,7 @@ def read_labelled(table: Table, columns: Columns) -> list[Example]:
         kind = type(label)
         name = str(label).lower() if kind is bool else str(label)
         if not name.strip():
-            raise UserError(
-                f"{_place(table, row, columns.label)} is empty; every row needs a label"
-            )
+            raise _empty(table, row, columns.label)
         _check_characters(name, table, row, columns.label)
         examples.append(Example(text, name, pair, row.number))
     if not examples:
@@ -88,7 +88,12 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _text(table: Table, row: Row, column: str) -> str:
+def text_of(table: Table, row: Row, column: str) -> str:
+    """The text in a column, which may be blank.
+
+    Raises:
+        UserError: it is missing or no text; names file, line and column.
+    """
     text = _value(table, row, column)
     if not isinstance(text, str):
         raise _wrong(table, row, column, _KINDS[str], text)
@@ -97,18 +102,20 @@ def _text(table: Table, row: Row, column: str) -> str:
 
 
 def _value(table: Table, row: Row, column: str) -> Any:
-    """The value; in a table whose cells can be empty, an empty one is an error."""
     value = row.values.get(column)
-    if table.entry == "field":
-        if column not in row.values:
-            raise UserError(f"{_place(table, row, column)} is missing")
-    elif value is None or (isinstance(value, str) and not value.strip()):
-        raise UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
+    if table.entry == "field" and column not in row.values:
+        raise UserError(f"{_place(table, row, column)} is missing")
+    if value is None and table.entry == "column":
+        raise _empty(table, row, column)
     return value
 
 
+def _empty(table: Table, row: Row, column: str) -> UserError:
+    return UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
+
+
 def _wrong(table: Table, row: Row, column: str, expected: str, value: object) -> UserError:
-    found = type(value).__name__
+    found = "null" if value is None else type(value).__name__
     return UserError(f"{_place(table, row, column)} must be {expected}, not {found}")
 
 

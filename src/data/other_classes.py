@@ -49,7 +49,8 @@ class OtherClasses:
         """
         task = around.end_task
         if not isinstance(task, ImageTask):
-            raise UserError(f"auxiliary {name} is images, but task {task.name} is not")
+            given = "there is no end task" if task is None else f"task {task.name} is not"
+            raise UserError(f"auxiliary {name} is images, but {given}")
         self.check(name, around.encoder)
         if len(task.other_labels) < 2:
             raise UserError(

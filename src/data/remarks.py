@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ log = logging.getLogger(__name__)
 
 _SHOWN = 8
 """Labels that a warning names."""
+_NOTHING = {"nan", "null", "none", "na", "n/a", "<na>", "nil"}
+"""Labels that are suspicious, in lower case."""
 _UNEVEN = 5
 """How many times more examples than the rarest label the most frequent has, to be spoken of."""
 
@@ -41,7 +44,15 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
     """
     texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
-    for remark in (_repeated(texts), _shared(texts), _absent(labels), _alike(labels["train"])):
+    remarks = (
+        _blank(texts),
+        _repeated(texts),
+        _shared(texts),
+        _absent(labels),
+        _alike(labels["train"]),
+        _of_nothing(labels["train"]),
+    )
+    for remark in remarks:
         if remark is not None:
             log.warning("task %s: %s", name, remark)
 
@@ -91,6 +102,16 @@ def _repeated(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
     return _listed("examples repeat a text of their own split: %s", counts, texts)
 
 
+def _blank(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
+    counts = {split: sum(not any(_parts_of(t)) for t in own) for split, own in texts.items()}
+    return _listed("examples have a blank text: %s", counts, texts)
+
+
+def _parts_of(text: Hashable) -> list[str]:
+    parts = text if isinstance(text, tuple) else (text,)
+    return [str(part).strip() for part in parts]
+
+
 def _shared(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
     trained_on = set(texts["train"])
     counts = {
@@ -122,9 +143,19 @@ def _alike(labels: set[str]) -> str | None:
     """Labels that a slip of the keyboard may have made two of one."""
     by_form: dict[str, list[str]] = {}
     for label in sorted(labels):
-        by_form.setdefault(" ".join(label.casefold().split()), []).append(label)
+        form = unicodedata.normalize("NFKC", label).casefold()
+        by_form.setdefault(" ".join(form.split()), []).append(label)
     found = [" and ".join(map(repr, own)) for own in by_form.values() if len(own) > 1]
-    return f"labels differ in case or spaces only: {'; '.join(found)}" if found else None
+    if not found:
+        return None
+    return f"labels differ in case, spaces or Unicode form only: {'; '.join(found)}"
+
+
+def _of_nothing(labels: set[str]) -> str | None:
+    """Labels by which programs write that there is none."""
+    found = sorted(label for label in labels if label.strip().casefold() in _NOTHING)
+    listed = ", ".join(map(repr, found))
+    return f"labels that may stand for a missing one: {listed}" if found else None
 
 
 def _names(labels: Sequence[str]) -> str:

@@ -6,11 +6,20 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+import datasets
+
 from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
-from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
+from src.data.corpus import (
+    Corpus,
+    choose_part,
+    hold_out,
+    load_corpus,
+    load_corpus_from_hub,
+)
 from src.data.corpus_files import files_of
 from src.data.corpus_manifest import is_corpus_folder
 from src.data.file_task import FileTask
+from src.data.held_out_text import HeldOutText
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
@@ -93,25 +102,67 @@ class AuxiliaryText:
         Raises:
             UserError: see `src.data.corpus`; or the end task is not one of text.
         """
-        end_task = text_task_of(name, around)
-        encoder = reads_text(around.encoder, f"auxiliary {name}")
+        if around.held_out is not None:
+            return self._apart_from(around.held_out, name, around, objective)
+        task = text_task_of(name, around)
         if self.text == "task":
-            part, size = training_texts(end_task, labelled=labelled), None
+            part, size = training_texts(task, labelled=labelled), None
         else:
             size, option = size_of(name, self.size, around.default_size)
-            corpus = self._domain_corpus(end_task, size, around.cache_dir)
+            corpus = self._domain_corpus(task, size, around.cache_dir)
             if self.at_most and size is not None:
                 size = size if len(corpus.texts) >= round(size * around.train_examples) else None
             part = choose_part(corpus, size, around.train_examples, around.seed, option)
-        length = end_task.max_length if self.max_length is None else self.max_length
-        tokenizer = encoder.tokenizer
+        rows = self._rows(name, part, task.max_length, around)
+        return AuxiliaryExamples(objective, rows, part.source, size, part.fingerprint, part.texts)
+
+    def _apart_from(
+        self,
+        held_out: HeldOutText,
+        name: str,
+        around: Surroundings,
+        objective: TaskObjective[TextEncoder],
+    ) -> AuxiliaryExamples:
+        """The whole corpus of a run without an end task, less the texts that are held out.
+
+        Raises:
+            UserError: the text or its size is in terms of an end task.
+        """
+        if self.text == "task" or (self.path is None and self.hub is None):
+            raise UserError(
+                f"there is no end task whose text auxiliary {name} could take; name text of your "
+                f"own: auxiliary.{name}.path=FILE"
+            )
+        size, option = size_of(name, self.size, around.default_size)
+        if size is not None:
+            raise UserError(
+                f"{option}={size:g} counts in the training examples of an end task, and there is "
+                f"none; use {option}=all"
+            )
+        kept, apart = hold_out(self._domain_corpus(None, size, around.cache_dir), held_out)
+        return AuxiliaryExamples(
+            objective,
+            self._rows(name, kept, held_out.max_length, around),
+            kept.source,
+            size,
+            kept.fingerprint,
+            kept.texts,
+            self._rows(name, apart, held_out.max_length, around),
+        )
+
+    def _rows(
+        self, name: str, part: Corpus, max_length: int, around: Surroundings
+    ) -> datasets.Dataset:
+        """The texts as the encoder reads them."""
+        encoder = reads_text(around.encoder, f"auxiliary {name}")
+        length = max_length if self.max_length is None else self.max_length
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
-            rows = tokenised_as_read(part.texts, tokenizer, length)
+            rows = tokenised_as_read(part.texts, encoder.tokenizer, length)
         else:
             rows = tokenise(
                 part.texts,
                 part.fingerprint,
-                tokenizer,
+                encoder.tokenizer,
                 length,
                 around.cache_dir,
                 keep_blank=False,
@@ -119,13 +170,18 @@ class AuxiliaryText:
             )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")
-        return AuxiliaryExamples(objective, rows, part.source, size, part.fingerprint, part.texts)
+        return rows
 
-    def _domain_corpus(self, end_task: TextTask, size: float | None, cache_dir: Path) -> Corpus:
+    def _domain_corpus(
+        self, end_task: TextTask | None, size: float | None, cache_dir: Path
+    ) -> Corpus:
         if self.hub is not None:
             return load_corpus_from_hub(
                 self.hub, self.hub_config, self.split, self.column, cache_dir
             )
+        if end_task is None:
+            assert self.path is not None, "checked before"
+            return load_corpus(Path(self.path), self.column, cache_dir)
         path = end_task.source.domain_file(size) if self.path is None else Path(self.path)
         _warn_of_own_files(end_task, path)
         return load_corpus(path, self.column, cache_dir)
@@ -166,9 +222,11 @@ def text_task_of(name: str, around: Surroundings) -> TextTask:
     Raises:
         UserError: it is not.
     """
-    if not isinstance(around.end_task, TextTask):
-        raise UserError(f"auxiliary {name} is text, but task {around.end_task.name} is not")
-    return around.end_task
+    task = around.end_task
+    if not isinstance(task, TextTask):
+        given = "there is no end task" if task is None else f"task {task.name} is not"
+        raise UserError(f"auxiliary {name} is text, but {given}")
+    return task
 
 
 def _warn_of_own_files(end_task: TextTask, path: Path) -> None:

@@ -20,7 +20,8 @@ from src.data.held_out import HeldOut, hold_out
 from src.data.labelled import Example, in_order, read_labelled
 from src.data.remarks import warn_of_cuts, warn_of_texts
 from src.data.table.base import Table
-from src.data.table.json_rows import JsonLinesTable
+from src.data.table.formats import Format
+from src.data.table.open import open_lines
 from src.data.tokenise import check_length, cuts_of, tokenise
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import reads_text
@@ -242,7 +243,7 @@ def _table(given: Table | Path) -> Table:
     if isinstance(given, Table):
         return given
     check_is_file(given)
-    return JsonLinesTable(given)
+    return open_lines(given, Format("jsonl"))
 
 
 def _fingerprint(table: Table, columns: Columns) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,11 +16,14 @@ from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from src.configuration import check_whole
+from src.data.checksum import is_whole, note_checksum, sidecar_of
 from src.data.remarks import Cuts, total
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 
-_VERSION = "3"
+log = logging.getLogger(__name__)
+
+_VERSION = "4"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
 
 
@@ -53,8 +57,9 @@ def tokenise(
     Where there is a column `text_pair` too, the two texts become one input in the tokenizer's own
     form of pairs, the longer of them being cut first.
 
-    Concurrent runs share the file: one writes it, under a lock, to a
-    temporary name first.
+    Concurrent runs share the file: one writes it, under a lock, to a temporary name first. Its
+    checksum is compared whenever it is opened, for nothing else would show that it is damaged: a
+    file that differs is made again, with a warning.
 
     Args:
         texts: rows with the column `text`, and `text_pair` where they are pairs.
@@ -70,7 +75,7 @@ def tokenise(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{key}.arrow"
     with FileLock(folder / f"{key}.lock"):
-        if not path.is_file():
+        if not _is_intact(path):
             _write(texts, tokenizer, max_length, keep_blank, paired and token_types, path)
     return datasets.Dataset.from_file(str(path))
 
@@ -88,6 +93,15 @@ def tokenised_as_read(
         return {"input_ids": _encoded([columns["text"]], tokenizer, max_length)["input_ids"]}
 
     return texts.with_transform(encode)
+
+
+def _is_intact(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if is_whole(path) and is_whole(path.with_suffix(".json")):
+        return True
+    log.warning("%s is not what was written there; its texts are tokenised again", path)
+    return False
 
 
 def cuts_of(rows: datasets.Dataset) -> Cuts:
@@ -144,9 +158,13 @@ def _write(
         )
         counted = Path(scratch) / "part.json"
         counted.write_text(json.dumps(asdict(total(cuts))), encoding="utf-8")
-        # first what goes with the rows: they are looked for to tell whether both are there
-        counted.replace(path.with_suffix(".json"))
-        written.replace(path)
+        # checksums first: a file is whole only with its own, whatever stops this
+        note_checksum(written)
+        note_checksum(counted)
+        for suffix, made_file in ((".json", counted), (".arrow", written)):
+            target = path.with_suffix(suffix)
+            sidecar_of(made_file).replace(sidecar_of(target))
+            made_file.replace(target)
 
 
 def _is_blank(text: str | None) -> bool:

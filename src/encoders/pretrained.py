@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoTokenizer,
@@ -70,12 +71,30 @@ def load_model(
     Args:
         kind: the Auto class, e.g. `AutoModelForMaskedLM`.
         options: further arguments of its `from_pretrained`.
+
+    Raises:
+        UserError: a weight is not finite.
     """
     check_folder(folder, trust_remote_code)
     # a half-precision checkpoint would otherwise be trained in half precision
     options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
     model, loading = _load(kind, folder, trust_remote_code, **options)
+    check_finite_weights(model, folder)
     return model, loading
+
+
+def check_finite_weights(model: nn.Module, folder: Path) -> None:
+    """Whether all parameters are numbers: of others nothing follows, and no error either.
+
+    Raises:
+        UserError: one is NaN or infinite.
+    """
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise UserError(
+                f"{folder}: the weights {name} are not all finite numbers; the file is damaged, or "
+                "its training diverged"
+            )
 
 
 def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:

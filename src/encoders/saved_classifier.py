@@ -19,7 +19,12 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from src.encoders.pretrained import load_config, load_model, load_tokenizer
+from src.encoders.pretrained import (
+    check_finite_weights,
+    load_config,
+    load_model,
+    load_tokenizer,
+)
 from src.encoders.text_encoder import max_positions_of
 from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError
@@ -137,4 +142,5 @@ def _in_parts(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[
     state = load_file(folder / HEAD)
     head = ClassifierHead(int(config.hidden_size), len(labels), dropout=0.0)
     head.load_state_dict(state)
+    check_finite_weights(head, folder)
     return _BodyAndHead(body, head), labels

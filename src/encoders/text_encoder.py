@@ -61,7 +61,8 @@ class TextEncoder:
         if self.mlm_head is not None:
             return copy.deepcopy(self.mlm_head)
         embedding: Tensor = self.body.get_input_embeddings().weight
-        return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1])
+        eps = getattr(self.body.config, "layer_norm_eps", 1e-5)  # or it could not be saved
+        return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1], eps=eps)
 
     def adopt(self, head: nn.Module) -> None:
         """Keep a trained masked-LM head: continued pre-training yields body and head."""

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from src.core.task import MicroBatch
+from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.methods.module import TaskMixing
 
 
 class ContinuedPretraining(TaskMixing):
     """Trains body and auxiliary heads on unlabelled text; the end task takes no part.
 
-    The stage runs its full budget: there is no end-task metric to stop by, and its last state
-    feeds the next stage.
+    Before an end task's own stage, it runs its full budget: there is no end-task metric to stop by,
+    and its last state feeds the next stage. With `held_out` it is evaluated on texts that it never
+    sees, which it logs as `dev/perplexity` and `dev/loss`: what a run without an end task keeps
+    weights by.
+
+    Args:
+        held_out: whether there are such texts; they are of its first task.
     """
 
     trains_end_task = False
     trains_auxiliaries = True
+
+    def __init__(self, *args: Any, held_out: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._held_out = held_out
+
+    @property
+    def monitor(self) -> Monitor | None:
+        return Monitor(PERPLEXITY) if self._held_out else None
+
+    def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
+        """Count a batch of the held-out texts."""
+        task = self.tasks[0]
+        features = task.objective.features(self.body, batch.inputs)
+        targets = task.objective.targets(batch.inputs)
+        losses = task.objective.losses(self.body, task.head, features, targets)
+        self.evaluation_loss.update(losses.double().mean(), batch.units)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the mean over all masked tokens."""
+        loss = self.evaluation_loss.compute()
+        self.evaluation_loss.reset()
+        perplexity = loss.exp()
+        self.log_dict({"dev/loss": loss, f"dev/{PERPLEXITY}": perplexity}, prog_bar=False)
+        self.log(f"dev_{PERPLEXITY}", perplexity, prog_bar=True, logger=False)

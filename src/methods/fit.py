@@ -76,13 +76,14 @@ def fit_stage(
         FactorLog(folder / FACTOR_LOG, name),
         StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
     ]
-    if module.metrics is not None:
-        monitor = f"dev/{module.metrics.monitor}"
-        history = EvaluationHistory(module.metrics.monitor)
+    monitor = module.monitor
+    if monitor is not None:
+        history = EvaluationHistory(monitor)
         best = BestWeights(checkpoints, history)
         callbacks += [history, best]
         if stage.patience is not None:
-            callbacks.append(EarlyStopping(monitor, patience=stage.patience, mode="max"))
+            stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
+            callbacks.append(stop)
     interval = min(stage.evaluation_interval(examples), steps)
     resumed_from = newest_point(checkpoints / "resume")
     config.run.log = name

@@ -6,6 +6,8 @@ from typing import Any
 
 import lightning.pytorch as pl
 
+from src.evaluation.monitor import Monitor
+
 
 class EvaluationHistory(pl.Callback):
     """Keeps the metrics of every evaluation on dev, and makes the last step end with one.
@@ -13,7 +15,7 @@ class EvaluationHistory(pl.Callback):
     Lightning validates at multiples of an interval, and when training is about to stop.
     """
 
-    def __init__(self, monitor: str) -> None:
+    def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self.evaluations: list[tuple[int, dict[str, float]]] = []
 
@@ -40,9 +42,10 @@ class EvaluationHistory(pl.Callback):
         self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
 
     def best(self) -> tuple[int, dict[str, float]]:
-        """The evaluation with the highest monitored metric, the earliest of equals."""
-        return max(self.evaluations, key=lambda entry: (entry[1][self._monitor], -entry[0]))
+        """The evaluation with the best monitored metric, the earliest of equals."""
+        monitor = self._monitor
+        return max(self.evaluations, key=lambda one: (monitor.merit(one[1][monitor.name]), -one[0]))
 
     def series(self) -> list[tuple[int, float]]:
         """The monitored metric over the steps."""
-        return [(step, values[self._monitor]) for step, values in self.evaluations]
+        return [(step, values[self._monitor.name]) for step, values in self.evaluations]

@@ -30,6 +30,7 @@ from src.distributed.states import is_sharded
 from src.distributed.strategy import ShardStrategy
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.monitor import Monitor
 from src.methods.optimisation import Optimisation
 from src.methods.update import prepare_update
 from src.seeding import seed_device, seed_for
@@ -116,6 +117,11 @@ class TaskMixing(pl.LightningModule):
         self.shared: Body = RowAddingBody(body, inner_products)
         self.processes: Processes = Alone()
         self.agreement = Agreement()
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """The metric on dev by which weights are kept; None where nothing is evaluated."""
+        return None if self.metrics is None else Monitor(self.metrics.monitor)
 
     @property
     def uses_meta_gradient(self) -> bool:

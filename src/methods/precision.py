@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -50,6 +52,20 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     if accelerator in ("auto", "cpu") and _cpu_multiplies_bf16():
         return "bf16-mixed"
     return "32-true"
+
+
+@contextmanager
+def parameters_in(precision: str) -> Iterator[None]:
+    """Make floating-point tensors inside in the type that `precision` keeps parameters in.
+
+    What is made in single precision and converted later has been rounded.
+    """
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64 if precision == "64-true" else torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _cpu_multiplies_bf16() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,10 @@ def write_card(
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
         fingerprints=result["fingerprints"],
-        settings=_settings(result, config),
+        settings=settings(result, config, _settings_of_classifier(result)),
         encoder_licence=encoder_licence(encoder),
         unknown=UNKNOWN,
-        command=_command(),
+        command=command(),
     )
     card.save(target / "README.md")
 
@@ -81,13 +81,11 @@ def _metadata(result: Mapping[str, Any], config: DictConfig, text: bool) -> Mode
         for split in _evaluated(result)
         for name, value in _metrics(result[split]["whole"]).items()
     ]
-    base = str(config.encoder.get("name", ""))
-    is_hub_name = bool(_HUB_NAME.fullmatch(base)) and not Path(base).exists()
     return ModelCardData(
         model_name=f"{result['task']} {result['method']}",
         library_name="transformers" if text else None,
         pipeline_tag=kind,
-        base_model=base if is_hub_name else None,
+        base_model=base_model(config),
         tags=[kind, "tartan", "end-task-aware-training"],
         metrics=sorted({one.metric_type for one in found}),
         eval_results=found,
@@ -139,19 +137,27 @@ def _classes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _settings(result: Mapping[str, Any], config: DictConfig) -> str:
-    """The options that made the model, as YAML."""
+def base_model(config: DictConfig) -> str | None:
+    """The encoder's name on the Hub, where it has one."""
+    base = str(config.encoder.get("name", ""))
+    return base if _HUB_NAME.fullmatch(base) and not Path(base).exists() else None
+
+
+def _settings_of_classifier(result: Mapping[str, Any]) -> list[str]:
+    mixed = ["weighting"] if result["final_task_weights"] else []
+    return ["seed", "max_steps", "task", "encoder", "classifier", *mixed]
+
+
+def settings(result: Mapping[str, Any], config: DictConfig, names: Sequence[str]) -> str:
+    """The options `names` and those of the stages that made the model, as YAML."""
     stages = [stage["name"] for stage in result["stages"]]
     whole: Any = OmegaConf.to_container(config, resolve=True)
-    names = ["seed", "max_steps", "task", "encoder", "classifier"]
-    if result["final_task_weights"]:
-        names.append("weighting")
     content = {name: whole[name] for name in names}
     content["stages"] = {name: whole["method"]["stages"][name] for name in stages}
     return str(OmegaConf.to_yaml(OmegaConf.create(content))).rstrip()
 
 
-def _command() -> str | None:
+def command() -> str | None:
     """The command that ran; None inside another program."""
     if not HydraConfig.initialized():
         return None

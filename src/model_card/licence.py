@@ -17,9 +17,9 @@ def encoder_licence(encoder: Encoder) -> str:
     """The licence that the README beside the encoder's weights names, or `UNKNOWN`."""
     if not isinstance(encoder, TextEncoder):
         return UNKNOWN
-    stated = getattr(encoder.body.config, "license", None) or _of_card(
-        Path(str(encoder.body.config._name_or_path or ""))
-    )
+    config = encoder.body.config
+    named = str(config._name_or_path or "")  # empty: made here, from no folder
+    stated = getattr(config, "license", None) or (_of_card(Path(named)) if named else None)
     return str(stated) if stated else UNKNOWN
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from src.errors import UserError
 from src.objectives.base import Collate, Row
 from src.objectives.hidden_states import hidden_states
 from src.objectives.masked_lm_head import MaskedLMHead
+from src.seeding import generator_for
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,14 @@ class MaskedLM:
         *,
         training: bool = True,
         part_overhead: int | None = None,
+        own_masks: int | None = None,
     ) -> Collate:
+        """See `TaskObjective.collate`.
+
+        Args:
+            own_masks: a seed with which each text's masks are a function of the text, whatever
+                batch it is in; None draws those of a batch from its generator.
+        """
         reads_text(encoder, "masked language modelling")
         tokenizer = encoder.tokenizer
         if tokenizer.mask_token_id is None:
@@ -95,6 +104,7 @@ class MaskedLM:
             micro_batch_size=micro_batch_size,
             part_overhead=part_overhead,
             max_positions=encoder.max_positions,
+            own_masks=own_masks,
         )
 
 
@@ -103,7 +113,8 @@ class MaskedLMCollator:
     """Masks a batch's tokens and splits it into micro-batches.
 
     The masks are drawn over the tokens of the whole batch, before it is split and padded: they
-    depend neither on the micro-batch size nor on padding.
+    depend neither on the micro-batch size nor on padding. With `own_masks`, each text has its own,
+    of at least one token, as an evaluation needs that is to be repeated.
     """
 
     objective: MaskedLM
@@ -114,14 +125,19 @@ class MaskedLMCollator:
     micro_batch_size: int
     part_overhead: int | None = None
     max_positions: int | None = None
+    own_masks: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
         lengths = [len(ids) for ids in originals]
         ends = np.cumsum(lengths)[:-1]
-        flat = np.concatenate(originals)
-        chosen, corrupted = self._corrupt(flat, rng)
-        chosen_by_row, corrupted_by_row = np.split(chosen, ends), np.split(corrupted, ends)
+        if self.own_masks is None:
+            chosen, corrupted = self._corrupt(np.concatenate(originals), rng)
+            chosen_by_row, corrupted_by_row = np.split(chosen, ends), np.split(corrupted, ends)
+        else:
+            seed = self.own_masks
+            by_row = [self._corrupt(ids, _own_generator(seed, ids)) for ids in originals]
+            chosen_by_row, corrupted_by_row = ([row[i] for row in by_row] for i in (0, 1))
 
         parts = []
         for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
@@ -155,3 +171,8 @@ class MaskedLMCollator:
         randomised = chosen & ~masked & (action < self.objective.masked + self.objective.random)
         corrupted = np.where(masked, self.mask_id, np.where(randomised, replacement, flat))
         return chosen, corrupted
+
+
+def _own_generator(seed: int, ids: np.ndarray) -> np.random.Generator:
+    """A generator that the text alone decides."""
+    return generator_for(seed, "masks", hashlib.sha256(ids.tobytes()).hexdigest())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -13,6 +15,8 @@ _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_act
 """Configuration entries that name an encoder's activation."""
 
 ROWS = 16
+BIASES = ("dense", "norm", "decoder")
+"""Parts of the head that have a bias in BERT and RoBERTa."""
 
 
 class MaskedLMHead(nn.Module):
@@ -22,17 +26,27 @@ class MaskedLMHead(nn.Module):
         hidden_size: width of the body.
         vocabulary_size: number of pieces.
         embedding_size: width of the word embeddings.
+        biases: which of `dense`, `norm` and `decoder` have one; ModernBERT's first two do not.
+        eps: of the layer norm.
 
     Attributes:
         rows: see `ROWS`.
     """
 
-    def __init__(self, hidden_size: int, vocabulary_size: int, embedding_size: int) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        vocabulary_size: int,
+        embedding_size: int,
+        biases: Collection[str] = BIASES,
+        eps: float = 1e-5,
+    ) -> None:
         super().__init__()
         self.rows = ROWS
-        self.dense = nn.Linear(hidden_size, embedding_size)
-        self.norm = nn.LayerNorm(embedding_size)
-        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+        self.dense = nn.Linear(hidden_size, embedding_size, bias="dense" in biases)
+        self.norm = nn.LayerNorm(embedding_size, eps=eps, bias="norm" in biases)
+        decoder = nn.Parameter(torch.zeros(vocabulary_size)) if "decoder" in biases else None
+        self.register_parameter("bias", decoder)
 
     def computed_rows(self, hidden: Tensor) -> int:
         """`n` of `hidden` `(..., n, hidden_size)`, and the rows that fill it up."""
@@ -66,6 +80,37 @@ def head_of_checkpoint(
         UserError: the head is not dense, layer norm and a tied decoder.
     """
     body = model.base_model
+    embeddings = body.get_input_embeddings().weight
+    dense_layer, norm_layer, decoder = parts_of_head(model)
+    lacking = {id(p) for name, p in model.named_parameters() if name in missing}
+    if any(id(p) in lacking for p in (*dense_layer.parameters(), *norm_layer.parameters())):
+        return body, None
+    activation = next(
+        (a for a in (getattr(model.config, key, None) for key in _ACTIVATIONS) if a), "gelu"
+    )
+    if not str(activation).startswith("gelu"):
+        raise UserError(f"the masked-LM head of {type(model).__name__} uses {activation}, not GELU")
+    if decoder.weight.data_ptr() != embeddings.data_ptr():
+        raise UserError(f"{type(model).__name__}'s decoder is not tied to its word embeddings")
+    layers = {"dense": dense_layer, "norm": norm_layer, "decoder": decoder}
+    biases = [name for name, layer in layers.items() if layer.bias is not None]
+    vocabulary, width = embeddings.shape
+    head = MaskedLMHead(dense_layer.in_features, vocabulary, width, biases, norm_layer.eps)
+    head.dense.load_state_dict(dense_layer.state_dict())
+    head.norm.load_state_dict(norm_layer.state_dict())
+    if head.bias is not None:
+        with torch.no_grad():
+            head.bias.copy_(decoder.bias)
+    return body, head
+
+
+def parts_of_head(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Linear]:
+    """Dense layer, layer norm and decoder of a `...ForMaskedLM` model.
+
+    Raises:
+        UserError: its head is not made of these.
+    """
+    body = model.base_model
     if body is model:
         raise UserError(f"cannot tell the body of {type(model).__name__} from its head")
     inside = {id(module) for module in body.modules()}
@@ -76,30 +121,10 @@ def head_of_checkpoint(
     embeddings = body.get_input_embeddings().weight
     # next-sentence classifiers (BERT's pre-training head) are Linear too, but do not keep the width
     dense = {n: m for n, m in dense.items() if m.out_features == embeddings.shape[1]}
-    activation = next(
-        (a for a in (getattr(model.config, key, None) for key in _ACTIVATIONS) if a), "gelu"
-    )
     if len(dense) != 1 or len(norms) != 1 or decoder is None:
         raise UserError(
             f"the masked-LM head of {type(model).__name__} has an unknown shape; "
             "use a BERT-, RoBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder"
         )
-    ((dense_name, dense_layer),), ((norm_name, norm_layer),) = dense.items(), norms.items()
-    if any(name.startswith((f"{dense_name}.", f"{norm_name}.")) for name in missing):
-        return body, None
-    if not str(activation).startswith("gelu"):
-        raise UserError(f"the masked-LM head of {type(model).__name__} uses {activation}, not GELU")
-    if decoder.weight.data_ptr() != embeddings.data_ptr():
-        raise UserError(f"{type(model).__name__}'s decoder is not tied to its word embeddings")
-    head = MaskedLMHead(dense_layer.in_features, embeddings.shape[0], embeddings.shape[1])
-    with torch.no_grad():
-        for ours, theirs in ((head.dense, dense_layer), (head.norm, norm_layer)):
-            ours.weight.copy_(theirs.weight)
-            if theirs.bias is not None:
-                ours.bias.copy_(theirs.bias)
-            else:
-                ours.bias.zero_()
-        if decoder.bias is not None:
-            head.bias.copy_(decoder.bias)
-    head.norm.eps = norm_layer.eps
-    return body, head
+    ((dense_layer,), (norm_layer,)) = dense.values(), norms.values()
+    return dense_layer, norm_layer, decoder

@@ -22,7 +22,7 @@ from src.errors import UserError
 from src.predict.writers import Writer
 from src.run_folder.durable import flush_folder, write_durably
 
-_LAYOUT = 1
+_LAYOUT = 2
 
 
 class Output(Protocol):
@@ -52,7 +52,7 @@ class Output(Protocol):
 class StandardOutput:
     """Chunks as they come; nothing is remembered of them."""
 
-    def __init__(self, writer: Writer[Any]) -> None:
+    def __init__(self, writer: Writer) -> None:
         self.rows = 0
         self.counts: Counter[str] = Counter()
         self.place: dict[str, Any] | None = None
@@ -83,7 +83,7 @@ class FileOutput:
     """
 
     def __init__(
-        self, target: Path, writer: Writer[Any], settings: Mapping[str, Any], resume: bool
+        self, target: Path, writer: Writer, settings: Mapping[str, Any], resume: bool
     ) -> None:
         self._target, self._writer, self._settings = target, writer, dict(settings)
         self._part, self._record = part_of(target), record_of(target)

@@ -11,16 +11,17 @@ from typing import Any
 
 from src.configuration import check_whole
 from src.data.checksum import sha256_of
+from src.data.columns import Columns, columns_to_predict, read_trained
+from src.data.labelled import text_of
+from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
+from src.data.table.formats import STREAM
+from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
-from src.predict.chunks import CHUNK_CHARACTERS, CHUNK_ROWS, Reader
-from src.predict.columns import Added, Wanted, trained_columns
-from src.predict.formats import STREAM, formats_of
 from src.predict.output import FileOutput, Output, StandardOutput, alone_at, check_target
-from src.predict.predictor import Predictor, device_of
+from src.predict.predictor import Predictor, check_finite, device_of
 from src.predict.progress import Progress
-from src.predict.rows import open_rows
-from src.predict.writers import Writer, writer_for
+from src.predict.writers import Added, Writer, formats_of, writer_for
 from src.run_folder.durable import disk_advice
 
 
@@ -77,11 +78,13 @@ def predict_file(settings: Settings) -> Done:
         classifier = load_classifier(Path(settings.model).expanduser())
         max_length = _max_length(settings, classifier)
         added = Added.named(classifier.labels, settings.prefix)
-        trained = trained_columns(Path(settings.model).expanduser())
-        wanted = Wanted(settings.text, settings.text_pair, trained)
-        reader = open_rows(settings.input, source, wanted, added)
-        stack.callback(reader.close)
-        writer = writer_for(reader, target, added)
+        is_stream = settings.input == STREAM
+        table = open_lines(None, source) if is_stream else open_table(Path(settings.input))
+        trained = read_trained(Path(settings.model).expanduser())
+        columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
+        if table.entry == "column":  # of JSON, each row has fields of its own
+            added.check_free(table.columns, table.source)
+        writer = writer_for(table, source, target, added)
         output: Output
         if path is None:
             output = StandardOutput(writer)
@@ -90,30 +93,47 @@ def predict_file(settings: Settings) -> Done:
                 **_recorded(settings, classifier),
                 "max_length": max_length,
                 "device": str(device),
-                "format": [source.name, target.name, target.gzipped],
+                "columns": [columns.text, columns.pair],
+                "format": [source.kind, target.kind, target.compression],
             }
             output = FileOutput(path, writer, recorded, settings.resume)
         predictor = Predictor(classifier, device, settings.batch_size, max_length)
-        return _predict_all(reader, writer, predictor, output, classifier.labels)
+        work = Work(table, columns, added, writer, output)
+        return work.done_by(predictor, classifier.labels)
 
 
-def _predict_all(
-    reader: Reader[Any],
-    writer: Writer[Any],
-    predictor: Predictor,
-    output: Output,
-    labels: tuple[str, ...],
-) -> Done:
-    begun = output.rows
-    if not output.is_complete:
-        with Progress(reader, begun) as progress:
-            for chunk in reader.chunks(output.place):
-                predictions = predictor.predict(chunk.texts, chunk.pairs)
-                content = writer.encode(chunk.rows, predictions)
-                output.append(content, predictions.labels, chunk.place)
-                progress.show(output.rows)
-    output.finish()
-    return Done(output.rows, {label: output.counts[label] for label in labels}, begun)
+@dataclass(frozen=True)
+class Work:
+    """What is read, and where it goes."""
+
+    table: Table
+    columns: Columns
+    added: Added
+    writer: Writer
+    output: Output
+
+    def done_by(self, predictor: Predictor, labels: tuple[str, ...]) -> Done:
+        """Predict all rows that are not yet written."""
+        output, begun = self.output, self.output.rows
+        if not output.is_complete:
+            with Progress(self.table, begun) as progress:
+                for chunk in self.table.chunks(output.place):
+                    if self.table.entry == "field":
+                        for row in chunk.rows:
+                            self.added.check_free(row.values, self.table.where(row.number))
+                    texts = self._texts(chunk, self.columns.text)
+                    pair = self.columns.pair
+                    pairs = None if pair is None else self._texts(chunk, pair)
+                    predictions = predictor.predict(texts, pairs)
+                    check_finite(predictions.probabilities, output.rows)
+                    content = self.writer.encode(chunk, predictions)
+                    output.append(content, predictions.labels, chunk.place)
+                    progress.show(output.rows)
+        output.finish()
+        return Done(output.rows, {label: output.counts[label] for label in labels}, begun)
+
+    def _texts(self, chunk: Chunk, column: str) -> list[str]:
+        return [text_of(self.table, row, column) for row in chunk.rows]
 
 
 def _same_file(one: Path, other: Path) -> bool:

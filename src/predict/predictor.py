@@ -60,6 +60,24 @@ class Predictor:
         return probabilities
 
 
+def check_finite(probabilities: np.ndarray, before: int) -> None:
+    """Whether each row of `(rows, classes)` has probabilities: the first class is no default.
+
+    Args:
+        before: rows of the input before these, for the message.
+
+    Raises:
+        UserError: those of a row are not finite.
+    """
+    finite = np.isfinite(probabilities).all(axis=1)
+    if not finite.all():
+        row = before + int(finite.argmin()) + 1
+        raise UserError(
+            f"row {row:,}: the classifier gives it no finite probabilities; its weights are "
+            "damaged, or its training diverged. The rows before are kept"
+        )
+
+
 def device_of(name: str) -> torch.device:
     """`auto`, `cpu` or `cuda` (or `cuda:1`, ...) as a device; `auto` is the GPU if there is one.
 

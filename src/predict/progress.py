@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import Any
 
 import rich.progress
 from rich.console import Console
 
-from src.predict.chunks import Reader
+from src.data.table.base import Table
 
 
 class Progress:
     """A bar on standard error, where that is a terminal; leave it before printing.
 
     Args:
-        reader: says how much of the input is read.
+        table: says how much of it is read.
         begun: rows that are done already.
     """
 
-    def __init__(self, reader: Reader[Any], begun: int) -> None:
+    def __init__(self, table: Table, begun: int) -> None:
         console = Console(stderr=True)
-        self._reader, self._begun = reader, begun
+        self._table, self._begun = table, begun
         self._bar = rich.progress.Progress(
             rich.progress.TextColumn("predicting"),
             rich.progress.BarColumn(),
@@ -35,7 +34,7 @@ class Progress:
         )
 
     def __enter__(self) -> Progress:
-        done, total = self._reader.progress()
+        done, total = self._table.progress()
         self._started = time.monotonic()
         self._bar.start()
         self._task = self._bar.add_task("", total=total, completed=done, rows="")
@@ -43,7 +42,7 @@ class Progress:
 
     def show(self, rows: int) -> None:
         """So many rows are written."""
-        done, total = self._reader.progress()
+        done, total = self._table.progress()
         rate = (rows - self._begun) / max(time.monotonic() - self._started, 1e-9)
         self._bar.update(
             self._task, completed=done, total=total, rows=f"{rows:,} rows, {rate:,.0f}/s"

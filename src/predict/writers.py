@@ -10,27 +10,27 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from src.predict.chunks import Reader
-from src.predict.columns import Added
-from src.predict.csv_rows import CsvRows
-from src.predict.formats import Format
-from src.predict.parquet_rows import ParquetRows
+from src.data.table.arrow import ArrowTable
+from src.data.table.base import Chunk, Table
+from src.data.table.delimited import DelimitedTable
+from src.data.table.formats import STREAM, TABLES, Format, endings_of, format_of
+from src.errors import UserError
 
-R = TypeVar("R", contravariant=True)
 _BOM = b"\xef\xbb\xbf"
 GROUP_ROWS = 1 << 16
 """A row group of Parquet ends with the chunk that reaches this."""
 GROUP_BYTES = 1 << 26
 """Or this, in memory."""
+_STREAMED = ("csv", "tsv", "jsonl")
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,98 @@ class Predictions:
         return [[str(value) for value in row] for row in self.probabilities]
 
 
-class Writer(Protocol[R]):
+@dataclass(frozen=True)
+class Added:
+    """The columns that are added.
+
+    Attributes:
+        label: its name's column.
+        probabilities: a column a class, in the labels' order.
+    """
+
+    label: str
+    probabilities: tuple[str, ...]
+
+    @staticmethod
+    def named(labels: Sequence[str], prefix: str) -> Added:
+        """`predicted_label` and `probability_LABEL`, after `prefix`."""
+        return Added(
+            f"{prefix}predicted_label", tuple(f"{prefix}probability_{label}" for label in labels)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.label, *self.probabilities)
+
+    def check_free(self, columns: Collection[str], where: str) -> None:
+        """Whether no column has one of these names.
+
+        Raises:
+            UserError: one has.
+        """
+        taken = [name for name in self.names if name in columns]
+        if taken:
+            raise UserError(
+                f"{where}: there is a column {taken[0]} already; name the new ones otherwise with "
+                "prefix=PREFIX, e.g. prefix=new_"
+            )
+
+
+def formats_of(source: str, target: str, stated: str | None) -> tuple[Format, Format]:
+    """The formats of input and output.
+
+    A file's name tells. For standard input and output `format=` does, or the name of the other.
+
+    Raises:
+        UserError: nothing tells, or rows of the one cannot be written as the other.
+    """
+    if stated is not None and stated not in _STREAMED:
+        raise UserError(f"format={stated} is none of {', '.join(_STREAMED)}")
+    given = _by_name("input", source), _by_name("output", target)
+    names = [one.family if one.kind == "json" else one.kind for one in given if one is not None]
+    if stated is None and not names:
+        raise UserError(
+            f"input=- and output=- need the format of rows: format={'|'.join(_STREAMED)}"
+        )
+    default = Format(stated or names[0])
+    found = given[0] or default, given[1] or default
+    for option, path, one in zip(("input", "output"), (source, target), found, strict=True):
+        if path == STREAM and one.kind not in _STREAMED:
+            raise UserError(f"{option}=- cannot be {one.kind}; use a file, or another format")
+    if found[0].family != found[1].family or found[1].kind == "json":
+        raise UserError(
+            f"input is {found[0].kind} and output {found[1].kind}; predictions keep the format of "
+            "the input (CSV and TSV go together, JSON becomes JSONL, Arrow and Parquet go "
+            f"together): name an output that ends in .{found[0].family}"
+        )
+    return found
+
+
+def _by_name(option: str, path: str) -> Format | None:
+    """What the file's name says; None for standard input and output."""
+    if path == STREAM:
+        return None
+    if option == "input" and (Path(path).expanduser() / "dataset_info.json").is_file():
+        return Format("arrow")  # a data set of `datasets`
+    found = format_of(Path(path), TABLES)
+    if found is None or (option == "output" and found.family == "parquet" and found.compression):
+        raise UserError(
+            f"{option}={path}: cannot tell the format; a file's name has to end in one of "
+            f"{endings_of(TABLES)}"
+        )
+    return found
+
+
+class Writer(ABC):
     """Makes bytes of chunks; the bytes of a chunk depend on it alone."""
 
     def header(self) -> bytes:
         """What comes before the first chunk."""
-        ...
+        return b""
 
-    def encode(self, rows: R, predictions: Predictions) -> bytes:
-        """A chunk's rows."""
-        ...
+    @abstractmethod
+    def encode(self, chunk: Chunk, predictions: Predictions) -> bytes:
+        """A chunk's rows with what was predicted of them."""
 
     def finish(self, part: Path, whole: Path) -> bool:
         """Make the file `whole` of `part`, which holds header and chunks.
@@ -67,38 +149,38 @@ class Writer(Protocol[R]):
         Returns:
             Whether it did; if not, `part` is whole as it is.
         """
-        ...
+        return False
 
 
-def writer_for(reader: Reader[Any], kind: Format, added: Added) -> Writer[Any]:
-    """The writer for what `reader` reads."""
-    if isinstance(reader, ParquetRows):
-        return ParquetWriter(reader.schema, added)
-    lines: CsvWriter | JsonWriter
-    if isinstance(reader, CsvRows):
-        lines = CsvWriter(reader, "\t" if kind.name == "tsv" else ",", added)
-    else:
-        lines = JsonWriter(added)
-    return Gzipped(lines) if kind.gzipped else lines
+def writer_for(table: Table, source: Format, target: Format, added: Added) -> Writer:
+    """The writer for rows of `table`.
+
+    Args:
+        source: the format of the table; one of the same kind has the same separator.
+    """
+    if isinstance(table, ArrowTable):
+        return ParquetWriter(table.schema, target.kind, added)
+    lines: Writer = JsonWriter(added)
+    if isinstance(table, DelimitedTable):
+        own = "\t" if target.kind == "tsv" else ","
+        lines = CsvWriter(table, table.separator if source.kind == target.kind else own, added)
+    return Packed(lines, target.compression) if target.compression else lines
 
 
-class CsvWriter:
+class CsvWriter(Writer):
     """CSV with the input's line ends, and its byte order mark."""
 
-    def __init__(self, source: CsvRows, delimiter: str, added: Added) -> None:
+    def __init__(self, source: DelimitedTable, delimiter: str, added: Added) -> None:
         self._source, self._delimiter, self._added = source, delimiter, added
 
     def header(self) -> bytes:
         """The names of all columns."""
-        content = self._lines([[*self._source.columns, *self._added.names]])
-        return _BOM + content if self._source.marked else content
+        content = self._lines([[*self._source.header, *self._added.names]])
+        return _BOM + content if self._source.is_marked else content
 
-    def encode(self, rows: list[list[str]], predictions: Predictions) -> bytes:
-        added = zip(rows, predictions.labels, predictions.numbers(), strict=True)
-        return self._lines([[*row, label, *numbers] for row, label, numbers in added])
-
-    def finish(self, part: Path, whole: Path) -> bool:
-        return False
+    def encode(self, chunk: Chunk, predictions: Predictions) -> bytes:
+        added = zip(chunk.rows, predictions.labels, predictions.numbers(), strict=True)
+        return self._lines([[*(row.record or ()), name, *numbers] for row, name, numbers in added])
 
     def _lines(self, rows: Sequence[Sequence[str]]) -> bytes:
         # With this line end both of its characters are quoted in a field; it is exchanged after.
@@ -117,54 +199,49 @@ class CsvWriter:
         return "".join(lines).encode("utf-8")
 
 
-class JsonWriter:
+class JsonWriter(Writer):
     """JSON objects as they were read, with further fields at their end."""
 
     def __init__(self, added: Added) -> None:
         self._label = json.dumps(added.label, ensure_ascii=False)
         self._probabilities = [json.dumps(n, ensure_ascii=False) for n in added.probabilities]
 
-    def header(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    def encode(self, rows: list[str], predictions: Predictions) -> bytes:
+    def encode(self, chunk: Chunk, predictions: Predictions) -> bytes:
         lines = []
         for row, label, numbers in zip(
-            rows, predictions.labels, predictions.numbers(), strict=True
+            chunk.rows, predictions.labels, predictions.numbers(), strict=True
         ):
             fields = [f"{self._label}: {json.dumps(label, ensure_ascii=False)}"]
             fields += [f"{n}: {v}" for n, v in zip(self._probabilities, numbers, strict=True)]
             # an object that holds at least its text
-            lines.append(f"{row.removesuffix('}').rstrip()}, {', '.join(fields)}}}\n")
+            lines.append(f"{row.content.removesuffix('}').rstrip()}, {', '.join(fields)}}}\n")
         return "".join(lines).encode("utf-8")
 
-    def finish(self, part: Path, whole: Path) -> bool:
-        return False
 
+class Packed(Writer):
+    """Header and chunks, each compressed by itself: one after the other they are one file."""
 
-class Gzipped:
-    """Header and chunks, each compressed by itself: one after the other they are a gzip file."""
-
-    def __init__(self, lines: CsvWriter | JsonWriter) -> None:
-        self._lines = lines
+    def __init__(self, lines: Writer, compression: str) -> None:
+        self._lines, self._compression = lines, compression
 
     def header(self) -> bytes:
-        """That of the lines; also where it is empty, for an empty file is not gzip."""
-        return gzip.compress(self._lines.header(), mtime=0)
+        """That of the lines; also where it is empty, for an empty file is not compressed."""
+        return self._packed(self._lines.header())
 
-    def encode(self, rows: Any, predictions: Predictions) -> bytes:
-        return gzip.compress(self._lines.encode(rows, predictions), mtime=0)
+    def encode(self, chunk: Chunk, predictions: Predictions) -> bytes:
+        return self._packed(self._lines.encode(chunk, predictions))
 
-    def finish(self, part: Path, whole: Path) -> bool:
-        return False
+    def _packed(self, content: bytes) -> bytes:
+        if self._compression == "gzip":
+            return gzip.compress(content, mtime=0)
+        return bytes(pa.Codec("zstd").compress(content, asbytes=True))
 
 
-class ParquetWriter:
-    """Arrow streams, one a chunk, of which a Parquet file is made at the end."""
+class ParquetWriter(Writer):
+    """Arrow streams, one a chunk, of which a Parquet or Arrow file is made at the end."""
 
-    def __init__(self, schema: pa.Schema, added: Added) -> None:
-        self._added = added
+    def __init__(self, schema: pa.Schema, kind: str, added: Added) -> None:
+        self._kind = kind
         fields = [pa.field(added.label, pa.string())]
         fields += [pa.field(name, pa.float32()) for name in added.probabilities]
         for field in fields:
@@ -175,16 +252,18 @@ class ParquetWriter:
         """The schema."""
         return self._stream(None)
 
-    def encode(self, rows: pa.Table, predictions: Predictions) -> bytes:
+    def encode(self, chunk: Chunk, predictions: Predictions) -> bytes:
+        assert chunk.columns is not None
         columns = [pa.array(predictions.labels, pa.string())]
         columns += [pa.array(column) for column in predictions.probabilities.T]
-        arrays = [*rows.columns, *columns]
+        arrays = [*chunk.columns.columns, *columns]
         return self._stream(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def finish(self, part: Path, whole: Path) -> bool:
-        with pq.ParquetWriter(whole, self._schema) as writer:
+        to_parquet = self._kind == "parquet"
+        with (pq.ParquetWriter if to_parquet else pa.ipc.new_file)(whole, self._schema) as writer:
             for group in self._groups(part):
-                writer.write_table(group, row_group_size=group.num_rows)
+                writer.write_table(group, group.num_rows)
         return True
 
     def _groups(self, part: Path) -> Iterator[pa.Table]:

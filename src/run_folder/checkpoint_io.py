@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
+from src.data.checksum import is_whole
 from src.errors import UserError
-from src.run_folder.durable import is_whole, remove, write_with_checksum
+from src.run_folder.durable import remove, write_with_checksum
 
 
 def load_whole(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from src.data.checksum import sha256_of
+from src.data.checksum import sha256_of, sidecar_of
 from src.errors import UserError
 
 _NOTHING = 1 << 20
@@ -65,25 +65,13 @@ def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
     """`write_durably`, with the SHA-256 in `PATH.sha256`; the file counts once both are there."""
     write_durably(path, write)
     digest = sha256_of(path)
-    write_durably(_sidecar(path), lambda scratch: scratch.write_text(f"{digest}  {path.name}\n"))
-
-
-def is_whole(path: Path) -> bool:
-    """Whether the file is the one whose checksum lies beside it."""
-    sidecar = _sidecar(path)
-    if not path.is_file() or not sidecar.is_file():
-        return False
-    return sidecar.read_text(encoding="utf-8").split(maxsplit=1)[:1] == [sha256_of(path)]
+    write_durably(sidecar_of(path), lambda scratch: scratch.write_text(f"{digest}  {path.name}\n"))
 
 
 def remove(path: Path) -> None:
     """Remove a file and its checksum, the checksum first: what is half removed does not count."""
-    _sidecar(path).unlink(missing_ok=True)
+    sidecar_of(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
-
-
-def _sidecar(path: Path) -> Path:
-    return path.with_name(f"{path.name}.sha256")
 
 
 def flush_folder(folder: Path) -> None:

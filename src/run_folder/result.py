@@ -55,18 +55,16 @@ def result_of(
         chosen: the stage whose weights were kept; its dev metrics are the run's.
         test: what it reached on the test split; None if that was not asked for.
     """
-    end_task, splits = prepared.end_task, prepared.splits
     weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
     return {
         "schema": SCHEMA,
-        "task": end_task.name,
+        "task": str(config.task.name),
         "method": str(config.method.name),
         "weighting": weighting_name(config) if weights else None,
         "encoder": prepared.encoder.name,
         "seed": int(config.seed),
-        "metric": end_task.metric,
-        "labels": list(end_task.labels),
-        "data": end_task.notes,
+        "metric": prepared.metric.name,
+        **_data_of(prepared, chosen, test),
         "auxiliaries": {
             name: {
                 "kind": auxiliary.kind,
@@ -77,12 +75,6 @@ def result_of(
             }
             for name, (auxiliary, examples) in prepared.auxiliaries.items()
         },
-        "train": {
-            "examples": len(splits.train),
-            "labels": dict(zip(end_task.labels, end_task.label_counts, strict=True)),
-        },
-        "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
-        **({} if test is None else {"test": _scores(test, splits.test)}),
         "final_task_weights": weights,
         "chosen": {"stage": chosen.name, "step": chosen.best_step},
         "stages": [
@@ -102,7 +94,6 @@ def result_of(
             "flops": sum(sum(outcome.cost.flops.values()) for outcome in outcomes),
         },
         "measured": {"seconds": sum(outcome.cost.seconds for outcome in outcomes)},
-        "fingerprints": dict(end_task.fingerprints),
         "versions": {
             "python": platform.python_version(),
             **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
@@ -115,6 +106,33 @@ def result_of(
                 str(config.trainer.precision), str(config.trainer.accelerator)
             ),
         },
+    }
+
+
+def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
+    """What was trained and evaluated on, and what was reached there."""
+    if prepared.labelled is None:
+        examples = [examples for _, examples in prepared.auxiliaries.values()]
+        held_out = sum(len(own.held_out) for own in examples if own.held_out is not None)
+        scores = {"examples": held_out, "metrics": chosen.dev}
+        return {
+            "labels": [],
+            "data": {},
+            "train": {"examples": sum(len(own.rows) for own in examples), "labels": {}},
+            "dev": {"whole": scores, "unseen": scores},  # none of it is trained on
+            "fingerprints": {name: e.fingerprint for name, (_, e) in prepared.auxiliaries.items()},
+        }
+    end_task, splits = prepared.end_task, prepared.splits
+    return {
+        "labels": list(end_task.labels),
+        "data": end_task.notes,
+        "train": {
+            "examples": len(splits.train),
+            "labels": dict(zip(end_task.labels, end_task.label_counts, strict=True)),
+        },
+        "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
+        **({} if test is None else {"test": _scores(test, splits.test)}),
+        "fingerprints": dict(end_task.fingerprints),
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from src.evaluation.monitor import Monitor
 from src.run_folder.durable import write_durably
 from src.run_folder.name import PROGRAM
 
@@ -21,8 +22,12 @@ _OF_THE_SEARCH = ("evaluate_test", "search", "seed")
 
 
 def dev_score(result: dict[str, Any]) -> float:
-    """The task's metric on dev, of the stage whose weights were kept: what a search maximises."""
-    return float(result["dev"]["whole"]["metrics"][result["metric"]])
+    """The task's metric on dev, of the stage whose weights were kept: what a search maximises.
+
+    A metric that is better when lower counts as its negative.
+    """
+    value = float(result["dev"]["whole"]["metrics"][result["metric"]])
+    return Monitor(result["metric"]).merit(value)
 
 
 def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:

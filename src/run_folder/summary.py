@@ -30,7 +30,8 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
         table.add_column(f"{name} *" if name == metric else name, justify="right")
     table.add_column("examples", justify="right")
     for split in [name for name in ("dev", "test") if name in result]:
-        for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
+        parts = [("whole", split), ("unseen", f"{split}, not in train")]
+        for part, label in parts if result["labels"] else [("unseen", "held-out texts")]:
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
             table.add_row(label, *cells, f"{scores['examples']:,}")
@@ -51,6 +52,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
         ("weights by factor", "factor_weights.png"),
         ("rows of a split", "splits.csv"),
         ("classifier", "classifier"),
+        ("encoder", "encoder"),
     ):
         if (folder / name).exists():
             # plain print: a path must not be wrapped, so that it can be copied

@@ -53,6 +53,33 @@ def test_a_fresh_head_starts_anew_and_a_warm_one_goes_on():
     assert warm[3] < 0.5 * warm[0]
 
 
+@pytest.mark.parametrize("fresh", [True, False])
+def test_it_does_not_start_from_the_end_head(fresh):
+    torch.manual_seed(5)
+    end_head = ClassifierHead(8, 3, dropout=0.0)
+    meta_head = MetaHead(end_head, MetaHeadSettings(fresh=fresh))
+    for (name, own), theirs in zip(
+        meta_head.head.named_parameters(), end_head.parameters(), strict=True
+    ):
+        assert not torch.equal(own, theirs), name
+
+
+def test_a_head_that_cannot_start_anew_is_refused_unless_it_is_shared():
+    class Scaled(nn.Linear):
+        pass
+
+    class Bare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+
+    MetaHead(nn.Sequential(Scaled(8, 3)), MetaHeadSettings())
+    head = nn.Sequential(nn.Linear(8, 3), Bare())
+    with pytest.raises(ValueError, match=r"its part '1' holds parameters"):
+        MetaHead(head, MetaHeadSettings())
+    MetaHead(head, MetaHeadSettings(kind="shared"))
+
+
 def test_the_same_seed_gives_the_same_head():
     first, _, _ = fit(MetaHeadSettings(examples=16), seed=1)
     again, _, _ = fit(MetaHeadSettings(examples=16), seed=1)

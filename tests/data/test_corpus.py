@@ -122,7 +122,7 @@ def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
         ("c.txt.gz", b"not compressed", "cannot be read as text"),
         ("c.jsonl", b'{"text": "a"}\n{"text": \n', "cannot be read as json"),
         ("c.parquet", b"nonsense", "cannot be read as parquet"),
-        ("c.csv", b"a,b\n", r"must end in \.txt, \.md, \.jsonl"),
+        ("c.csv", b"a,b\n", r"must end in \.txt, \.md, \.jsonl, \.ndjson"),
         ("c.gz", gzip.compress(b"a\n"), r"must end in \.txt"),
         ("c", b"a\n", r"must end in \.txt"),
         ("c.jsonl", as_jsonl(["a"], "body"), r"has no column 'text', only \['body', 'id'\]; set"),

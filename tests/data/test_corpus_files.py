@@ -92,7 +92,9 @@ def test_the_file_that_is_malformed_is_named(name, content, message, folder, tmp
 
 def test_what_holds_no_texts_is_an_error(tmp_path):
     (tmp_path / "t").mkdir()
-    with pytest.raises(UserError, match=r"t is a folder without \.txt, \.md, \.jsonl, \.parquet"):
+    with pytest.raises(
+        UserError, match=r"t is a folder without \.txt, \.md, \.jsonl, \.ndjson, \.parquet"
+    ):
         load_corpus(tmp_path / "t", "text", tmp_path / "cache")
     with pytest.raises(UserError, match=r"corpus .*\*\.txt matches no files"):
         load_corpus(tmp_path / "t" / "*.txt", "text", tmp_path / "cache")

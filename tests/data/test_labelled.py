@@ -69,12 +69,19 @@ def test_pairs_and_row_numbers_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"text,label\n,x\n", "t.csv, line 2: the column 'text' is empty; fill it in"),
         ("t.csv", b"text,label\na,x\nb, \n", "t.csv, line 3: the column 'label' is empty; fill"),
         ("t.csv", b"text,label\n", "t.csv holds no examples"),
         ("t.csv", b"", "t.csv holds no examples"),
-        ("t.jsonl", jsonl("x", ""), "t.jsonl, line 2: the field 'label' is empty; every row needs"),
-        ("t.jsonl", jsonl("x", None), "t.jsonl, line 2: the field 'label' must be a string, not N"),
+        (
+            "t.jsonl",
+            jsonl("x", ""),
+            "t.jsonl, line 2: the field 'label' is empty; fill it in, or remove",
+        ),
+        (
+            "t.jsonl",
+            jsonl("x", None),
+            "t.jsonl, line 2: the field 'label' must be a string, not null",
+        ),
         (
             "t.jsonl",
             jsonl(1, "x"),
@@ -111,3 +118,18 @@ def test_what_is_missing_or_of_another_kind_is_named_with_its_place(
         read(tmp_path, name, content)
     assert str(caught.value).startswith(f"{tmp_path}/{message}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", b'text,label\n"",x\n ,y\na,x\n,\n,\n'),
+        ("t.jsonl", b'{"text": "", "label": "x"}\n{"text": " ", "label": "y"}\n'
+                    b'{"text": "a", "label": "x"}\n'),
+        ("t.parquet", parquet(text=["", " ", "a"], label=["x", "y", "x"])),
+    ],
+)  # fmt: skip
+def test_every_format_takes_blank_texts_alike(name, content, tmp_path):
+    assert [(e.text, e.label) for e in read(tmp_path, name, content)] == [
+        ("", "x"), (" ", "y"), ("a", "x"),
+    ]  # fmt: skip

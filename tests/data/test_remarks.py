@@ -102,3 +102,21 @@ def test_a_task_speaks_of_its_texts_when_it_is_read(said, data_dir):
         "task toy: examples have a text that train has too: 1 of 22 in dev, 1 of 31 in test "
         "(metrics are given without them as well)"
     ]
+
+
+def test_labels_that_look_alike_or_stand_for_none_are_told(said):
+    train = [("a", "caf\u00e9"), ("b", "cafe\u0301"), ("c", "None"), ("d", "NaN"), ("e", "null")]
+    splits = dict.fromkeys(CLEAN, train)
+    messages = said(warn_of_texts, "toy", splits)[1:]
+    assert messages == [
+        "task toy: labels differ in case, spaces or Unicode form only: "
+        "'cafe\u0301' and 'caf\u00e9'",
+        "task toy: labels that may stand for a missing one: 'NaN', 'None', 'null'",
+    ]
+
+
+def test_blank_texts_are_counted(said):
+    train = [("", "A"), (" ", "B"), (("a", ""), "A"), (("", ""), "B")]
+    assert said(warn_of_texts, "toy", {**CLEAN, "train": train})[0] == (
+        "task toy: examples have a blank text: 3 of 4 in train"
+    )

@@ -93,7 +93,7 @@ GOOD = b'{"text": "a", "label": "b"}\n'
         (GOOD + b'{"text": "a"}', r"line 2: the field 'label' is missing"),
         (GOOD + b'{"label": "a"}', r"line 2: the field 'text' is missing"),
         (GOOD * 4 + b'{"text": "a", "label": 1}', r"line 5: the field 'label' .* string, not int"),
-        (b'{"text": null, "label": "a"}', r"line 1: the field 'text' must be .* not NoneType"),
+        (b'{"text": null, "label": "a"}', r"line 1: the field 'text' must be .* not null"),
         (b"", "holds no examples"),
         (b"\n  \n", "holds no examples"),
         (GOOD + b'{"text": "caf\xe9", "label": "b"}', r"line 2: not UTF-8; convert"),

@@ -119,7 +119,7 @@ def test_the_result_is_memory_mapped_from_the_cache(tokenizer, tmp_path):
 def test_nothing_else_is_left_in_the_cache(tokenizer, tmp_path):
     tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
     left = {path.suffix for path in (tmp_path / "tokenised").iterdir()}
-    assert left <= {".arrow", ".json", ".lock"}
+    assert left <= {".arrow", ".json", ".lock", ".sha256"}
 
 
 def _meet(barrier):
@@ -147,3 +147,37 @@ def test_a_blank_labelled_text_stays_as_special_tokens(tmp_path):
     tokens = tokenise(rows(["a", ""], label=[0, 1]), "f", tokenizer, 64, tmp_path, keep_blank=True)
     assert tokens["label"][:] == [0, 1]
     assert tokens["input_ids"][1] == [tokenizer.cls_token_id, tokenizer.sep_token_id]
+
+
+def damaged(content, how):
+    """`content` with one low bit changed, cut in half, or gone."""
+    if how == "flipped":
+        middle = len(content) // 2
+        return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    return {"cut": content[: len(content) // 2], "empty": b""}[how]
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut", "empty"])
+@pytest.mark.parametrize("ending", [".arrow", ".json", ".arrow.sha256", ".json.sha256"])
+def test_a_damaged_file_is_made_again_with_a_warning(how, ending, tokenizer, tmp_path, caplog):
+    whole = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
+    ids, cuts = whole["input_ids"][:], cuts_of(whole)
+    (file,) = (path for path in (tmp_path / "tokenised").iterdir() if path.name.endswith(ending))
+    file.write_bytes(damaged(file.read_bytes(), how))
+    for said in (1, 0):  # once: then it is whole
+        caplog.clear()
+        again = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
+        assert again["input_ids"][:] == ids
+        assert cuts_of(again) == cuts
+        assert [r.getMessage().count("tokenised again") for r in caplog.records] == [1] * said
+
+
+def test_every_bit_of_the_file_counts(tokenizer, tmp_path):
+    tokens = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
+    ids = tokens["input_ids"][:]
+    path = Path(tokens.cache_files[0]["filename"])
+    content = path.read_bytes()
+    for at in range(0, len(content), max(1, len(content) // 25)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :])
+        again = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
+        assert again["input_ids"][:] == ids

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import src.predict.chunks
+import src.data.table.base
 import src.predict.writers
 from src.errors import UserError
 from tests.predict.conftest import LABELS, TEXTS
@@ -85,7 +85,7 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
-    monkeypatch.setattr(src.predict.chunks, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 4)
     monkeypatch.setattr(src.predict.writers, "GROUP_ROWS", 6)
     table = pa.table(
         {

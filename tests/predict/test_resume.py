@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import src.predict.chunks
+import src.data.table.base
 import src.predict.output
 import src.predict.predict
 from src.errors import UserError
@@ -31,7 +31,7 @@ class KilledError(BaseException):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(src.predict.chunks, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 4)
 
 
 def write_input(folder: Path, kind: str, rows: int = ROWS, extra: str = "") -> Path:

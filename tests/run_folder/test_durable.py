@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from src.data.checksum import is_whole
 from src.run_folder.durable import (
-    is_whole,
     remove,
     write_durably,
     write_with_checksum,

@@ -1,4 +1,10 @@
-"""CSV and TSV: the separator is found by the header, fields may hold line breaks in quotes."""
+"""CSV and TSV: the separator is found by the first rows, fields may hold line breaks in quotes.
+
+Python's `csv`, in its strict mode, is the parser: on files with blemishes `pyarrow`, `polars`,
+`duckdb` and `datasets` (pandas) each take some for good that hold something else (a quote that is
+never closed, text after a closing quote, null characters, rows that are too short), or refuse texts
+that are longer than their blocks.
+"""
 
 from __future__ import annotations
 
@@ -7,75 +13,106 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from src.data.checksum import sha256_of
 from src.data.table.base import Row, Table
-from src.data.table.lines import text_lines
+from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """Separators that are looked for, and what they are called."""
-_LONGEST_FIELD = 2**31 - 1
-"""Characters; the library's own limit is less than many a document has."""
+_TRIED = 20
+"""Rows by which a separator is told."""
 
 
 class DelimitedTable(Table):
-    """A file whose first row names the columns; double quotes may surround a field.
+    """A table whose first row names the columns; double quotes may surround a field.
 
-    Rows of empty fields only, which spreadsheets leave at the end, are left out. So are columns
-    without a name.
+    Blank lines are left out, and the values of columns without a name.
 
     Args:
-        path: UTF-8, with or without a byte order mark, plain or gzipped.
+        lines: UTF-8, with or without a byte order mark.
         separator: the one that the file's name promises.
+
+    Attributes:
+        separator: the one that was found.
+        line_end: what ends the header.
 
     Raises:
         UserError: the header is malformed, or names a column twice.
     """
 
-    def __init__(self, path: Path, separator: str) -> None:
-        self.source = str(path)
-        self._path = path
-        first = next((line for _, line in self._lines() if line.strip()), "")
+    def __init__(self, lines: Lines, path: Path | None, separator: str) -> None:
+        self.source, self._lines, self._path = lines.name, lines, path
+        first = next((line for _, line in self._parts() if line.strip()), "")
         told = re.fullmatch(r'"?sep=(.)"?', first.strip("\r\n"))  # Excel's own way of saying it
         self._first_is_no_header = told is not None
-        self._separator = told[1] if told else _separator_of(first, separator)
-        if self._separator != separator:
-            name = SEPARATORS.get(self._separator, repr(self._separator))
-            self.remark = f"{name} separate its columns"
-        _, header = next(self._records(), (0, []))
-        self._header = [name.strip() for name in header]
-        self.columns = tuple(name for name in self._header if name)
+        self.separator = told[1] if told else self._found(separator)
+        if self.separator != separator:
+            self.remark = f"{self._separator_name} separate its columns"
+        self.line_end = "\r\n" if first.endswith("\r\n") else "\n"
+        _, self.header = next(self._records(self.separator), (0, []))
+        self._names = [name.strip() for name in self.header]
+        self.columns = tuple(name for name in self._names if name)
         twice = [name for name, count in Counter(self.columns).items() if count > 1]
         if twice:
-            raise UserError(f"{path}: its header names the column {twice[0]!r} twice; rename one")
+            raise UserError(
+                f"{self.source}: its header names the column {twice[0]!r} twice; rename one"
+            )
 
-    def rows(self) -> Iterator[Row]:
+    @property
+    def is_marked(self) -> bool:
+        """Whether the file begins with a byte order mark."""
+        return self._lines.is_marked
+
+    def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`; a row's number is the line it begins at, all values are text."""
-        records = self._records()
+        records = self._records(self.separator, last)
         next(records, None)
         for number, record in records:
-            if len(record) != len(self._header):
-                name = SEPARATORS.get(self._separator, repr(self._separator))
+            if len(record) != len(self._names):
                 raise UserError(
                     f"{self.where(number)}: {_fields(len(record))}, but the header has "
-                    f"{len(self._header)} ({', '.join(map(repr, self._header))}); put a text "
-                    f"that holds {name} or line breaks in double quotes"
+                    f"{len(self._names)} ({', '.join(map(repr, self._names))}); put a text "
+                    f"that holds {self._separator_name} or line breaks in double quotes"
                 )
-            values = zip(self._header, record, strict=True)
-            yield Row(number, {name: value for name, value in values if name})
+            values = zip(self._names, record, strict=True)
+            yield Row(number, {name: value for name, value in values if name}, record)
 
     def fingerprint(self) -> str:
-        return sha256_of(self._path)
+        return "" if self._path is None else sha256_of(self._path)
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
+    def progress(self) -> tuple[int, int | None]:
+        return self._lines.progress()
+
+    @property
+    def _separator_name(self) -> str:
+        return SEPARATORS.get(self.separator, repr(self.separator))
+
+    def _found(self, expected: str) -> str:
+        """The separator by which the first rows have most columns, and equally many."""
+
+        def fit(separator: str) -> tuple[bool, int]:
+            widths: list[int] = []
+            try:
+                widths += (len(r) for _, r in islice(self._records(separator), _TRIED))
+            except UserError:
+                return False, widths[0] if widths else 0
+            even = len(set(widths)) == 1
+            return even and widths[0] > 1, widths[0] if widths else 0
+
+        return max([expected, *(s for s in SEPARATORS if s != expected)], key=fit)
+
+    def _records(self, separator: str, last: bool = False) -> Iterator[tuple[int, list[str]]]:
         """Rows with the lines they begin at, the header first, blank ones left out."""
-        csv.field_size_limit(_LONGEST_FIELD)
-        lines = _Numbered(line for _, line in self._lines())
+        csv.field_size_limit(LONGEST_ROW)
+        lines = _Numbered(line for _, line in self._parts(last))
         if self._first_is_no_header:
             next(lines, None)
-        reader = csv.reader(lines, delimiter=self._separator, strict=True)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
+        width = None
         while True:
             begins = lines.number + 1
             try:
@@ -84,15 +121,20 @@ class DelimitedTable(Table):
                 return
             except csv.Error as error:
                 raise UserError(f"{self.where(begins)}: {_reason(error)}") from error
-            if any(field.strip() for field in record):
+            if sum(map(len, record)) > LONGEST_ROW:
+                raise UserError(f"{self.where(begins)}: {_TOO_LONG}")
+            if any(field.strip() for field in record) or (record and len(record) == width):
+                width = width or len(record)
                 yield begins, record
 
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        number = 0
-        for _, line in text_lines(self._path, marked=True):
-            for part in io.StringIO(line, newline=""):  # a carriage return alone ends a line too
-                number += 1
-                yield number, part
+    _first_is_no_header = False
+
+    def _parts(self, last: bool = False) -> Iterator[tuple[int, str]]:
+        for number, line in self._lines.read(last):
+            if "\r" in line:  # a carriage return alone ends a line too
+                yield from ((number, part) for part in io.StringIO(line, newline=""))
+            else:
+                yield number, line
 
 
 class _Numbered(Iterator[str]):
@@ -107,12 +149,10 @@ class _Numbered(Iterator[str]):
         return line
 
 
-def _separator_of(header: str, expected: str) -> str:
-    """The separator that gives the header most columns; of equals, the expected one."""
-    candidates = [expected, *(s for s in SEPARATORS if s != expected)]
-    return max(
-        candidates, key=lambda separator: len(next(csv.reader([header], delimiter=separator), []))
-    )
+_TOO_LONG = (
+    f"a row of more than {LONGEST_ROW >> 20} MiB; or a double quote that opens in it is never "
+    "closed"
+)
 
 
 def _fields(count: int) -> str:
@@ -124,4 +164,6 @@ def _reason(error: csv.Error) -> str:
         return "a double quote that opens in this row is never closed"
     if "expected after" in str(error):
         return 'a double quote inside a quoted field must be written twice ("")'
+    if "field limit" in str(error):
+        return _TOO_LONG
     return str(error)

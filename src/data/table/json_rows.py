@@ -1,4 +1,9 @@
-"""JSONL: an object a line; and JSON: a list of objects."""
+"""JSONL: an object a line; and JSON: a list of objects.
+
+Python's `json` is the parser: `pyarrow`, `polars` and `duckdb` fit all rows into one schema, by
+which a missing text becomes null, a number becomes text, a text that looks like a date a date, and
+a field that first comes late an error.
+"""
 
 from __future__ import annotations
 
@@ -9,88 +14,163 @@ from typing import Any
 
 from src.data.checksum import sha256_of
 from src.data.table.base import Row, Table
-from src.data.table.lines import text_lines
+from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
 
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
-
-
-class JsonLinesTable(Table):
-    """A file with an object on each line; blank lines are left out.
-
-    `columns` are the fields of its first rows.
-
-    Raises:
-        UserError: one of these is no object.
-    """
-
-    entry = "field"
-
-    def __init__(self, path: Path) -> None:
-        self.source = str(path)
-        self._path = path
-        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
-
-    def rows(self) -> Iterator[Row]:
-        """See `Table.rows`."""
-        for number, line in text_lines(self._path):
-            if line.strip():
-                yield Row(number, _object(line, self.where(number)))
-
-    def fingerprint(self) -> str:
-        return sha256_of(self._path)
+_BLANK = " \t\r\n"
 
 
 class JsonTable(Table):
-    """A file that is one list of objects, held in memory.
+    """Objects one after the other; `columns` are the fields of the first rows.
+
+    Args:
+        lines: UTF-8, with or without a byte order mark.
+        is_list: whether it is one list of objects, over any number of lines; otherwise each line
+            holds an object, and blank lines are left out.
 
     Raises:
-        UserError: it is something else.
+        UserError: one of the first rows is no object.
     """
 
     entry = "field"
-    unit = "row"
 
-    def __init__(self, path: Path) -> None:
-        self.source = str(path)
-        self._path = path
-        content = _parsed("".join(line for _, line in text_lines(path)), self.source)
-        if not isinstance(content, list):
-            raise UserError(f"{path}: expected a list of objects; or name it .jsonl")
-        self._rows = content
+    def __init__(self, lines: Lines, path: Path | None, is_list: bool = False) -> None:
+        self.source, self._lines, self._path, self._is_list = lines.name, lines, path, is_list
+        if is_list:
+            self.unit = "row"  # type: ignore[misc]
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`."""
-        for number, values in enumerate(self._rows, start=1):
-            if not isinstance(values, dict):
-                raise UserError(f"{self.where(number)}: {_OBJECT}")
-            yield Row(number, values)
+        if self._is_list:
+            yield from self._items()
+            return
+        for number, line in self._lines.read(last):
+            if record := line.strip(_BLANK):
+                values = _parsed(record, self.where(number))
+                yield Row(number, _object(values, self.where(number)), record)
 
     def fingerprint(self) -> str:
-        return sha256_of(self._path)
+        return "" if self._path is None else sha256_of(self._path)
+
+    def progress(self) -> tuple[int, int | None]:
+        return self._lines.progress()
+
+    def _items(self) -> Iterator[Row]:
+        """The list's items, of which one is in memory at a time."""
+        text = _Text(self._lines.pieces())
+        text.skip("[", f"{self.source}: expected a list of objects; or name it .jsonl")
+        number, closed = 0, text.take("]")
+        while not closed:
+            number += 1
+            where = self.where(number)
+            if text.next() != "{":
+                raise UserError(f"{where}: {_OBJECT}")
+            values, record = text.value(where)
+            # line breaks stand between the parts of an object only: in strings they are escaped
+            yield Row(number, values, record.replace("\r", " ").replace("\n", " "))
+            closed = text.take("]")
+            if not closed:
+                text.skip(",", f"{self.source}, after row {number}: not JSON (expected a comma)")
+        if text.next():
+            raise UserError(f"{self.source}: not JSON (something follows the list)")
 
 
-def is_list(path: Path) -> bool:
+class _Text:
+    """Text that comes in pieces, and how far it is read."""
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces, self._held = pieces, ""
+
+    def next(self) -> str:
+        """The next character that is no white space; none at the end."""
+        while not self._held.lstrip(_BLANK) and self._more():
+            pass
+        self._held = self._held.lstrip(_BLANK)
+        return self._held[:1]
+
+    def take(self, character: str) -> bool:
+        """Whether this character came next; it is then behind."""
+        found = self.next() == character
+        self._held = self._held[1:] if found else self._held
+        return found
+
+    def skip(self, character: str, message: str) -> None:
+        """Go behind this character.
+
+        Raises:
+            UserError: `message`: something else comes next.
+        """
+        if not self.take(character):
+            raise UserError(message)
+
+    def value(self, where: str) -> tuple[dict[str, Any], str]:
+        """The object that comes next, and how it is written.
+
+        Raises:
+            UserError: it is malformed, or longer than `LONGEST_ROW`.
+        """
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._held)
+            except (ValueError, RecursionError) as error:
+                size = len(self._held)
+                if size > LONGEST_ROW:
+                    message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
+                    raise UserError(f"{where}: {message}") from error
+                while len(self._held) < 2 * size and self._more():
+                    pass
+                if len(self._held) == size:
+                    raise _malformed(error, where) from error
+            else:
+                record, self._held = self._held[:end], self._held[end:]
+                return value, record
+
+    def _more(self) -> bool:
+        piece = next(self._pieces, None)
+        self._held += piece or ""
+        return piece is not None
+
+
+def is_list(lines: Lines) -> bool:
     """Whether the file's first character that is no white space opens a list."""
-    first = next((line for _, line in text_lines(path) if line.strip()), "")
-    return first.lstrip().startswith("[")
+    return _Text(lines.pieces()).next() == "["
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
-    content = _parsed(line, where)
-    if not isinstance(content, dict):
+class _RepeatedError(ValueError):
+    """An object has a field twice."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedError(next(name for name in names if names.count(name) > 1))
+    return values
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
+
+
+def _object(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise UserError(f"{where}: {_OBJECT}")
-    return content
+    return value
 
 
 def _parsed(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}"
-        raise UserError(f"{where}: not JSON ({error.msg}, {place})") from error
-    except ValueError as error:
-        raise UserError(f"{where}: holds a number of too many digits") from error
-    except RecursionError as error:
-        raise UserError(f"{where}: its brackets are nested too deeply") from error
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise _malformed(error, where) from error
+
+
+def _malformed(error: Exception, where: str) -> UserError:
+    if isinstance(error, json.JSONDecodeError):
+        return UserError(f"{where}: not JSON ({error.msg}, column {error.colno})")
+    if isinstance(error, _RepeatedError):
+        return UserError(f"{where}: names the field {str(error)!r} twice; rename one")
+    if isinstance(error, RecursionError):
+        return UserError(f"{where}: its brackets are nested too deeply")
+    return UserError(f"{where}: holds a number of too many digits")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import datasets
+
 from src.data.checksum import check_is_file
+from src.data.table.arrow import DatasetTable, IpcTable, ParquetTable
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
-from src.data.table.json_rows import JsonLinesTable, JsonTable, is_list
-from src.data.table.parquet import ParquetTable
+from src.data.table.formats import TABLES, Format, endings_of, format_of
+from src.data.table.json_rows import JsonTable, is_list
+from src.data.table.lines import Lines
 from src.errors import UserError
 
-ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
 
 def open_table(path: Path) -> Table:
-    """The table in a file: CSV, TSV, JSONL, JSON or Parquet, plain or gzipped.
+    """The table in a file, plain or compressed, or a data set that `save_to_disk` wrote.
 
     Only what tells its columns is read.
 
@@ -24,18 +27,28 @@ def open_table(path: Path) -> Table:
         UserError: there is no such file, it is of another kind, or its beginning is malformed.
     """
     path = path.expanduser()
+    if (path / "dataset_info.json").is_file() and (path / "state.json").is_file():
+        return DatasetTable(str(path), datasets.load_from_disk(str(path)))
     check_is_file(path)
-    kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    if kind in _SPREADSHEETS:
+    if path.suffix.lower() in _SPREADSHEETS:
         raise UserError(f"{path} is a spreadsheet program's own file; save it as CSV (UTF-8)")
-    if kind == ".csv":
-        return DelimitedTable(path, ",")
-    if kind == ".tsv":
-        return DelimitedTable(path, "\t")
-    if kind == ".parquet":
-        return ParquetTable(path)
-    if kind in (".jsonl", ".ndjson"):
-        return JsonLinesTable(path)
-    if kind == ".json":
-        return JsonTable(path) if is_list(path) else JsonLinesTable(path)
-    raise UserError(f"{path}: the name must end in {', '.join(ENDINGS)}, or one of these and .gz")
+    found = format_of(path, TABLES)
+    if found is None:
+        raise UserError(f"{path}: the name must end in {endings_of(TABLES)}")
+    if found.kind == "parquet":
+        return ParquetTable(path, found.compression)
+    if found.kind == "arrow":
+        return IpcTable(path, found.compression)
+    return open_lines(path, found)
+
+
+def open_lines(path: Path | None, written_as: Format) -> Table:
+    """The table in a text file, or in standard input (None), of a stated format.
+
+    Raises:
+        UserError: its beginning is malformed.
+    """
+    lines = Lines(path, written_as.compression)
+    if written_as.kind in ("csv", "tsv"):
+        return DelimitedTable(lines, path, "," if written_as.kind == "csv" else "\t")
+    return JsonTable(lines, path, written_as.kind == "json" and is_list(lines))

@@ -1,0 +1,66 @@
+"""Rows that `datasets` reads into its cache, with checksums; made again where damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import datasets
+from filelock import FileLock
+
+from src.data.checksum import sha256_of
+
+log = logging.getLogger(__name__)
+
+_DIGESTS = "digests.json"
+"""SHA-256 of each cached file, by its path in the folder."""
+
+
+def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Dataset:
+    """What `datasets.load_dataset(builder, **options)` gives, memory-mapped from `cache_dir`.
+
+    Each call of the same builder and options has a folder of its own. Its files are compared with
+    their checksums whenever they are opened: `datasets` itself would train on whatever they hold.
+
+    Raises:
+        Exception: what `datasets` raises of files that cannot be read.
+    """
+    key = hashlib.sha256(json.dumps([builder, options], sort_keys=True).encode()).hexdigest()[:32]
+    folder = cache_dir / "datasets" / key
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if (folder / _DIGESTS).exists() and not _is_intact(folder):
+            log.warning("%s is not what was written there; its source is read again", folder)
+            (folder / _DIGESTS).unlink()
+        if not (folder / _DIGESTS).exists():  # damaged, or never finished
+            shutil.rmtree(folder, ignore_errors=True)
+        rows = datasets.load_dataset(builder, cache_dir=str(folder), **options)
+        known = _digests(folder)
+        files = sorted(path for path in folder.rglob("*") if path.suffix in (".arrow", ".json"))
+        names = [str(path.relative_to(folder)) for path in files if path.name != _DIGESTS]
+        if known.keys() != set(names):
+            content = {name: known.get(name) or sha256_of(folder / name) for name in names}
+            scratch = folder / f"{_DIGESTS}.part"
+            scratch.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            scratch.replace(folder / _DIGESTS)
+    return rows
+
+
+def _is_intact(folder: Path) -> bool:
+    digests = _digests(folder)
+    paths = {name: folder / name for name in digests}
+    whole = all(path.is_file() and sha256_of(path) == digests[n] for n, path in paths.items())
+    return bool(digests) and whole
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """What is noted there; nothing where that is missing or damaged."""
+    try:
+        noted = json.loads((folder / _DIGESTS).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return noted if isinstance(noted, dict) else {}

@@ -1,0 +1,63 @@
+"""Texts that continued pre-training never sees, by whose perplexity it is judged."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+from src.configuration import check_whole, shown
+from src.errors import UserError
+from src.evaluation.monitor import PERPLEXITY
+
+
+@dataclass(frozen=True)
+class HeldOutText:
+    """What takes the end task's place where there is none (`conf/task/held_out_text.yaml`).
+
+    Attributes:
+        name: the name the result is reported under.
+        max_length: longest input of a corpus that sets none [tokens].
+        share: of a corpus' texts, that are not trained on.
+        most: of these, the texts of a corpus that are evaluated, about.
+        seed: of the choice and of the masks. Perplexities are comparable only where it, the share
+            and the tokenizer are the same.
+    """
+
+    name: str = "held_out_text"
+    max_length: int = 128
+    share: float = 0.02
+    most: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole(self.max_length, "task.max_length", least=8)
+        check_whole(self.most, "task.most", least=1)
+        check_whole(self.seed, "task.seed", least=0)
+        if not (math.isfinite(self.share) and 0 < self.share < 1):
+            raise UserError(f"task.share must be between 0 and 1, got {shown(self.share)}")
+
+    @property
+    def metric(self) -> str:
+        """Perplexity of the masked tokens; lower is better."""
+        return PERPLEXITY
+
+    @property
+    def fingerprint(self) -> str:
+        """What decides which texts of a corpus are held out."""
+        return f"{self.share:g} {self.most} {self.seed}"
+
+    def evaluated_share(self, count: int) -> float:
+        """Share of a corpus of `count` texts on which the perplexity is measured."""
+        return min(self.share, self.most / count)
+
+    def place(self, text: str | None) -> float:
+        """A number in [0, 1) drawn for what the text says, white space apart; 1 for a blank one.
+
+        Below `share` it is held out, of whatever corpus: its repeats go with it.
+        """
+        words = (text or "").split()
+        if not words:
+            return 1.0
+        digest = hashlib.sha256(f"{self.seed}\x1f{' '.join(words)}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") / 2**64

@@ -1,0 +1,66 @@
+"""What a file holds and how it is compressed, by its name: the one table of endings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+STREAM = "-"
+"""Standard input or output."""
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".txt": "text",
+    ".md": "markdown",
+}
+"""Kinds of files by the ending of their names, which may be followed by one of `COMPRESSIONS`."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "arrow")
+"""Kinds with rows of named columns."""
+FAMILIES = {"tsv": "csv", "json": "jsonl", "arrow": "parquet"}
+"""Kinds whose rows turn into those of another without any choice."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a file is written.
+
+    Attributes:
+        kind: one of the values of `KINDS`.
+        compression: `gzip` or `zstd` where the file is compressed as a whole; else None.
+    """
+
+    kind: str
+    compression: str | None = None
+
+    @property
+    def family(self) -> str:
+        """What rows of this kind are as; see `FAMILIES`."""
+        return FAMILIES.get(self.kind, self.kind)
+
+
+def format_of(
+    path: Path, kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)
+) -> Format | None:
+    """The format that a file's name tells; None where that is none of `kinds`.
+
+    Args:
+        packed: endings of compressed files that may be.
+    """
+    name = path.name.lower()
+    last = Path(name).suffix
+    compression = COMPRESSIONS[last] if last in packed else None
+    kind = KINDS.get(Path(name.removesuffix(last)).suffix if compression else last)
+    return Format(kind, compression) if kind in kinds else None
+
+
+def endings_of(kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)) -> str:
+    """What names of files of these kinds end in, for a message."""
+    own = ", ".join(ending for wanted in kinds for ending, kind in KINDS.items() if kind == wanted)
+    return f"{own}, or one of these and {' or '.join(packed)}"

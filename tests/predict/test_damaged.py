@@ -1,0 +1,81 @@
+"""A classifier that is damaged labels nothing."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertModel
+
+from src.encoders.saved_classifier import load_classifier
+from src.encoders.text_encoder import PretrainedEncoder
+from src.encoders.tiny import letter_pair_tokenizer
+from src.encoders.transformers_classifier import HEAD
+from src.errors import UserError
+from src.objectives.classifier_head import ClassifierHead
+
+
+def changed(classifier, folder, change):
+    """A copy of the classifier whose weights `change` was called with."""
+    shutil.copytree(classifier, folder)
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path, {"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["classifier.weight", "bert.embeddings.word_embeddings.weight"])
+def test_weights_that_are_not_finite_are_refused(value, name, classifier, predict, tmp_path):
+    def damage(weights):
+        weights[name][0, 0] = value
+
+    folder = changed(classifier, tmp_path / "model", damage)
+    (tmp_path / "in.csv").write_text("text\nred\n")
+    with pytest.raises(UserError, match=rf"weights {name} are not all finite numbers"):
+        predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(folder))
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_head_apart_that_is_not_finite_is_refused(tmp_path):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=len(letter_pair_tokenizer()), intermediate_size=24, **sizes)
+    BertModel(config).save_pretrained(tmp_path)
+    letter_pair_tokenizer().save_pretrained(tmp_path)
+    (tmp_path / "labels.json").write_text('["a", "b"]')
+    head = ClassifierHead(16, 2, 0.0).state_dict()
+    save_file(head, tmp_path / HEAD)
+    assert load_classifier(tmp_path).labels == ("a", "b")
+    save_file(head | {"out.bias": torch.tensor([0.0, torch.nan])}, tmp_path / HEAD)
+    with pytest.raises(UserError, match=r"weights out\.bias are not all finite"):
+        load_classifier(tmp_path)
+
+
+def test_an_encoder_whose_weights_are_not_finite_is_refused(classifier, tmp_path):
+    def damage(weights):
+        weights["bert.encoder.layer.1.output.dense.bias"][0] = torch.nan
+
+    folder = changed(classifier, tmp_path / "model", damage)
+    with pytest.raises(UserError, match="are not all finite"):
+        PretrainedEncoder(str(folder)).load()
+
+
+def test_a_row_without_finite_probabilities_is_named_and_what_was_written_kept(
+    classifier, predict, tmp_path
+):
+    """Finite weights may overflow, here for texts that hold one rare token alone."""
+    token = letter_pair_tokenizer().convert_tokens_to_ids("~")
+
+    def damage(weights):
+        weights["bert.embeddings.word_embeddings.weight"][token] = 3e38
+
+    folder = changed(classifier, tmp_path / "model", damage)
+    rows = ["plain"] * 1024 + ["fine", "~", "plain"]
+    (tmp_path / "in.csv").write_text("text\n" + "".join(f"{row}\n" for row in rows))
+    with pytest.raises(UserError, match=r"row 1,026: the classifier gives it no finite prob"):
+        predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(folder))
+    assert not (tmp_path / "out.csv").exists()
+    assert len((tmp_path / "out.csv.part").read_text().splitlines()) == 1025

@@ -1,0 +1,77 @@
+"""A classifier reads the columns that it was trained on; prediction guesses nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from src.data.columns import Columns, Trained, columns_to_predict, read_trained, write_trained
+from src.data.table.open import open_table
+from src.errors import UserError
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "t.csv").write_text("package,description,more\na,b,c\n")
+    return open_table(tmp_path / "t.csv")
+
+
+def test_columns_of_the_run_are_taken_where_none_is_said(table):
+    found = columns_to_predict(table, None, None, Trained("description"))
+    assert found == Columns("description", "", None)
+    found = columns_to_predict(table, None, None, Trained("description", "more"))
+    assert found == Columns("description", "", "more")
+
+
+def test_what_is_said_comes_first(table):
+    assert columns_to_predict(table, "more", None, Trained("description")).text == "more"
+    found = columns_to_predict(table, "package", None, Trained("description", "more"))
+    assert (found.text, found.pair) == ("package", "more")
+
+
+@pytest.mark.parametrize(
+    ("named", "trained", "message"),
+    [
+        (
+            (None, None),
+            Trained("abstract"),
+            "has no column 'abstract', which the classifier was trained on; name yours: "
+            "text=COLUMN",
+        ),
+        ((None, None), Trained("description", "other"), "name yours: text_pair=COLUMN"),
+        (("more", None), Trained("description", "other"), "has no column 'other'"),
+        (("more", None), Trained("description", "more"), "'more' cannot be both texts of a pair"),
+        ((None, "more"), Trained("description"), "was trained on single texts"),
+        ((None, None), None, "cannot tell which column holds the texts; name it: text=COLUMN"),
+        (("txt", None), None, "text=txt: .* has the columns 'package', 'description', 'more'"),
+    ],
+)
+def test_what_is_not_there_is_an_error_that_lists_what_is(table, named, trained, message):
+    with pytest.raises(UserError, match=message):
+        columns_to_predict(table, *named, trained)
+
+
+def test_a_classifier_carries_its_columns_wherever_it_goes(tmp_path):
+    run = tmp_path / "run"
+    (run / "classifier").mkdir(parents=True)
+    write_trained({"text": "a", "label": "y", "text_pair": "b"}, run / "classifier")
+    shutil.copytree(run / "classifier", tmp_path / "elsewhere")
+    for folder in (run, run / "classifier", tmp_path / "elsewhere"):
+        assert read_trained(folder) == Trained("a", "b")
+
+
+def test_those_of_an_older_classifier_are_read_from_its_run(tmp_path):
+    columns = {"text": "description", "label": "section", "text_pair": None}
+    (tmp_path / "result.json").write_text(json.dumps({"data": {"columns": columns}}))
+    assert read_trained(tmp_path) == read_trained(tmp_path / "classifier")
+    assert read_trained(tmp_path) == Trained("description", None)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"data": {}}', '{"data": {"columns": 3}}'])
+def test_a_folder_that_does_not_tell_is_no_error(tmp_path, content):
+    (tmp_path / "result.json").write_text(content)
+    (tmp_path / "columns.json").write_text(content)
+    assert read_trained(tmp_path) is None
+    assert read_trained(tmp_path / "nowhere" / "deep") is None
