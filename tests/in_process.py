@@ -31,6 +31,8 @@ STAGES = {
     "pretrain": ["pretrain", "finetune"],
     "mt_tartan": ["joint"],
     "meta_tartan": ["joint"],
+    "aang": ["joint"],
+    "aang_static": ["joint"],
 }
 """The stages of each method that are enabled when nothing is said."""
 
