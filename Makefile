@@ -11,19 +11,22 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare test test-distributed torture bench bench-full \
-	bench-corpus docs lint format clean
+.PHONY: help setup quickstart report-demo compare study test test-distributed torture fuzz bench \
+	bench-full bench-corpus torture-corpus docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
+	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
-	@echo "make torture     kill a run 30 times at random moments; it has to end as if undisturbed"
+	@echo "make torture     kill runs 100 times and damage their files; they have to end as if undisturbed"
+	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
+	@echo "make torture-corpus kill the build of a corpus of 2 million records; it has to end the same"
 	@echo "make docs        build the documentation into build/docs and check its links"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
@@ -51,6 +54,9 @@ report-demo: $(READY)
 compare: $(READY)
 	$(BIN)/python -m src.compare $(TASK)
 
+study: $(READY)
+	$(BIN)/python -m src.study run $(PART) $(STUDY)
+
 test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal
 
@@ -60,6 +66,9 @@ test-distributed: $(READY)
 torture: $(READY)
 	$(BIN)/python -m pytest -s -m slow tests/test_torture.py
 
+fuzz: $(READY)
+	$(BIN)/python -m pytest -s -m slow tests/test_fuzz.py
+
 bench: $(READY)
 	$(BIN)/python -m src.bench $(BENCH)
 
@@ -68,6 +77,9 @@ bench-full: $(READY)
 
 bench-corpus: $(READY)
 	$(BIN)/python -m src.bench.corpus $(BENCH)
+
+torture-corpus: $(READY)
+	$(BIN)/python -m pytest -s -m slow tests/build_corpus/test_torture.py
 
 docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
@@ -14,6 +16,17 @@ from omegaconf.errors import OmegaConfBaseException
 
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's own switch for whole tracebacks; with it Hydra raises instead of printing and exiting."""
+
+_UNWRITABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.ENAMETOOLONG,
+)
+"""Why Hydra cannot write its files."""
 
 _LAUNCHERS = {
     "joblib": "the other jobs were ended too; with less at once (hydra.launcher.n_jobs=1), the "
@@ -37,6 +50,10 @@ _EXTRAS = {
 
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; a command line that cannot be composed is one line and exit code 1."""
+    for name in (*sys.argv[1:], str(Path.cwd())):
+        if not _is_utf8(name):
+            print(f"error: {name!a} is not UTF-8; rename the file or folder", file=sys.stderr)
+            sys.exit(1)
     wanted = os.environ.get(_FULL, "0") == "1"
     os.environ[_FULL] = "1"
     try:
@@ -46,8 +63,8 @@ def run_command_line(main: Callable[[], object]) -> None:
             raise
         print(f"error: {explanation(error)}", file=sys.stderr)
         sys.exit(1)
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        if wanted or error.filename is None:
+    except OSError as error:
+        if wanted or error.filename is None or error.errno not in _UNWRITABLE:
             raise
         print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(1)
@@ -62,6 +79,14 @@ def run_command_line(main: Callable[[], object]) -> None:
             raise
         print(f"error: {package}: {reason}; {_LAUNCHERS[package]}", file=sys.stderr)
         sys.exit(1)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:  # Python keeps such bytes as lone surrogates
+        return False
+    return True
 
 
 def explanation(error: Exception) -> str:

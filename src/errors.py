@@ -6,3 +6,12 @@ class UserError(Exception):
 
     `src.run` prints the message without a traceback and exits with status 1.
     """
+
+    def __str__(self) -> str:
+        """The message, in which nothing that was read from a file commands the terminal."""
+        return printable(super().__str__())
+
+
+def printable(text: str) -> str:
+    """`text` with control characters, escape sequences' first ones among them, made visible."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

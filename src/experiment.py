@@ -54,7 +54,7 @@ from src.run_folder.factor_figure import draw_factor_weights
 from src.run_folder.lock import alone_in
 from src.run_folder.result import result_of, write_result
 from src.run_folder.splits import write_splits
-from src.run_folder.stored import INPUTS, check_same_config, check_same_inputs
+from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
 from src.run_folder.weight_figure import draw_task_weights
 from src.seeding import seed_for
 
@@ -80,6 +80,9 @@ def run_experiment(config: DictConfig, folder: Path) -> dict[str, Any]:
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
     with alone_in(folder), disk_advice(folder), own_processes():
+        known = stored_result(config, folder)  # of a process that held the folder until now
+        if known is not None:
+            return known
         return _run_prepared(config, folder, stages, prepared)
 
 
@@ -87,7 +90,6 @@ def _run_prepared(
     config: DictConfig, folder: Path, stages: dict[str, Stage], prepared: Prepared
 ) -> dict[str, Any]:
     inputs = fingerprints_of(prepared)
-    check_same_config(config, folder)
     check_same_inputs(inputs, folder)
     if is_main_process():
         write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
@@ -307,8 +309,10 @@ class StageChain:
             )
             for task in module.tasks
         }
-        counted = [END_TASK] if module.end_task is not None else list(sources)
-        examples = max(len(rows[name]) for name in counted)
+        examples = stage.epoch_examples(
+            None if module.end_task is None else len(rows[END_TASK]),
+            [len(rows[name]) for name in sources if name != END_TASK],
+        )
         meta = None
         if module.uses_meta_gradient:
             collate = prepared.classification.collate(

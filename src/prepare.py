@@ -37,7 +37,7 @@ END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
 _RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
 """Names that a result has for others than auxiliary tasks."""
-_SETTINGS = ("size", "seed")
+SETTINGS = ("size", "seed", "decontaminate")
 """Keys of the `auxiliary` group that are not tasks."""
 
 
@@ -204,6 +204,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         default_size=config.auxiliary.get("size", 1),
         seed=choice_seed,
         cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
     auxiliaries = _read(used, around)
     counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
@@ -236,6 +237,7 @@ def _without_end_task(
         default_size=config.auxiliary.get("size", 1),
         seed=int(config.auxiliary.seed),
         cache_dir=cache_dir,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
         held_out=held_out,
     )
     auxiliaries = _read(used, around)
@@ -304,7 +306,7 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     """The auxiliaries that some stage trains; text that nobody trains on is not even read."""
     settings: dict[str, Auxiliary] = {}
     for name, node in config.auxiliary.items():
-        if name not in _SETTINGS:
+        if name not in SETTINGS:
             settings |= members_of(str(name), build(node, f"auxiliary.{name}"))
     for name in settings:
         if name in _RESERVED or name.startswith(SECOND):

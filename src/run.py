@@ -23,9 +23,10 @@ from src.command_line import run_command_line
 from src.distributed.command import started_as
 from src.distributed.identity import is_main_process, started_from_outside
 from src.errors import UserError
+from src.run_folder.lock import BusyError
 from src.run_folder.name import command_of, run_name
 from src.run_folder.run_next import dev_score
-from src.run_folder.sweep import report_job, told_in_any_case
+from src.run_folder.sweep import ELSEWHERE, report_job, told_in_any_case
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 log = logging.getLogger(__name__)
@@ -71,6 +72,9 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     try:
         with started_as(list(overrides.task)):
             state, result = _run(config, folder)
+    except BusyError as error:  # another sweep has taken this job; there are others
+        print(f"job {number}: {error}", file=sys.stderr)
+        report_job(number, ELSEWHERE, folder, command, "another process runs it")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         report_job(number, "failed", folder, command, str(error))
@@ -113,7 +117,13 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, dict[str, Any]]:
             _say_how_to_go_on(folder)
             raise SystemExit(exit_code(stop)) from stop
     if is_main_process():
-        print_summary(result, folder)
+        try:
+            print_summary(result, folder)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(
+                f"{folder / 'result.json'} is damaged ({type(error).__name__}: {error}); remove "
+                "it, and the same command writes it again"
+            ) from error
     return state, result
 
 

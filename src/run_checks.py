@@ -53,6 +53,7 @@ def check_numbers(config: DictConfig) -> None:
     _true_or_false(config, "resume")
     _true_or_false(config, "gradient_checkpointing")
     _true_or_false(config, "evaluate_test")
+    _true_or_false(config, "auxiliary.decontaminate")
 
 
 def _true_or_false(config: DictConfig, option: str) -> None:

@@ -33,6 +33,10 @@ STAGES = {
     "meta_tartan": ["joint"],
     "aang": ["joint"],
     "aang_static": ["joint"],
+    "continued_pretraining": ["adapt"],
+    "released_tapt": ["finetune"],
+    "released_dapt": ["finetune"],
+    "released_dapt_tapt": ["finetune"],
 }
 """The stages of each method that are enabled when nothing is said."""
 

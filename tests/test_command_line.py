@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+
 import pytest
 from hydra.errors import MissingConfigException
 
-from src.command_line import explanation
+from src.command_line import explanation, run_command_line
 from tests.in_process import config_of
 
 CASES = {
@@ -79,3 +83,25 @@ def test_what_an_extra_brings_names_the_extra(missing, extra):
     line = explanation(error)
     assert f"pip install -e '.[{extra}]'" in line
     assert missing in line
+
+
+def test_a_name_that_is_not_utf_8_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run", "hydra.run.dir=runs/\udcff\udcfe"])
+    with pytest.raises(SystemExit) as ended:
+        run_command_line(lambda: pytest.fail("it went on"))
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "udcff" in line
+    assert "is not UTF-8" in line
+
+
+def test_a_read_only_file_system_is_one_line(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run"])
+
+    def main():
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "runs/a/.hydra")
+
+    with pytest.raises(SystemExit) as ended:
+        run_command_line(main)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == ("error: cannot write runs/a/.hydra: Read-only file system\n")

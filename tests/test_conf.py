@@ -9,16 +9,20 @@ from src.core.weighting.meta import Meta
 from src.core.weighting.static import Static
 from src.core.weighting.uniform import Uniform
 from src.data.end_task import EndTaskSource
+from src.data.held_out_text import HeldOutText
 from src.data.objective_space import ComposedAuxiliary
 from src.data.other_classes import OtherClasses
 from src.data.text_auxiliary import TextAuxiliary
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.fit import build_trainer
 from src.methods.stage import Stage
-from src.prepare import auxiliaries_of, enabled_stages, members_of, module_class
+from src.prepare import SETTINGS, auxiliaries_of, enabled_stages, members_of, module_class
 from tests.in_process import CONF, STAGES, config_of
 
-SHARED = ("paper", "aang", "images", "docstrings")
+SHARED = (
+    "paper", "paper_joint", "released", "images", "cifar100", "docstrings", "minilm_pretrain",
+    "aang",
+)  # fmt: skip
 """What experiments have in common; none by itself."""
 EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in SHARED)
 TASKS = ["acl_arc", "scierc", "chemprot", "hyperpartisan"]
@@ -35,6 +39,15 @@ METHODS = {
 }
 """The method that each ending of an experiment's name stands for."""
 
+RELEASED = {
+    "acl_arc": ("cs_roberta_base", "citation_intent_1688"),
+    "scierc": ("cs_roberta_base", "sciie_3219"),
+    "chemprot": ("biomed_roberta_base", "chemprot_4169"),
+    "hyperpartisan": ("news_roberta_base", "hyperpartisan_news_515"),
+}
+"""The DAPT checkpoint of each task's domain, and how TAPT's names end, as their authors list."""
+PRETRAINING = {"pretrain", "pretrain_minilm_biomed", "pretrain_minilm_cs"}
+"""Experiments without an end task."""
 OWN = {
     "custom", "custom_mt", "custom_dapt", "custom_tapt", "custom_finetune", "custom_aang",
     "custom_aang_static",
@@ -43,6 +56,7 @@ OWN = {
 WEIGHTINGS = {"uniform": Uniform, "static": Static, "meta": Meta}
 NEEDED = {
     "encoder=huggingface": ["encoder.name=some/encoder"],
+    "encoder=minilm_adapted": ["encoder.name=some/folder"],
     "task=files": ["task.train=a.jsonl", "task.dev=b.jsonl", "task.test=c.jsonl"],
     "encoder=wide_resnet": ["task=digits"],
     "weighting=static": ["weighting.values={end_task: 2, dapt: 1, tapt: 1}"],
@@ -62,14 +76,46 @@ def test_the_experiments_are_every_method_on_every_task_of_the_paper_and_the_qui
     papers = {f"{task}_{ending}" for task in TASKS for ending in METHODS}
     images = {f"{task}_{ending}" for task in IMAGES for ending in ("pretrain", "mt", "meta")}
     docstrings = {f"docstrings_{ending}" for ending in METHODS if ending != "dapt_tapt"}
-    assert set(EXPERIMENTS) == papers | images | docstrings | OWN | {
+    released = {
+        f"{task}_released_{name}" for task in TASKS for name in ("tapt", "dapt", "dapt_tapt")
+    }
+    assert set(EXPERIMENTS) == papers | released | images | docstrings | OWN | PRETRAINING | {
         "quickstart",
         "quickstart_aang",
         "digits_finetune",
     }
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", sorted(PRETRAINING))
+def test_an_experiment_without_an_end_task_is_made_of_what_can_be_built(experiment):
+    config = config_of([f"+experiment={experiment}", "data_dir=somewhere"])
+    stages = enabled_stages(config)
+    assert not any(module_class(stage).trains_end_task for stage in stages.values())
+    assert stages["adapt"].patience is not None
+    assert isinstance(build(config.task, "task"), HeldOutText)
+    assert isinstance(build(config.auxiliary.dapt, "auxiliary.dapt"), TextAuxiliary)
+    assert callable(build(config.encoder, "encoder").load)
+    assert config.auxiliary.size == "all"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_released_checkpoints_are_those_of_the_task_and_stand_beside_roberta(task):
+    dapt, tapt = RELEASED[task]
+    domain = dapt.split("_")[0]
+    names = {
+        "dapt": f"allenai/{dapt}",
+        "tapt": f"allenai/dsp_roberta_base_tapt_{tapt}",
+        "dapt_tapt": f"allenai/dsp_roberta_base_dapt_{domain}_tapt_{tapt}",
+    }
+    for method, name in names.items():
+        config = config_of([f"+experiment={task}_released_{method}"])
+        assert (config.task.name, config.encoder.name) == (task, name)
+        assert config.encoder.reported_as == config_of(["encoder=roberta_base"]).encoder.name
+        assert config.method.name == f"released_{method}"
+        assert enabled_stages(config) == stages_of(f"+experiment={task}_finetune")
+
+
+@pytest.mark.parametrize("experiment", [one for one in EXPERIMENTS if one not in PRETRAINING])
 def test_an_experiment_is_made_of_what_can_be_built(experiment):
     config = config_of([f"+experiment={experiment}"])
     stages = enabled_stages(config)
@@ -78,7 +124,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     assert callable(build(config.encoder, "encoder").load)
     auxiliaries = {}
     for name, node in config.auxiliary.items():
-        if name not in ("size", "seed"):
+        if name not in SETTINGS:
             auxiliaries |= members_of(str(name), build(node, f"auxiliary.{name}"))
     kind = OtherClasses if experiment.startswith(tuple(IMAGES)) else TextAuxiliary
     kind = ComposedAuxiliary if "aang" in experiment else kind
@@ -146,7 +192,8 @@ def test_every_stage_composes_as_one_more_stage_of_a_method(name):
 @pytest.mark.parametrize("encoder", names("encoder"))
 def test_every_encoder_goes_with_every_method(encoder, method):
     choice = f"encoder={encoder}"
-    config = config_of([choice, *NEEDED.get(choice, []), f"method={method}"])
+    task = ["task=held_out_text"] if method == "continued_pretraining" else []
+    config = config_of([choice, *NEEDED.get(choice, []), *task, f"method={method}"])
     stages = enabled_stages(config)
     assert list(stages) == STAGES[method]
     rates = set(config.encoder.lr.values())
@@ -241,7 +288,50 @@ def test_the_last_finetuning_is_off_until_asked_for(method):
     assert list(stages) == ["joint", "last_finetune"]
     last = stages["last_finetune"]
     assert (last.optimisation.body_lr, last.optimisation.end_head_lr) == (5e-6, 5e-6)
-    assert (last.max_epochs, last.patience) == (10, 3)
+    assert (last.optimisation.decay, last.optimisation.warmup) == ("constant", 0)
+    assert (last.batch_size, last.max_epochs, last.patience) == (128, 10, 3)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("ending", ["mt", "meta"])
+def test_the_papers_joint_experiments_are_a_published_column_with_its_authors_recipe(task, ending):
+    config = config_of([f"+experiment={task}_{ending}"])
+    stages = enabled_stages(config)
+    assert list(stages) == ["joint", "last_finetune"]
+    assert (stages["joint"].max_epochs, stages["joint"].epochs_of) == (150, "largest")
+    assert [name for name in config.auxiliary if name not in ("size", "seed")] == ["tapt"]
+
+
+@pytest.mark.parametrize("ending", ["dapt", "dapt_tapt", "mt", "meta"])
+def test_domain_text_is_ten_times_the_task_as_in_tables_2_and_4(ending):
+    assert config_of([f"+experiment=acl_arc_{ending}"]).auxiliary.size == 10
+
+
+def test_images_settings_are_the_authors():
+    config = config_of(["+experiment=cifar100_meta"])
+    joint = enabled_stages(config)["joint"]
+    assert (config.task.train_per_class * 5, config.task.dev_per_class * 5) == (200, 65)
+    assert (joint.batch_size, joint.max_epochs, joint.patience) == (64, 30, None)
+    assert (joint.meta_batch_size, joint.meta_head.examples, joint.meta_head.lr) == (16, 16, 0.03)
+    optimisation = joint.optimisation
+    assert (optimisation.body_lr, optimisation.end_head_lr) == (3e-4, 3e-4)
+    assert (optimisation.decay, optimisation.warmup, optimisation.clip_norm) == (
+        "constant",
+        0,
+        None,
+    )
+    assert optimisation.weight_decay == 0
+    assert config.encoder.dropout == 0.1
+    assert (config.classifier.shift, config.classifier.flip) == (0, False)
+    assert (config.auxiliary.other_classes.shift, config.auxiliary.other_classes.flip) == (0, False)
+
+
+def test_images_pretraining_sees_as_many_images_as_joint_training():
+    joint = stages_of("+experiment=cifar100_mt")["joint"]
+    stages = stages_of("+experiment=cifar100_pretrain")
+    steps = joint.steps(200)
+    assert (stages["pretrain"].max_steps, stages["finetune"].steps(200)) == (steps, steps)
+    assert {stage.batch_size for stage in stages.values()} == {joint.batch_size}
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -28,15 +28,21 @@ SCHEMAS: dict[str, type] = {"stage": Stage}
 PRESETS = {"experiment", "search"}
 """Groups whose files have no options of their own: they pick and set others'."""
 
+OTHERS = {"study"}
+"""Folders whose files are no options of a run."""
+
 _INTRODUCTIONS = {
     "auxiliary": "Which auxiliary tasks there are, and how much of their text is used.",
     "auxiliary_task": "Kinds of auxiliary task. `auxiliary=` brings some; "
     "`+auxiliary_task@auxiliary.NAME=KIND` adds one, whose options are then `auxiliary.NAME.…`.",
     "classifier": "The end task's head and loss.",
     "encoder": "The shared body, its tokenizer and, where it brings one, its masked-LM head.",
+    "executor": "Where the tasks of `python -m src.build_corpus` run; the corpus is the same.",
+    "language": "In which language the articles of `python -m src.build_corpus` are.",
     "logger": "Where step and dev metrics go, besides `result.json` and `steps.csv`.",
     "method": "A method is a list of stages. Their options are `method.stages.NAME.…`: see "
     "[stage](stage.md).",
+    "quality": "Which articles `python -m src.build_corpus` leaves out for what they look like.",
     "stage": "What trains together, for how long, and how. The options of a method's stage are "
     "`method.stages.NAME.OPTION`, for instance `method.stages.joint.batch_size=32`. "
     "`stage@method.stages.dapt=dapt_full` exchanges a whole stage.",
@@ -69,7 +75,7 @@ def config_pages(conf: Path) -> dict[str, str]:
     """
     programs = sorted(path.stem for path in conf.glob("*.yaml"))
     folders = {path.parent.relative_to(conf).as_posix() for path in conf.rglob("*.yaml")}
-    groups = sorted(folders - {"."})
+    groups = sorted(folders - {".", *OTHERS})
     pages, undescribed = {}, []
     for name in (*programs, *groups):
         try:

@@ -49,7 +49,7 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
     reads: list[ReadRow] = []
     words = _in_fresh_process(_words_of, values["encoder"])
     options = [check_whole(values[name], name, 1) for name in ("steps", "batch_size", "max_length")]
-    num_proc = check_whole(values["num_proc"], "num_proc", 1)
+    workers = check_whole(values["workers"], "workers", 1)
     output = Path(str(values["output"]))
     for size in values["examples"]:
         here = folder / str(check_whole(size, "examples", 1))
@@ -57,8 +57,8 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
         began = time.perf_counter()
         written = made_up.write(here / "articles")
         console.print(f"{size:,}: {written} shards made in {time.perf_counter() - began:.0f} s")
-        corpus = here / f"corpus-{num_proc}"
-        builds.append(measure_build(here / "articles", corpus, num_proc))
+        corpus = here / f"corpus-{workers}"
+        builds.append(measure_build(here / "articles", corpus, workers, values["build"]))
         reads.append(_in_fresh_process(measure_reading, corpus, values["encoder"], *options))
         measured = {"build": [asdict(row) for row in builds], "read": [asdict(r) for r in reads]}
         output.write_text(json.dumps({"config": values, **measured}, indent=1) + "\n")
@@ -92,7 +92,7 @@ def build_table(rows: Sequence[BuildRow]) -> Table:
         rate = "" if row.resumed else f"{row.made / row.seconds:,.0f}"
         table.add_row(
             f"{row.kept:,}", f"{row.made:,}", f"{row.articles:,}", f"{row.bytes / 1e9:.2f}",
-            str(row.num_proc), seconds, rate, f"{row.largest / MIB:,.0f}", f"{row.all / MIB:,.0f}",
+            str(row.workers), seconds, rate, f"{row.largest / MIB:,.0f}", f"{row.all / MIB:,.0f}",
         )  # fmt: skip
     return table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class BuildRow:
         all: of all processes' together.
     """
 
-    num_proc: int
+    workers: int
     articles: int
     made: int
     kept: int
@@ -65,8 +66,14 @@ class ReadRow:
     mapped: int
 
 
-def measure_build(articles: Path, corpus: Path, num_proc: int) -> BuildRow:
+def measure_build(
+    articles: Path, corpus: Path, workers: int, options: Sequence[str] = ("decontaminate=null",)
+) -> BuildRow:
     """Run the command that builds a corpus of the articles' most frequent field.
+
+    Args:
+        workers: processes of the build.
+        options: more of the command's options.
 
     Raises:
         UserError: it fails; holds its last line.
@@ -75,7 +82,7 @@ def measure_build(articles: Path, corpus: Path, num_proc: int) -> BuildRow:
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "src.build_corpus", f"sources={articles}", f"output={corpus}",
-         f"field_of_study=[{FIELD}]", f"num_proc={num_proc}"],
+         f"field_of_study=[{FIELD}]", f"executor.workers={workers}", *options],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     with Watch(process.pid) as held:
@@ -86,7 +93,7 @@ def measure_build(articles: Path, corpus: Path, num_proc: int) -> BuildRow:
     manifest = read_corpus_folder(corpus).manifest
     counts = manifest.counts
     return BuildRow(
-        num_proc=num_proc,
+        workers=workers,
         articles=counts["records"]["read"],
         made=counts["examples"]["made"],
         kept=counts["examples"]["kept"],

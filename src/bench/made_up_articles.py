@@ -27,8 +27,6 @@ _FIELDS: tuple[list[str], ...] = (
     [],
 )
 _SHARES = (0.5, 0.2, 0.12, 0.1, 0.08)
-_PARAGRAPHS = 15
-"""Of an article, on average."""
 _WORDS = 25
 """Of a paragraph, on average (their logarithm is normal)."""
 _REPEATS = 0.06
@@ -45,11 +43,13 @@ class MadeUp:
         words: what they are made of, frequent ones first.
         examples: paragraphs of `FIELD` that are no repeats, about.
         shards: files.
+        paragraphs: of an article, on average.
     """
 
     words: Sequence[str]
     examples: int
     shards: int
+    paragraphs: int = 15
 
     def write(self, folder: Path) -> int:
         """Write the shards that are not there yet; returns how many these were."""
@@ -71,7 +71,7 @@ class MadeUp:
                 file.write(json.dumps(record).encode() + b"\n")
 
     def _records(self, shard: int) -> Iterator[dict[str, Any]]:
-        kept = (_SHARES[0] + _SHARES[1]) * (1 - _REPEATS) * _PARAGRAPHS
+        kept = (_SHARES[0] + _SHARES[1]) * (1 - _REPEATS) * self.paragraphs
         articles = max(1, round(self.examples / kept / self.shards))
         known = self._paragraphs(
             generator_for(0, "known"), max(1, min(_KNOWN, self.examples // 100))
@@ -79,7 +79,7 @@ class MadeUp:
         for start in range(0, articles, _AT_ONCE):
             rng = generator_for(0, "articles", shard, start)
             count = min(_AT_ONCE, articles - start)
-            lengths = 1 + rng.poisson(_PARAGRAPHS - 1, count)
+            lengths = 1 + rng.poisson(self.paragraphs - 1, count)
             fields = rng.choice(len(_FIELDS), count, p=_SHARES)
             fresh = self._paragraphs(rng, int(lengths.sum()))
             repeated = np.flatnonzero(rng.random(len(fresh)) < _REPEATS)

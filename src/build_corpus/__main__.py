@@ -1,14 +1,16 @@
-"""The command line: `python -m src.build_corpus sources=FOLDER output=FOLDER`."""
+"""The command line: `python -m src.build_corpus sources=FOLDER output=FOLDER task=TASK`."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 
 import hydra
 from omegaconf import DictConfig
 
 from src.command_line import run_command_line
+from src.data.corpus_manifest import MANIFEST, CorpusFolder
 from src.errors import UserError
 
 
@@ -16,24 +18,36 @@ from src.errors import UserError
 def main(config: DictConfig) -> None:
     """Build a corpus and say what is in it; exit codes as of `src.run`."""
     # here, so that --help answers at once
-    import datasets
-
     from src.build_corpus.build import build_corpus
     from src.build_corpus.settings import request_of
-    from src.build_corpus.summary import summary_of
 
-    datasets.disable_progress_bars()
     try:
-        request = request_of(config)
-        corpus = build_corpus(request, lambda line: print(line, flush=True))
+        corpus = build_corpus(request_of(config), lambda line: print(line, flush=True))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("stopped by a signal; the same command goes on", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
-    for line in summary_of(corpus):
+    for line in summary_of(corpus) if corpus else ["submitted; the same command says what became"]:
         print(line)
+
+
+def summary_of(corpus: CorpusFolder) -> Iterator[str]:
+    """Counts, and how to train on it."""
+    counts, size = corpus.manifest.counts, sum(shard.bytes for shard in corpus.manifest.shards)
+    for kind, done in (("records", "read"), ("examples", "made")):
+        here = counts[kind]
+        left = [
+            f"{here[key]:,} {key.replace('_', ' ')}" for key in here if key not in (done, "kept")
+        ]
+        yield f"{kind:9} {here[done]:,} {done}, {here['kept']:,} kept; left out: {', '.join(left)}"
+    yield (
+        f"corpus    {counts['words']:,} words in {len(corpus.manifest.shards)} shards, "
+        f"{size / 1e9:.3g} GB"
+    )
+    yield f"manifest  {corpus.path / MANIFEST}"
+    yield f"train on it with auxiliary.dapt.path={corpus.path}"
 
 
 if __name__ == "__main__":

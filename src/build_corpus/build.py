@@ -1,52 +1,57 @@
-"""From shards of articles to a corpus' folder, so that any interruption costs a shard at most.
+"""From shards of articles to a corpus' folder: steps of datatrove blocks, and what resumes them.
 
-Every shard is read to a part (its examples and their digests); the digests of all parts say which
-examples repeat an earlier one; every part is written again without these. What was done is known by
-a file that is written after it, so that the same command goes on. No step depends on how many
-processes there are, or on what was interrupted.
+Every source file is read to a part (its examples and their digests); the digests of all parts say
+which examples repeat an earlier one; every part is written again without these. What was done is
+known by a file that is written after it, so that the same command goes on. No step depends on how
+many processes there are, or on what was interrupted.
 """
 
 from __future__ import annotations
 
 import platform
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from src.build_corpus.layout import Building, read_json, write_json
-from src.build_corpus.metadata import MetadataFile, join_metadata, read_metadata
-from src.build_corpus.part import PartTask, read_part
-from src.build_corpus.processes import each
-from src.build_corpus.repeats import mark_repeats
-from src.build_corpus.settings import Request
-from src.build_corpus.shard import ShardTask, write_shard
-from src.build_corpus.sources import Source, find_sources
-from src.data.corpus_manifest import (
-    LAYOUT,
-    MANIFEST,
-    CorpusFolder,
-    Manifest,
-    Shard,
-    read_corpus_folder,
+from datatrove.data import Document
+from datatrove.pipeline.base import PipelineStep
+from datatrove.pipeline.dedup import (
+    MinhashConfig,
+    MinhashDedupBuckets,
+    MinhashDedupCluster,
+    MinhashDedupSignature,
 )
+from datatrove.utils.hashing import HashConfig
+from filelock import FileLock, Timeout
+from loguru import logger
+
+from src.build_corpus.articles import Articles, ChosenArticles
+from src.build_corpus.examples import Examples
+from src.build_corpus.executors import SlurmTasks, check_not_queued
+from src.build_corpus.layout import Building, read_json, write_json
+from src.build_corpus.repeats import NoExamplesError, Repeats
+from src.build_corpus.settings import Request
+from src.build_corpus.shards import Finish, KeptExamples, Shards, SpaceTokenizer
+from src.build_corpus.sources import Source, find_sources
+from src.configuration import build
+from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError
 from src.run_folder.durable import disk_advice
 
 Say = Callable[[str], object]
+Files = Mapping[str, Sequence[Source]]
+"""The files with articles (`sources`) and those with their fields of study (`metadata`)."""
+Step = tuple[str, int, list[PipelineStep]]
+"""Its name, how many tasks it has, and the blocks that each of them runs."""
 
-_LOCK = "build.lock"
-_GLANCE_S = 1.0
 
-
-def build_corpus(request: Request, say: Say) -> CorpusFolder:
-    """Build, go on building, or find that all is done.
+def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
+    """Build, go on building, or find that all is done; None where jobs were submitted to do it.
 
     Args:
         say: takes a line about what has been done.
@@ -54,266 +59,194 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder:
     Raises:
         UserError: a source cannot be read, has changed since, or the folder holds another corpus.
     """
-    sources = find_sources(request.sources, "sources")
-    metadata = find_sources(request.metadata, "metadata")
-    _check_apart(request.output, [*sources, *metadata])
-    with _alone_in(request.output), disk_advice(request.output):
-        if (request.output / MANIFEST).is_file():
-            return _known(request, sources, metadata, say)
-        return _Build(request, sources, metadata, say).run()
+    logger.disable("datatrove")  # its log would bury the one line of an error
+    files = {kind: find_sources(getattr(request, kind), kind) for kind in ("sources", "metadata")}
+    output, building = request.output, Building(request.output.resolve())
+    if output.exists() and not output.is_dir():
+        raise UserError(f"output={output} is a file; name a folder")
+    for source in [*files["sources"], *files["metadata"]]:
+        if "://" not in source.name and Path(source.name).parent == output.resolve():
+            raise UserError(f"output={output} is the folder of {source.name}; name another folder")
+    evaluated = _evaluated(request)
+    digest = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
+    settings = asdict(request.settings) | {"evaluated": digest}
+    settings["field_of_study"] = list(settings["field_of_study"])
+    names = {kind: [source.name for source in own] for kind, own in files.items()}
+    wanted = {"layout": LAYOUT, "settings": settings, **names}
+    with _alone_in(output), disk_advice(output):
+        if (output / MANIFEST).is_file():
+            return _known(output, wanted, files, say)
+        _begin(building, wanted, evaluated, files, say)
+        if not _run(building, _steps(building, request, files), request.executor, say):
+            return None
+        corpus = read_corpus_folder(output)
+        shutil.rmtree(building.folder)
+        return corpus
 
 
-class _Build:
-    def __init__(
-        self, request: Request, sources: Sequence[Source], metadata: Sequence[Source], say: Say
-    ) -> None:
-        self._request, self._settings, self._say = request, request.settings, say
-        self._sources, self._metadata = sources, metadata
-        self._building = Building(request.output)
+def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]:
+    settings, sources, metadata = request.settings, files["sources"], files["metadata"]
+    if metadata:
+        chosen = ChosenArticles(Articles(building, settings, metadata, joined=False))
+        yield "metadata", len(metadata), [chosen]
+    articles = Articles(building, settings, sources, joined=bool(metadata))
+    yield "sources", len(sources), [articles, *_filters(settings.filters), Examples(articles)]
+    yield "repeats", 1, [Repeats(building, len(sources), settings.deduplicate)]
+    near = building.folder / "near"
+    if settings.near_duplicates:
+        # not xxHash: its 4th version refuses what datatrove passes to it
+        config = MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
+        signatures, pairs = str(near / "signatures"), str(near / "pairs")
+        signature = MinhashDedupSignature(signatures, config, SpaceTokenizer())
+        yield "signatures", len(sources), [KeptExamples(building), signature]
+        buckets = MinhashDedupBuckets(signatures, pairs, config=config)
+        yield "buckets", config.num_buckets, [buckets]
+        yield "clusters", 1, [MinhashDedupCluster(pairs, str(near), config)]
+    yield "shards", len(sources), [Shards(building, near)]
+    yield "manifest", 1, [Finish(building)]
 
-    def run(self) -> CorpusFolder:
-        begun = self._begin()
-        self._read_metadata()
-        parts = self._read_parts()
-        repeated = self._find_repeats(parts)
-        self._write_shards()
-        manifest = self._manifest(begun, parts, repeated)
-        write_json(self._request.output / MANIFEST, manifest.model_dump())
-        shutil.rmtree(self._building.folder)
-        return CorpusFolder(self._request.output, manifest)
 
-    def _begin(self) -> dict[str, Any]:
-        """Write down what is being built, or check that it is this."""
-        wanted = {
-            "layout": LAYOUT,
-            "settings": _plain(self._settings),
-            "sources": [source.name for source in self._sources],
-            "metadata": [source.name for source in self._metadata],
-        }
-        path, output = self._building.begun, self._request.output
-        if path.is_file():
-            begun: dict[str, Any] = read_json(path)
-            if begun["settings"]["bad_records"] == "refuse":
-                # until now there was no bad record, so that skipping them changes nothing of it
-                begun["settings"]["bad_records"] = self._settings.bad_records
-            _check_same(wanted, begun, output)
-            write_json(path, begun)
-            self._say(f"{output} was begun before; going on")
-            return begun
-        begun = wanted | {"versions": _versions()}
-        write_json(path, begun)
-        return begun
-
-    def _read_metadata(self) -> None:
-        building, files = self._building, self._metadata
-        todo = self._without(files, building.metadata)
-        tasks = [MetadataFile(building, self._settings, i, files[i]) for i in todo]
-        for task, told in each(read_metadata, tasks, self._request.num_proc):
-            counted = read_json(building.metadata(task.index, ".json"))
-            self._tell(told)
-            self._say(
-                f"metadata {task.index + 1} of {len(files)}: {counted['chosen']:,} articles of "
-                f"{counted['records']['read']:,} chosen"
-            )
-        if files and not building.chosen.is_file():
-            join_metadata(building, len(files))
-
-    def _read_parts(self) -> list[dict[str, Any]]:
-        building, sources = self._building, self._sources
-        todo = self._without(sources, building.part)
-        joined = bool(self._metadata)
-        tasks = [PartTask(building, self._settings, i, sources[i], joined) for i in todo]
-        for task, told in each(read_part, tasks, self._request.num_proc):
-            counted = read_json(building.part(task.index, ".json"))
-            self._tell(told)
-            self._say(
-                f"read {task.index + 1} of {len(sources)}: {counted['examples']['made']:,} "
-                f"examples from {counted['records']['kept']:,} of {counted['records']['read']:,} "
-                "records"
-            )
-        parts = [read_json(building.part(index, ".json")) for index in range(len(sources))]
-        if not sum(map(_kept, parts)):
+def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
+    """Run the steps, or submit them; whether all is done."""
+    previous, jobs, make = None, [], build(config | {"_partial_": True}, "executor")
+    for name, tasks, pipeline in steps:
+        logs = str(building.folder / "logs" / name)
+        step = make(pipeline=pipeline, tasks=tasks, logging_dir=logs)
+        if isinstance(step, SlurmTasks):
+            step.depends = previous
+            jobs.append(step)
+        try:
+            step.run()
+        except NoExamplesError:
             shutil.rmtree(building.folder)  # nothing to go on with
-            raise UserError(self._why_none(parts))
-        return parts
-
-    def _find_repeats(self, parts: Sequence[dict[str, Any]]) -> list[int]:
-        building = self._building
-        if not self._settings.deduplicate:
-            return [0] * len(parts)
-        if not building.repeats.is_file():
-            mark_repeats(building, list(map(_kept, parts)), [part["runs"] for part in parts])
-            self._say(f"{sum(read_json(building.repeats)):,} examples repeat an earlier one")
-        repeated: list[int] = read_json(building.repeats)
-        return repeated
-
-    def _write_shards(self) -> None:
-        building, count = self._building, len(self._sources)
-        tasks = [
-            ShardTask(building, index, count, self._settings.deduplicate)
-            for index in range(count)
-            if not building.finished(index).is_file()
-        ]
-        for task, _ in each(write_shard, tasks, self._request.num_proc):
-            finished = read_json(building.finished(task.index))
-            self._say(f"wrote {finished['file']}: {finished['examples']:,} examples")
-
-    def _manifest(
-        self, begun: dict[str, Any], parts: Sequence[dict[str, Any]], repeated: Sequence[int]
-    ) -> Manifest:
-        building = self._building
-        described = [
-            read_json(building.metadata(index, ".json")) for index in range(len(self._metadata))
-        ]
-        records, examples, fields = Counter[str](), Counter[str](), Counter[str]()
-        for part in parts:
-            records.update(part["records"])
-            examples.update(part["examples"])
-            fields.update(part["fields_of_study"])
-        for counted in described:
-            fields.update(counted["fields_of_study"])
-        finished = [read_json(building.finished(index)) for index in range(len(parts))]
-        shards = [Shard(**shard) for shard in finished]
-        counts = {
-            "records": dict(records),
-            "examples": {
-                **examples,
-                "repeated": sum(repeated),
-                "kept": sum(shard.examples for shard in shards),
-            },
-            "words": sum(shard.words for shard in shards),
-        }
-        if described:
-            counts["metadata"] = {
-                key: sum(counted["records"][key] for counted in described)
-                for key in ("read", "bad")
-            }
-        return Manifest(
-            layout=LAYOUT,
-            settings=begun["settings"],
-            sources=[_named(part["source"]) for part in parts],
-            metadata=[_named(counted["source"]) for counted in described],
-            counts=counts,
-            fields_of_study=dict(sorted(fields.items())),
-            shards=shards,
-            versions=begun["versions"],
-        )
-
-    def _without(self, sources: Sequence[Source], file: Callable[[int, str], Path]) -> list[int]:
-        """Indices of the sources that are still to be read.
-
-        Raises:
-            UserError: one that was read is another file now.
-        """
-        todo = []
-        for index, source in enumerate(sources):
-            path = file(index, ".json")
-            if not path.is_file():
-                todo.append(index)
-            elif not source.is_still(Source(**read_json(path)["source"])):
-                raise UserError(_changed(source.name, self._request.output))
-        return todo
-
-    def _why_none(self, parts: Sequence[dict[str, Any]]) -> str:
-        records, fields = Counter[str](), Counter[str]()
-        for part in parts:
-            records.update(part["records"])
-            fields.update(part["fields_of_study"])
-        found = ", ".join(f"{name} ({count:,})" for name, count in fields.most_common(8))
-        reason = f"; their fields of study: {found}" if found else ""
-        return (
-            f"no examples in {records['read']:,} records of {len(parts)} files: "
-            f"{records['other_field']:,} are of other fields than field_of_study, "
-            f"{records['no_text']:,} have no text, {records['bad']:,} are bad{reason}"
-        )
-
-    def _tell(self, told: Sequence[str]) -> None:
-        for line in told:
-            self._say(f"left out: {line}")
+            raise
+        previous = step
+        say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
+        if name in ("metadata", "sources") and not jobs:
+            for index in range(tasks):
+                for told in read_json(building.path(name, index, ".json"))["told"]:
+                    say(f"left out: {told}")
+    if jobs:
+        queued = [step.job_id for step in jobs if step.job_id != -1]  # -1: all was done before
+        write_json(building.folder / "jobs.json", queued)
+    return not jobs
 
 
-def _known(
-    request: Request, sources: Sequence[Source], metadata: Sequence[Source], say: Say
-) -> CorpusFolder:
+def _filters(configs: dict[str, Any]) -> list[PipelineStep]:
+    """The filters of articles, each tried on a text: what one lacks is known before any work."""
+    filters = []
+    for name, config in configs.items():
+        try:
+            # one of its own: a model that it reads cannot be sent to other processes
+            build(config, name).filter(Document("A text to try the filter on.", "0"))
+        except (OSError, ImportError, ValueError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UserError(f"{name} cannot be used: {reason}") from error
+        filters.append(build(config, name))
+    return filters
+
+
+def _evaluated(request: Request) -> list[str]:
+    """The dev and test texts that have to stay out of the corpus."""
+    if not request.tasks or request.settings.decontaminate is None:
+        return []
+    from src.data.text_task import TextSource  # here: it takes seconds
+    from src.quiet import quiet_libraries
+
+    quiet_libraries()
+    texts: list[str] = []
+    for name, config in request.tasks.items():
+        source = build(config, name)
+        if not isinstance(source, TextSource):
+            raise UserError(f"{name}: a task of images has no texts; leave it out")
+        task = source.load()
+        for split in (task.dev, task.test):
+            texts += [*split.texts, *(split.pairs or ())]
+    return texts
+
+
+def _begin(
+    building: Building, wanted: dict[str, Any], evaluated: Sequence[str], files: Files, say: Say
+) -> None:
+    """Write down what is being built, or check that it is this."""
+    path, output = building.folder / "begun.json", building.output
+    if not path.is_file():
+        versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy")}
+        write_json(building.folder / "evaluated.json", evaluated)
+        write_json(path, wanted | {"versions": {"python": platform.python_version(), **versions}})
+        return
+    begun = read_json(path)
+    if begun["settings"]["bad_records"] == "refuse":
+        # until now there was no bad record, so that skipping them changes nothing of it
+        begun["settings"]["bad_records"] = wanted["settings"]["bad_records"]
+    _check_same(wanted, begun, output)
+    if (jobs := building.folder / "jobs.json").is_file():
+        check_not_queued(read_json(jobs))
+    for kind, own in files.items():
+        for index, source in enumerate(own):
+            if (done := building.path(kind, index, ".json")).is_file():
+                _check_still(source, read_json(done)["source"], output)
+    write_json(path, begun)
+    say(f"{output} was begun before; going on")
+
+
+def _known(output: Path, wanted: dict[str, Any], files: Files, say: Say) -> CorpusFolder:
     """The corpus that is there, if it is the one that is asked for and as it was written.
 
     Raises:
         UserError: it is another one, or a file has changed.
     """
-    corpus = read_corpus_folder(request.output)
-    manifest = corpus.manifest
-    wanted = {
-        "layout": LAYOUT,
-        "settings": _plain(request.settings),
-        "sources": [source.name for source in sources],
-        "metadata": [source.name for source in metadata],
-    }
-    there = {
-        "layout": manifest.layout,
-        "settings": manifest.settings,
-        "sources": [source["name"] for source in manifest.sources],
-        "metadata": [source["name"] for source in manifest.metadata],
-    }
-    _check_same(wanted, there, request.output)
-    say(f"{request.output} holds this corpus, finished; comparing checksums")
-    for ours, theirs in [
-        *zip(sources, manifest.sources, strict=True),
-        *zip(metadata, manifest.metadata, strict=True),
-    ]:
-        if not ours.is_still(Source(**theirs)):
-            raise UserError(_changed(ours.name, request.output))
+    corpus = read_corpus_folder(output)
+    there = corpus.manifest.model_dump()
+    _check_same(wanted, there | {k: [seen["name"] for seen in there[k]] for k in files}, output)
+    say(f"{output} holds this corpus, finished; comparing checksums")
+    for kind, own in files.items():
+        for source, seen in zip(own, there[kind], strict=True):
+            _check_still(source, seen, output)
     corpus.check()
-    shutil.rmtree(Building(request.output).folder, ignore_errors=True)  # a kill at the very end
+    shutil.rmtree(Building(output).folder, ignore_errors=True)  # of jobs, or of a late kill
     return corpus
 
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
     """Raises UserError where the folder's corpus is another one; names what differs."""
-    ours, theirs = wanted["settings"], there["settings"]
+    ours, theirs, other = (
+        wanted["settings"],
+        there["settings"],
+        "name another folder: output=FOLDER",
+    )
     for option in sorted(ours.keys() | theirs):
         if ours.get(option) != theirs.get(option):
             raise UserError(
                 f"{output} holds another corpus: {option} is {theirs.get(option)!r} there, "
-                f"{ours.get(option)!r} here; name another folder: output=FOLDER"
+                f"{ours.get(option)!r} here; {other}"
             )
     for kind in ("sources", "metadata"):
         if wanted[kind] != there[kind]:
-            missing = [name for name in there[kind] if name not in set(wanted[kind])]
-            added = [name for name in wanted[kind] if name not in set(there[kind])]
-            what = (
-                f"{missing[0]} is missing here" if missing
-                else f"{added[0]} is new here" if added
-                else "they are in another order here"
-            )  # fmt: skip
+            said = [f"{name} is missing here" for name in there[kind] if name not in wanted[kind]]
+            said += [f"{name} is new here" for name in wanted[kind] if name not in there[kind]]
+            what = (said or ["they are in another order here"])[0]
             raise UserError(
-                f"{output} was built from other {kind}: {what}; give the same, or name another "
-                "folder: output=FOLDER"
+                f"{output} was built from other {kind}: {what}; give the same, or {other}"
             )
     if wanted["layout"] != there["layout"]:
         raise UserError(f"{output} was begun by another version of this program; remove it")
 
 
-def _changed(name: str, output: Path) -> str:
-    return (
-        f"{name} has changed since {output} was begun; put it back, or name another folder: "
-        "output=FOLDER"
-    )
-
-
-def _check_apart(output: Path, sources: Sequence[Source]) -> None:
-    if output.exists() and not output.is_dir():
-        raise UserError(f"output={output} is a file; name a folder")
-    for source in sources:
-        if "://" not in source.name and Path(source.name).resolve().parent == output.resolve():
-            raise UserError(f"output={output} is the folder of {source.name}; name another folder")
+def _check_still(source: Source, seen: dict[str, Any], output: Path) -> None:
+    if not source.is_still(seen):
+        raise UserError(
+            f"{source.name} has changed since {output} was begun; put it back, or name another "
+            "folder: output=FOLDER"
+        )
 
 
 @contextmanager
 def _alone_in(output: Path) -> Iterator[None]:
-    lock = FileLock(output / _LOCK)
+    lock = FileLock(output / "build.lock")
     try:
         output.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=_GLANCE_S)
+        lock.acquire(timeout=1.0)
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise UserError(f"cannot write to output={output}: {error.strerror}") from error
     except Timeout as error:
@@ -325,25 +258,3 @@ def _alone_in(output: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _kept(part: dict[str, Any]) -> int:
-    """Examples in a part's file."""
-    return int(part["examples"]["made"] - part["examples"]["too_short"])
-
-
-def _plain(settings: Any) -> dict[str, Any]:
-    """Settings as JSON has them."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(settings).items()}
-
-
-def _named(source: dict[str, Any]) -> dict[str, Any]:
-    """A source without its time, which a copy does not keep."""
-    return {key: value for key, value in source.items() if key != "modified"}
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("datasets", "pyarrow", "numpy")},
-    }

@@ -1,77 +1,92 @@
-"""Which examples repeat an earlier one, over all parts, in bounded memory."""
+"""Which examples repeat an earlier one: a datatrove block over the digests of all parts.
+
+BLAKE2b with 128 bits: among 10^9 different texts, two have the same digest with a probability below
+10^-20. Memory does not depend on the number of examples but for a byte each.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
+from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.digests import save_array
-from src.build_corpus.layout import Building, write_json
+from src.build_corpus.layout import Building, read_json
+from src.errors import UserError
+from src.run_folder.durable import write_durably
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 22
 """Digests that are compared at once, about."""
 
 
-def mark_repeats(building: Building, examples: Sequence[int], runs: Sequence[int]) -> None:
-    """Write each part's `dropped`: True where an earlier example of the corpus has the same text.
+class NoExamplesError(UserError):
+    """Nothing was chosen of what was read."""
 
-    Digests are compared range by range of their values; every run is sorted, so that a range is a
-    slice of it. The order of parts, and of examples in a part, says which is earlier.
+
+class Repeats(PipelineStep):
+    """Writes of each part which examples repeat an earlier one, in the order of the sources."""
+
+    type, name = "dedup", "exact repeats"
+
+    def __init__(self, building: Building, parts: int, deduplicate: bool) -> None:
+        super().__init__()
+        self.building, self.parts, self.deduplicate = building, parts, deduplicate
+
+    def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
+        path, keys = self.building.path, []
+        for part in range(self.parts):
+            file = path("sources", part, ".keys")
+            empty = not file.stat().st_size  # which cannot be mapped
+            mapped = np.zeros(0, "<u8") if empty else np.memmap(file, "<u8", mode="r")
+            keys.append(mapped.reshape(-1, 2))
+        if not sum(map(len, keys)):
+            raise NoExamplesError(self._why_none())
+        dropped = [np.zeros(len(part), dtype=bool) for part in keys]
+        if self.deduplicate:
+            mark_repeats(keys, dropped)
+        for part, marks in enumerate(dropped):
+            write_durably(path("sources", part, ".marks"), marks.tofile)
+
+    def _why_none(self) -> str:
+        records, fields, found = Counter[str](), Counter[str](), Counter[str]()
+        for part in range(self.parts):
+            counted = read_json(self.building.path("sources", part, ".json"))
+            records.update(counted["records"])
+            found.update(counted["examples"])
+            fields.update(counted["fields"])
+        named = [f"{name} ({count:,})" for name, count in fields.most_common(8)]
+        reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in records.items()]
+        return (
+            f"no examples in {records['read']:,} records of {self.parts} files: "
+            f"{', '.join(reasons[1:])}; of {found['made']:,} examples {found['too_short']:,} are "
+            f"too short and {found['contaminated']:,} hold texts of dev or test"
+            + (f"; fields of study: {', '.join(named)}" if named else "")
+        )
+
+
+def mark_repeats(keys: Sequence[np.ndarray], dropped: Sequence[np.ndarray]) -> None:
+    """Set `dropped` where an earlier example has the same digest.
 
     Args:
-        examples: of each part.
-        runs: files of digests of each part.
+        keys: of each part, uint64 `(examples, 2)`.
+        dropped: of each part, bool `(examples,)`.
     """
-    for index, count in enumerate(examples):
-        save_array(building.dropped(index), np.zeros(count, dtype=bool))
-    counted = [0] * len(examples)
-    ranges = max(1, -(-sum(examples) // AT_ONCE))
-    edges = [(number << 64) // ranges for number in range(1, ranges)]
-    mapped = [
-        (part, np.load(building.keys(part, run), mmap_mode="r"))
-        for part, count in enumerate(runs)
-        for run in range(count)
-    ]
-    places = [_places(run[0], edges) for _, run in mapped]
-    for number in range(ranges):
-        slices = [
-            (part, run[:, place[number] : place[number + 1]])
-            for (part, run), place in zip(mapped, places, strict=True)
-        ]
-        for part, rows in _repeats(slices):
-            counted[part] += len(rows)
-            dropped = np.load(building.dropped(part), mmap_mode="r+")
-            dropped[rows] = True
-            dropped.flush()
-    write_json(building.repeats, counted)
-    for part, count in enumerate(runs):
-        for run in range(count):
-            building.keys(part, run).unlink(missing_ok=True)
+    ranges = max(1, -(-sum(map(len, keys)) // AT_ONCE))
+    edges = [np.uint64((number << 64) // ranges) for number in range(ranges)]
+    starts = np.cumsum([0, *map(len, keys)]).tolist()
+    for low, high in zip(edges, [*edges[1:], None], strict=True):
+        inside = [_rows(part[:, 0], low, high) for part in keys]
+        digests = np.concatenate([part[rows] for part, rows in zip(keys, inside, strict=True)])
+        row = np.concatenate([rows + s for rows, s in zip(inside, starts, strict=False)])
+        order = np.lexsort((digests[:, 1], digests[:, 0]))  # stable: the first of equals stays so
+        same = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
+        again = np.sort(row[order[1:][same]])
+        places = np.searchsorted(again, starts).tolist()
+        for part, (begin, end) in enumerate(pairwise(places)):
+            dropped[part][again[begin:end] - starts[part]] = True
 
 
-def _places(digests: np.ndarray, edges: Sequence[int]) -> list[int]:
-    inner = np.searchsorted(digests, np.asarray(edges, dtype=np.uint64)).tolist()
-    return [0, *inner, len(digests)]
-
-
-def _repeats(slices: Sequence[tuple[int, np.ndarray]]) -> list[tuple[int, np.ndarray]]:
-    """`(part, rows)` of what repeats an earlier example, of digests in one range."""
-    sizes = [keys.shape[1] for _, keys in slices]
-    if not sum(sizes):
-        return []
-    first, second, row = np.concatenate([keys for _, keys in slices], axis=1)
-    part = np.repeat(np.asarray([part for part, _ in slices], dtype=np.uint64), sizes)
-    order = np.argsort(first)
-    same = first[order][1:] == first[order][:-1]
-    shared = np.zeros(len(first), dtype=bool)  # with a neighbour: few, and only they are looked at
-    shared[1:] |= same
-    shared[:-1] |= same
-    few = order[shared]
-    few = few[np.lexsort((row[few], part[few], second[few], first[few]))]
-    again = (first[few][1:] == first[few][:-1]) & (second[few][1:] == second[few][:-1])
-    dropped = few[1:][again]
-    return [
-        (int(number), row[dropped[part[dropped] == number]].astype(np.int64))
-        for number in np.unique(part[dropped])
-    ]
+def _rows(first: np.ndarray, low: np.uint64, high: np.uint64 | None) -> np.ndarray:
+    return np.flatnonzero(first >= low if high is None else (first >= low) & (first < high))

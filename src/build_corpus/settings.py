@@ -17,15 +17,11 @@ BAD_RECORDS = ("refuse", "skip")
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides a corpus, besides its sources.
+    """What decides a corpus, besides its sources; see `conf/build_corpus.yaml`.
 
     Attributes:
-        field_of_study: articles of any of these are taken, case aside; empty takes all.
-        by: what an example is: a `paragraph`, a window of `words`, a `line`, or a `document`.
-        words: words of a window.
-        min_words: examples of fewer words are left out.
-        deduplicate: whether of examples with the same text only the first stays.
-        bad_records: `refuse` ends at the first record that cannot be read, `skip` counts it.
+        filters: the config of every filter of articles, by its name.
+        decontaminate: words of an n-gram; None leaves evaluation texts where they are.
     """
 
     field_of_study: tuple[str, ...]
@@ -33,25 +29,30 @@ class Settings:
     words: int
     min_words: int
     deduplicate: bool
+    near_duplicates: bool
+    decontaminate: int | None
     bad_records: str
+    filters: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A command: what to build, from what, where, and with how many processes.
+    """A command: what to build, from what, and where.
 
     Attributes:
         sources: files, folders or patterns, or `PROTOCOL://` addresses of such, with the articles.
         metadata: the same for records that only say of which field an article is; may be empty.
         output: the corpus' folder.
-        num_proc: processes, each of which works on a whole shard; does not change the corpus.
+        tasks: configs of the end tasks whose dev and test texts have to stay out of the corpus.
+        executor: config of what runs the tasks; does not change the corpus.
     """
 
     settings: Settings
     sources: tuple[str, ...]
     metadata: tuple[str, ...]
     output: Path
-    num_proc: int
+    tasks: dict[str, Any]
+    executor: Any
 
 
 def request_of(config: DictConfig) -> Request:
@@ -61,14 +62,17 @@ def request_of(config: DictConfig) -> Request:
         UserError: one is missing or cannot be; names it.
     """
     values: Any = OmegaConf.to_container(config, resolve=True)
-    examples = values["examples"]
+    examples, ngram = values["examples"], values["decontaminate"]
     settings = Settings(
         field_of_study=tuple(sorted(_texts(values, "field_of_study"))),
         by=_one_of(examples["by"], "examples.by", BY),
         words=check_whole(examples["words"], "examples.words", least=1),
         min_words=check_whole(examples["min_words"], "examples.min_words", least=1),
-        deduplicate=_switch(values["deduplicate"], "deduplicate"),
+        deduplicate=_switch(values, "deduplicate"),
+        near_duplicates=_switch(values, "near_duplicates"),
+        decontaminate=None if ngram is None else check_whole(ngram, "decontaminate", least=1),
         bad_records=_one_of(values["bad_records"], "bad_records", BAD_RECORDS),
+        filters={**values["quality"], **values["language"]},
     )
     sources, metadata = _texts(values, "sources"), _texts(values, "metadata")
     if not sources:
@@ -77,13 +81,14 @@ def request_of(config: DictConfig) -> Request:
         raise UserError("metadata is read for the field of study only: give field_of_study as well")
     if not isinstance(values["output"], str) or not values["output"]:
         raise UserError(f"name the corpus' folder: output=FOLDER, got {shown(values['output'])}")
-    return Request(
-        settings,
-        sources=sources,
-        metadata=metadata,
-        output=Path(values["output"]).expanduser(),
-        num_proc=check_whole(values["num_proc"], "num_proc", least=1),
-    )
+    tasks = values["tasks"] | ({"task": values["task"]} if values.get("task") else {})
+    if ngram is not None and not tasks:
+        raise UserError(
+            "name the end task whose dev and test texts have to stay out of the corpus: "
+            "task=acl_arc, task=files task.train=FILE ..., or none of them: decontaminate=null"
+        )
+    output = Path(values["output"]).expanduser()
+    return Request(settings, sources, metadata, output, tasks, values["executor"])
 
 
 def _texts(values: dict[str, Any], option: str) -> tuple[str, ...]:
@@ -101,7 +106,8 @@ def _one_of(value: object, option: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def _switch(value: object, option: str) -> bool:
+def _switch(values: dict[str, Any], option: str) -> bool:
+    value = values[option]
     if not isinstance(value, bool):
         raise UserError(f"{option} must be true or false, got {shown(value)}")
     return value

@@ -1,4 +1,4 @@
-"""The shards that a corpus is built from: local files, or files at an address such as the Hub's."""
+"""The files that a corpus is built from: local ones, or at an address such as the Hub's."""
 
 from __future__ import annotations
 
@@ -16,46 +16,40 @@ from src.errors import UserError
 from src.reachable import check_reachable
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-_OFFLINE = "offline, give local files"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One shard: a file of JSON Lines, plain or gzipped.
+    """A file of JSON Lines, plain or gzipped.
 
     Attributes:
         name: its path or address.
         size: in bytes.
-        modified: when it was changed last, in ns; None where that is not known.
-        checksum: `sha256:...`, or what its place calls this version; None if not computed yet.
+        version: what tells it from others in its place: the Hub's SHA-256 or blob, a file's time.
     """
 
     name: str
     size: int
-    modified: int | None = None
-    checksum: str | None = None
+    version: str
 
-    def seen(self) -> Source:
-        """The same with its checksum, for which a local file is read.
+    def seen(self) -> dict[str, Any]:
+        """Name, size, version and checksum (local files: the SHA-256), for comparison later.
 
         Raises:
             UserError: the file changes while it is read.
         """
-        if self.checksum is not None:
-            return self
-        path = Path(self.name)
-        checksum = f"sha256:{sha256_of(path)}"
-        if _local(path) != self:
-            raise UserError(f"{path} is being written to; wait until it is whole")
-        return Source(self.name, self.size, self.modified, checksum)
+        checksum = self.version
+        if "://" not in self.name:
+            checksum = f"sha256:{sha256_of(Path(self.name))}"
+            if fsspec.filesystem("file").ukey(self.name) != self.version:
+                raise UserError(f"{self.name} is being written to; wait until it is whole")
+        return {"name": self.name, "size": self.size, "version": self.version, "checksum": checksum}
 
-    def is_still(self, known: Source) -> bool:
-        """Whether this is what was `known`; read again only where its time has changed."""
-        if self.size != known.size:
+    def is_still(self, seen: dict[str, Any]) -> bool:
+        """Whether this is what was seen; local files are read again where their time differs."""
+        if self.size != seen["size"]:
             return False
-        if self.modified is not None and self.modified == known.modified:
-            return True
-        return self.seen().checksum == known.checksum
+        return self.version == seen.get("version") or self.seen()["checksum"] == seen["checksum"]
 
 
 def find_sources(entries: Iterable[str], option: str) -> list[Source]:
@@ -67,74 +61,41 @@ def find_sources(entries: Iterable[str], option: str) -> list[Source]:
     Raises:
         UserError: an entry names no file, or a file of another kind.
     """
-    found: dict[str, Source] = {}
-    for entry in entries:
-        sources = _remote(entry, option) if "://" in entry else _locals(entry, option)
-        found |= {source.name: source for source in sources}
-    return list(found.values())
+    return list({source.name: source for e in entries for source in _files(e, option)}.values())
 
 
-def _locals(entry: str, option: str) -> list[Source]:
-    path = Path(entry).expanduser()
-    if path.is_dir():
-        names = sorted(str(child) for child in path.iterdir() if _is_records(child.name))
-        missing = f"{option}: the folder {entry} holds no file that ends in {', '.join(SUFFIXES)}"
-    elif path.is_file():
-        names, missing = [str(path)], ""
-    else:
-        names = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (may be absolute)
-        names = [name for name in names if Path(name).is_file()]
-        missing = f"{option}: there is no file {entry}"
-    if not names:
-        raise UserError(missing)
-    _check_kinds(names, option)
-    return [_local(Path(name)) for name in names]
-
-
-def _local(path: Path) -> Source:
-    status = path.stat()
-    return Source(str(path), status.st_size, status.st_mtime_ns)
-
-
-def _remote(entry: str, option: str) -> list[Source]:
+def _files(entry: str, option: str) -> list[Source]:
+    remote = "://" in entry
     if entry.startswith("hf://"):
-        check_reachable(constants.ENDPOINT, entry, _OFFLINE)
+        check_reachable(constants.ENDPOINT, entry, "offline, give local files")
     try:
-        system, path = fsspec.core.url_to_fs(entry)
-        if system.isdir(path):
-            infos = [i for i in system.ls(path, detail=True) if _is_records(str(i["name"]))]
-        elif glob.has_magic(path):
-            infos = list(system.glob(path, detail=True).values())
+        system, path = fsspec.core.url_to_fs(entry if remote else Path(entry).expanduser())
+        folder = system.isdir(path)
+        if folder:
+            infos = [info for info in system.ls(path, detail=True) if _is_records(info)]
+        elif glob.has_magic(path) and not system.exists(path):
+            found = system.glob(path, detail=True).values()
+            infos = [info for info in found if info["type"] == "file"]
         else:
-            infos = [system.info(path)]
+            infos = [system.info(path)] if remote or system.isfile(path) else []
     except (OSError, ValueError, ImportError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{option}: cannot list {entry}: {reason}") from error
+    kinds = ", ".join(SUFFIXES)
     if not infos:
-        raise UserError(f"{option}: there is no file {entry}")
-    infos.sort(key=lambda info: str(info["name"]))
-    names = [system.unstrip_protocol(str(info["name"])) for info in infos]
-    _check_kinds(names, option)
-    return [
-        Source(name, int(info["size"] or 0), None, _version(system, info))
-        for name, info in zip(names, infos, strict=True)
-    ]
+        missing = f"the folder {entry} holds no file that ends in {kinds}"
+        raise UserError(f"{option}: {missing if folder else f'there is no file {entry}'}")
+    for info in infos:
+        if not _is_records(info):
+            raise UserError(f"{option}: {info['name']} must end in one of {kinds}")
+    found = []
+    for info in sorted(infos, key=lambda info: str(info["name"])):
+        path, large = str(info["name"]), info.get("lfs") or {}
+        version = large.get("sha256") or info.get("blob_id") or system.ukey(path)
+        name = system.unstrip_protocol(path) if remote else path
+        found.append(Source(name, int(info["size"] or 0), str(version)))
+    return found
 
 
-def _version(system: Any, info: dict[str, Any]) -> str:
-    """What tells this version of a remote file from others; the Hub gives a SHA-256 or a blob."""
-    if (info.get("lfs") or {}).get("sha256"):
-        return f"sha256:{info['lfs']['sha256']}"
-    if info.get("blob_id"):
-        return f"blob:{info['blob_id']}"
-    return f"info:{system.checksum(info['name'])}"
-
-
-def _is_records(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES)
-
-
-def _check_kinds(names: Iterable[str], option: str) -> None:
-    for name in names:
-        if not _is_records(name):
-            raise UserError(f"{option}: {name} must end in one of {', '.join(SUFFIXES)}")
+def _is_records(info: dict[str, Any]) -> bool:
+    return str(info["name"]).lower().endswith(SUFFIXES)

@@ -24,16 +24,19 @@ from src.check.leakage import (
     Repeated,
     Shared,
     contents_of,
+    folded,
     in_corpus,
     repeated,
     shared,
 )
 from src.check.lengths import Lengths, lengths_of, token_lengths
+from src.check.near import Near, near_duplicates
 from src.check.rates import Bench
 from src.check.recommendation import Facts, Recommendation, recommend
 from src.check.sample import sample_of
 from src.check.schedule import MethodPlan, method_plans
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
+from src.data.decontaminate import held_out_of
 from src.data.image_task import ImageTask
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
@@ -59,6 +62,7 @@ class Findings:
             first; empty for images.
         repeated: what each split holds more than once; empty where contents are not known.
         shared: what two splits have in common.
+        near: dev and test examples that differ little from a training example; none for images.
         corpora: what of dev and test a domain corpus holds.
         auxiliaries: examples of each auxiliary task that could be read.
         unusable: auxiliary tasks that the method does not train, and why they cannot be read.
@@ -80,6 +84,7 @@ class Findings:
     vocabulary: list[Vocabulary]
     repeated: list[Repeated]
     shared: list[Shared]
+    near: list[Near]
     corpora: list[InCorpus]
     auxiliaries: dict[str, int]
     unusable: dict[str, str]
@@ -111,9 +116,14 @@ def find_out(config: DictConfig) -> Findings:
         sources = inputs.sources()
         lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
         contents = _contents(inputs)
+        task = inputs.prepared.end_task
+        held_out = held_out_of(task) if isinstance(task, TextTask) else None
         corpora = [
-            in_corpus(source.name, source.texts, contents) for source in sources if source.domain
+            in_corpus(source.name, source.texts, contents, held_out=held_out)
+            for source in sources
+            if source.domain
         ]
+        near = _near_duplicates(inputs)
         again = [repeated(split, found) for split, found in contents.items()]
         # dev against train, test against train, test against dev
         pairs = [
@@ -140,6 +150,7 @@ def find_out(config: DictConfig) -> Findings:
             vocabulary=vocabulary,
             repeated=again,
             shared=pairs,
+            near=near,
             corpora=corpora,
             auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
             unusable=inputs.unusable,
@@ -180,6 +191,20 @@ def _contents(inputs: Inputs) -> dict[str, Contents]:
         images = {split: [i.tobytes() for i in getattr(task, split).images] for split in SPLITS}
         return {split: contents_of(images[split], labels[split]) for split in SPLITS}
     return {}
+
+
+def _near_duplicates(inputs: Inputs) -> list[Near]:
+    """Dev and test texts that are near-duplicates of training texts, but not the same texts."""
+    task = inputs.prepared.end_task
+    if not isinstance(task, TextTask):
+        return []
+    texts = {split: whole_texts(getattr(task, split)) for split in SPLITS}
+    trained = set(map(folded, texts["train"]))
+    found = []
+    for split in ("dev", "test"):
+        near = near_duplicates(split, texts[split], "train", texts["train"])
+        found += [one for one in near if folded(one.text) not in trained]
+    return found
 
 
 def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Measured:

@@ -18,7 +18,7 @@ from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.methods.stage import Stage
-from src.prepare import Prepared, members_of, prepare
+from src.prepare import SETTINGS, Prepared, members_of, prepare
 
 SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"
@@ -119,11 +119,12 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         default_size=config.auxiliary.get("size", 1),
         seed=int(config.auxiliary.seed),
         cache_dir=Path(config.cache_dir).expanduser(),
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
     auxiliaries, unusable = dict(prepared.auxiliaries), {}
     named: dict[str, Auxiliary] = {}
     for name, node in config.auxiliary.items():
-        if name not in ("size", "seed"):
+        if name not in SETTINGS:
             named |= members_of(str(name), build(node, f"auxiliary.{name}"))
     others = {
         name: auxiliary

@@ -9,6 +9,7 @@ import datasets
 import numpy as np
 import pandas as pd
 
+from src.data.overlap import HeldOut
 from src.seeding import generator_for
 
 MOST_CORPUS_TEXTS = 1_000_000
@@ -81,6 +82,8 @@ class InCorpus:
         auxiliary: its name.
         texts: of the corpus, blank ones not counted, that were compared.
         whole: whether these are all.
+        sharing: texts of it that share 13 words in a row with a dev or test text (see
+            `src.data.overlap`); None where that was not counted.
         repeated: texts of it beyond the first of each, regardless of case and white space.
         exact: examples that are in it as they are, by split (dev and test).
         folded: the same regardless of case and white space.
@@ -92,6 +95,7 @@ class InCorpus:
     repeated: int
     exact: dict[str, int]
     folded: dict[str, int]
+    sharing: int | None = None
 
 
 def folded(text: str) -> str:
@@ -149,30 +153,36 @@ def in_corpus(
     texts: datasets.Dataset,
     splits: Mapping[str, Contents],
     most: int = MOST_CORPUS_TEXTS,
+    held_out: HeldOut | None = None,
 ) -> InCorpus:
     """Which examples of dev and test a corpus holds.
 
     Args:
         texts: rows with the column `text`; blank ones are left out.
         splits: `dev` and `test` among them.
+        held_out: their texts, to count the texts of the corpus that overlap with one.
     """
     whole = len(texts) <= most
     if not whole:
         order = generator_for(0, "check", "corpus", auxiliary).permutation(len(texts))
         texts = texts.select(np.sort(order[:most]))
     exact, plain = [], []
+    sharing = None if held_out is None else 0
     for batch in texts.iter(_AT_ONCE):
         filled = [text for text in batch["text"] if text and not text.isspace()]
         exact.append(hashes(filled))
         plain.append(hashes(map(folded, filled)))
+        if held_out is not None and sharing is not None:
+            sharing += int(held_out.contaminates(filled).sum())
     all_exact, all_plain = np.unique(np.concatenate(exact)), np.concatenate(plain)
     distinct = np.unique(all_plain)
-    held_out = {name: splits[name] for name in ("dev", "test")}
+    apart = {name: splits[name] for name in ("dev", "test")}
     return InCorpus(
         auxiliary=auxiliary,
         texts=len(all_plain),
         whole=whole,
         repeated=len(all_plain) - len(distinct),
-        exact={n: int(np.isin(c.exact, all_exact).sum()) for n, c in held_out.items()},
-        folded={n: int(np.isin(c.folded, distinct).sum()) for n, c in held_out.items()},
+        exact={n: int(np.isin(c.exact, all_exact).sum()) for n, c in apart.items()},
+        folded={n: int(np.isin(c.folded, distinct).sum()) for n, c in apart.items()},
+        sharing=sharing,
     )

@@ -138,7 +138,10 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
     tasks += _auxiliaries(stage, inputs) if module.trains_auxiliaries else []
     train = len(inputs.prepared.splits.train)
     rows = inputs.rows()
-    examples = train if module.trains_end_task else max(len(rows[task]) for task in tasks)
+    examples = stage.epoch_examples(
+        train if module.trains_end_task else None,
+        [len(rows[task]) for task in tasks if task != END_TASK],
+    )
     steps = stage.steps(examples)
     interval = min(stage.evaluation_interval(examples), steps) if module.trains_end_task else None
     least = steps

@@ -14,7 +14,12 @@ from src.check.findings import Findings
 from src.check.inputs import SPLITS
 from src.check.lengths import Lengths
 from src.check.vocabulary import MANY, REFERENCE, Vocabulary
+from src.data.overlap import WORDS
 
+_NEAR_SHOWN = 3
+"""Near-duplicates of a split that are shown, the most similar."""
+_START = 40
+"""Characters of them."""
 _MOST_LABELS = 20
 """Rows of the table of labels; the frequent and the rare ends are shown."""
 
@@ -39,6 +44,7 @@ def print_findings(found: Findings, console: Console | None = None) -> None:
         if found.lengths:
             _note(console, "in brackets: regardless of case and white space")
         _note(console, "label differs: from every one that train has for the same")
+        _print_overlap(found, console)
         console.print()
     if found.vocabulary:
         console.print(_vocabulary(found.vocabulary))
@@ -133,6 +139,24 @@ def _repeats(found: Findings) -> Table:
         cells = [f"{about}{name.texts:,}", _or_dash(name.repeated)]
         table.add_row(escape(name.auxiliary), *cells)
     return table
+
+
+def _print_overlap(found: Findings, console: Console) -> None:
+    """What is not the same, but shares much."""
+    for split in ("dev", "test"):
+        near = [one for one in found.near if one.split == split]
+        if near:
+            of = f"{len(near):,} of {found.counts.of(split):,} {split} texts"
+            _line(console, f"{of} differ little from one of train:")
+        for one in near[:_NEAR_SHOWN]:
+            start = " ".join(one.text.split())[:_START]
+            places = f"{split} {one.index + 1}, train {one.other_index + 1}"
+            _line(console, f"  {one.similarity:.0%} the same: {places}: {start}")
+    for corpus in found.corpora:
+        if corpus.sharing:
+            share = f"{corpus.sharing:,} of {corpus.texts:,} texts of {corpus.auxiliary}"
+            _line(console, f"{share} share {WORDS} words in a row with dev or test;")
+            _line(console, "auxiliary.decontaminate=true leaves them out")
 
 
 def _both(exact: int, folded: int, text: bool) -> str:

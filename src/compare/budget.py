@@ -16,7 +16,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "aang_static": ("joint",),
 }
 """The stages of each method."""
-WITH_END_TASK = ("finetune", "joint")
+WITH_END_TASK = ("finetune", "joint", "last_finetune")
 """Stages that are evaluated on dev."""
 
 Costs = Mapping[str, Mapping[str, float]]

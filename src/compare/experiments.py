@@ -29,17 +29,38 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     """
     stages: dict[str, dict[str, Any]] = {}
     for stage in METHODS[method]:
-        options: dict[str, Any] = {"batch_size": request.batch_size, "patience": None}
-        if steps is not None:
-            options |= {"max_steps": steps[stage], "max_epochs": None}
-            if stage in WITH_END_TASK:
-                options["evaluate_every"] = math.ceil(steps[stage] / request.evaluations)
-        stages[stage] = options
+        if steps is None:
+            stages[stage] = {"batch_size": request.batch_size, "patience": None}
+        else:
+            stages[stage] = stage_options(
+                stage, steps[stage], request.batch_size, request.evaluations
+            )
     content: dict[str, Any] = {"method": {"stages": stages}}
     for owner, option, value in request.own_options:
         if owner == method:
             _put(content, option, value)
     return {"defaults": [{"override /method": method}], **content}
+
+
+def stage_options(
+    stage: str, steps: int, batch_size: int, evaluations: int, patience: int | None = None
+) -> dict[str, Any]:
+    """Options of a stage that takes so many steps.
+
+    Args:
+        evaluations: on dev, in a stage with the end task.
+        patience: of these, without improvement, after which such a stage ends; None for never.
+    """
+    evaluated = stage in WITH_END_TASK
+    options: dict[str, Any] = {
+        "batch_size": batch_size,
+        "patience": patience if evaluated else None,
+        "max_steps": steps,
+        "max_epochs": None,
+    }
+    if evaluated:
+        options["evaluate_every"] = math.ceil(steps / evaluations)
+    return options
 
 
 def write_experiment(folder: Path, name: str, content: Mapping[str, Any]) -> None:

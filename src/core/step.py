@@ -108,7 +108,7 @@ class Step:
         """
         if self._meta_head is None or self._batch.meta is None:
             raise ValueError("this weighting needs a meta head and a validation batch")
-        if self._losses or self._end_task is not None:
+        if self._meta is not None or self._losses:
             raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
         end_task, apart = self._tasks[0], self._batch.meta_head
         own = self._pass(end_task, keep=apart is None)

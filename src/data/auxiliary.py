@@ -33,6 +33,7 @@ class Surroundings:
         seed: of the choice of a part of a source.
         cache_dir: for what is prepared once.
         held_out: what is held out of each text where there is no end task.
+        decontaminate: whether text that overlaps with dev or test texts is left out.
     """
 
     end_task: EndTask | None
@@ -42,6 +43,7 @@ class Surroundings:
     seed: int
     cache_dir: Path
     held_out: HeldOutText | None = None
+    decontaminate: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class AuxiliaryExamples:
         texts: what the rows were made of, in the column `text`, blank ones included; None where
             they are no text. Training does without it.
         held_out: rows that are never trained on; None where none are held out.
+        decontaminated: texts of the source that were left out because they overlap with dev or
+            test texts; None where nobody asked for that.
         head: tasks of the same name here share one head; None for a head of its own.
         draws: tasks of the same name here get the same rows in a step, and their objectives the
             same random numbers; None for draws of its own.
@@ -69,6 +73,7 @@ class AuxiliaryExamples:
     fingerprint: str
     texts: datasets.Dataset | None = None
     held_out: datasets.Dataset | None = None
+    decontaminated: int | None = None
     head: str | None = None
     draws: str | None = None
 

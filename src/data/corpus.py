@@ -15,7 +15,7 @@ import datasets
 import numpy as np
 import pyarrow
 from huggingface_hub import constants
-from pyarrow import parquet
+from pyarrow import compute, parquet
 
 from src.data.auxiliary import choose_rows
 from src.data.cached_rows import cached_rows
@@ -28,6 +28,9 @@ from src.reachable import check_reachable
 
 _READ = 10_000
 """Texts of a corpus that are read at once."""
+LONGEST_TEXT = 16 << 20
+"""Bytes of a text at most: a tokenizer takes some 160 times as much memory."""
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,9 @@ def _read(
 ) -> tuple[datasets.Dataset, str, str]:
     """The rows of files of one kind, the column of their texts, and what to call them."""
     builder, options = TEXTS.get(kind, (kind, {}))
+    if kind != "parquet":
+        for file in files:
+            _check_line_lengths(file, kind)
     try:
         rows = cached_rows(
             cache_dir,
@@ -127,6 +133,7 @@ def _read(
     except (
         datasets.exceptions.DatasetGenerationError,
         pyarrow.ArrowException,
+        OSError,
         ValueError,
     ) as error:
         causes = ((file, _cause_in_file(file, kind)) for file in files)
@@ -137,6 +144,49 @@ def _read(
     if kind == "json" and column in rows.column_names and not _is_text(rows, column):
         _check_json_texts(files[0], column)
     return rows, column, str(files[0])
+
+
+def _check_line_lengths(path: Path, kind: str) -> None:
+    """Whether no line is too long: what reads the file would fail on one without saying so.
+
+    Raises:
+        UserError: one is longer than `LONGEST_TEXT`.
+    """
+    number, begun = 1, 0
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                if kind == "json" and (number, begun) == (1, 0) and block.lstrip()[:1] == b"[":
+                    return  # one array, over any number of lines
+                lengths = list(map(len, block.split(b"\n")))
+                lengths[0] += begun
+                longest = max(lengths)
+                if longest > LONGEST_TEXT:
+                    line = number + lengths.index(longest)
+                    raise UserError(_too_long(f"corpus {path}, line {line:,}"))
+                number, begun = number + len(lengths) - 1, lengths[-1]
+    except (OSError, EOFError, zlib.error):
+        return  # what reads it says so, with the line
+
+
+def _check_text_lengths(texts: datasets.Dataset, source: str) -> None:
+    """Whether no text is too long, by the offsets in the Arrow file alone.
+
+    Raises:
+        UserError: one is longer than `LONGEST_TEXT`.
+    """
+    row = 0
+    for chunk in texts.data.column("text").chunks:
+        lengths = compute.fill_null(compute.binary_length(chunk), 0)
+        longest = compute.max(lengths).as_py() or 0
+        if longest > LONGEST_TEXT:
+            row += compute.index(lengths, longest).as_py() + 1
+            raise UserError(_too_long(f"corpus {source}, text {row:,}"))
+        row += len(chunk)
+
+
+def _too_long(where: str) -> str:
+    return f"{where} is longer than {LONGEST_TEXT >> 20} MiB; split it into several"
 
 
 def _cause_in_file(path: Path, kind: str) -> str | None:
@@ -159,7 +209,8 @@ def _cause_in_file(path: Path, kind: str) -> str | None:
     except pyarrow.ArrowException:
         return None  # what the reader itself says is as good
     except (OSError, EOFError, zlib.error) as error:
-        return f"{error} (line {number + 1})"
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return reason if kind == "parquet" else f"{reason} (line {number + 1})"
     return None if number else "it is empty"
 
 
@@ -216,7 +267,9 @@ def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.D
         kind = getattr(rows.features[column], "dtype", rows.features[column])
         raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
     texts = rows.select_columns([column])
-    return texts if column == "text" else texts.rename_column(column, "text")
+    texts = texts if column == "text" else texts.rename_column(column, "text")
+    _check_text_lengths(texts, source)
+    return texts
 
 
 def _is_text(rows: datasets.Dataset, column: str) -> bool:

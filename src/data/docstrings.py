@@ -67,7 +67,6 @@ class DocstringsTask(TextSource):
         train_per_class: labelled paragraphs of each class to train on [paragraphs].
         dev_per_class: the same for validation [paragraphs].
         test_per_class: the same for the test [paragraphs].
-        split_seed: seed of the choice.
     """
 
     cache_dir: str
@@ -75,7 +74,6 @@ class DocstringsTask(TextSource):
     train_per_class: int = 30
     dev_per_class: int = 50
     test_per_class: int = 100
-    split_seed: int = 0
 
     def files(self) -> TaskFiles:
         """The labelled files, built on first use.

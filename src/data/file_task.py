@@ -35,7 +35,6 @@ class FileTask(TextSource):
         dev: validation examples; None splits them off the training ones.
         test_share: which share of those, every label's alike.
         dev_share: the same for dev.
-        split_seed: of that choice.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
@@ -50,7 +49,6 @@ class FileTask(TextSource):
     dev: str | None = None
     test_share: float = 0.2
     dev_share: float = 0.2
-    split_seed: int = 0
     text: str | None = None
     label: str | None = None
     text_pair: str | None = None

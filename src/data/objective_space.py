@@ -98,7 +98,7 @@ class _Source:
 
     name: str
     text: AuxiliaryText
-    _examples: AuxiliaryExamples | None = None
+    _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
     _tried: bool = False
 
     def check(self, encoder: Encoder, objective: Composed) -> None:
@@ -109,10 +109,23 @@ class _Source:
             check_pairwise_attention(text_encoder, what)
             self._tried = True
 
-    def read(self, around: Surroundings, objective: Composed) -> AuxiliaryExamples:
-        if self._examples is None:
-            self._examples = self.text.read(self.name, around, objective, labelled=True)
-        return replace(self._examples, objective=objective)
+    def read(
+        self, around: Surroundings, objective: Composed, draws: str
+    ) -> tuple[AuxiliaryExamples, str]:
+        """The examples, and a name for what is drawn of them.
+
+        Those with labels are fewer where some of the task's texts have none; rows are then no
+        longer those of the other objectives.
+        """
+        for labelled in (False, objective.output.needs_labels):
+            if labelled not in self._examples:
+                self._examples[labelled] = self.text.read(
+                    self.name, around, objective, labelled=labelled
+                )
+        own = self._examples[objective.output.needs_labels]
+        if len(own.rows) != len(self._examples[False].rows):
+            draws = f"{draws}{SEPARATOR}labelled"
+        return replace(own, objective=objective), draws
 
 
 @dataclass(frozen=True)
@@ -147,5 +160,6 @@ class ComposedAuxiliary:
         """See `AuxiliaryText.read`."""
         classes = len(text_task_of(name, around).labels)
         reads_text(around.encoder, f"auxiliary {name}")
-        found = self.source.read(around, replace(self.objective, classes=classes))
-        return replace(found, head=self.head, draws=self.draws)
+        objective = replace(self.objective, classes=classes)
+        found, draws = self.source.read(around, objective, self.draws)
+        return replace(found, head=self.head, draws=draws)

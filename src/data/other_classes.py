@@ -51,6 +51,8 @@ class OtherClasses:
         if not isinstance(task, ImageTask):
             given = "there is no end task" if task is None else f"task {task.name} is not"
             raise UserError(f"auxiliary {name} is images, but {given}")
+        if around.decontaminate:
+            raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
         self.check(name, around.encoder)
         if len(task.other_labels) < 2:
             raise UserError(

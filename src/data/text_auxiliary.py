@@ -18,8 +18,10 @@ from src.data.corpus import (
 )
 from src.data.corpus_files import files_of
 from src.data.corpus_manifest import is_corpus_folder
+from src.data.decontaminate import decontaminated
 from src.data.file_task import FileTask
 from src.data.held_out_text import HeldOutText
+from src.data.nearest import choose_nearest
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
@@ -52,6 +54,8 @@ class AuxiliaryText:
         size: multiples of the end task's training examples, or `all`; None takes
             `auxiliary.size`. It applies to domain text only.
         max_length: longest input; None takes the end task's [tokens].
+        select: which part of a corpus `size` takes: `random`, or the texts `nearest` to the end
+            task's training texts (see `src.data.nearest`), decontaminated first.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
     """
@@ -64,11 +68,16 @@ class AuxiliaryText:
     column: str = "text"
     size: float | str | None = None
     max_length: int | None = None
+    select: str = "random"
     at_most: bool = False
 
     def __post_init__(self) -> None:
         if self.text not in ("task", "domain"):
             raise UserError(f"an auxiliary task's text must be task or domain, got {self.text!r}")
+        if self.select not in ("random", "nearest"):
+            raise UserError(f"select must be random or nearest, got {self.select!r}")
+        if self.select == "nearest" and self.text == "task":
+            raise UserError("select=nearest is for domain text; the task's own is taken whole")
         if self.path is not None and self.hub is not None:
             raise UserError("give an auxiliary task a path or a hub data set, not both")
         if self.text == "task" and (self.path is not None or self.hub is not None):
@@ -105,16 +114,32 @@ class AuxiliaryText:
         if around.held_out is not None:
             return self._apart_from(around.held_out, name, around, objective)
         task = text_task_of(name, around)
+        removed = None
         if self.text == "task":
             part, size = training_texts(task, labelled=labelled), None
+            if around.decontaminate:
+                part, removed = decontaminated(part, task, around.cache_dir)
         else:
             size, option = size_of(name, self.size, around.default_size)
             corpus = self._domain_corpus(task, size, around.cache_dir)
+            nearest = self.select == "nearest"
+            if around.decontaminate or nearest:
+                corpus, removed = decontaminated(corpus, task, around.cache_dir)
             if self.at_most and size is not None:
                 size = size if len(corpus.texts) >= round(size * around.train_examples) else None
-            part = choose_part(corpus, size, around.train_examples, around.seed, option)
-        rows = self._rows(name, part, task.max_length, around)
-        return AuxiliaryExamples(objective, rows, part.source, size, part.fingerprint, part.texts)
+            if nearest and size is not None:
+                part = choose_nearest(corpus, task, size, around.seed, option, around.cache_dir)
+            else:
+                part = choose_part(corpus, size, around.train_examples, around.seed, option)
+        return AuxiliaryExamples(
+            objective,
+            self._rows(name, part, task.max_length, around),
+            part.source,
+            size,
+            part.fingerprint,
+            part.texts,
+            decontaminated=removed,
+        )
 
     def _apart_from(
         self,
@@ -139,6 +164,11 @@ class AuxiliaryText:
                 f"{option}={size:g} counts in the training examples of an end task, and there is "
                 f"none; use {option}=all"
             )
+        if around.decontaminate or self.select == "nearest":
+            asked = (
+                "auxiliary.decontaminate" if around.decontaminate else f"auxiliary.{name}.select"
+            )
+            raise UserError(f"{asked} compares with the texts of an end task, and there is none")
         kept, apart = hold_out(self._domain_corpus(None, size, around.cache_dir), held_out)
         return AuxiliaryExamples(
             objective,
@@ -245,10 +275,13 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
 
 
 def training_texts(end_task: TextTask, *, labelled: bool = False) -> Corpus:
-    """The end task's training texts as a corpus (TAPT); dev and test texts are never in it."""
+    """The end task's training texts, labelled or not, as a corpus (TAPT); or the `labelled` alone.
+
+    Dev and test texts are never in it.
+    """
     return Corpus(
         source=f"{end_task.name} train",
-        texts=end_task.train.rows(labelled=labelled),
+        texts=end_task.train.rows() if labelled else end_task.own_texts,
         # of all splits: what is held out of the training file is not in it
         fingerprint=f"{'labelled' if labelled else 'tapt'}:{end_task.digest()}",
     )

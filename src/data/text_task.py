@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ import datasets
 
 from src.data.assignment import Assignment
 from src.data.checksum import check_is_file
+from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
 from src.data.end_task import Splits
 from src.data.held_out import HeldOut, hold_out
+from src.data.label_budget import choose_labelled
 from src.data.labelled import Example, in_order, read_labelled
 from src.data.remarks import warn_of_cuts, warn_of_texts
 from src.data.table.base import Table
@@ -48,11 +50,19 @@ class TextSource(ABC):
         name: the name the result is reported under.
         metric: the metric by which a checkpoint is chosen (see `EndTask.metric`).
         max_length: longest input; longer texts are cut [tokens].
+        split: `published` for the splits as they are given; `clean` for new ones of the same sizes,
+            with all examples of one text, and near-duplicates of it, in the same split.
+        labelled: how many training examples keep their labels, every label by its share; the texts
+            of the others remain as unlabelled text of the task. None keeps all [examples].
+        split_seed: of that choice, and of any other between examples.
     """
 
     name: str
     metric: str
     max_length: int
+    split: str = field(default="published", kw_only=True)
+    labelled: int | None = field(default=None, kw_only=True)
+    split_seed: int = field(default=0, kw_only=True)
 
     @abstractmethod
     def files(self) -> TaskFiles:
@@ -122,6 +132,8 @@ class TextTask:
         fingerprints: SHA-256 of each split's file, or how it was split off another.
         columns: what was read of the files.
         assignment: which rows became which split, where one was split off; else None.
+        unlabelled: training texts whose labels `source.labelled` leaves out; None if there are
+            none.
     """
 
     source: TextSource
@@ -132,6 +144,7 @@ class TextTask:
     fingerprints: dict[str, str]
     columns: Columns
     assignment: Assignment | None = None
+    unlabelled: LabelledTexts | None = None
 
     @property
     def name(self) -> str:
@@ -156,6 +169,14 @@ class TextTask:
         columns = self.columns
         own = {"columns": {"text": columns.text, "label": columns.label, "text_pair": columns.pair}}
         return own if self.assignment is None else {**own, "split": self.assignment.summary()}
+
+    @property
+    def own_texts(self) -> datasets.Dataset:
+        """All training texts, labelled or not, as rows of `text` (and `text_pair`)."""
+        own = self.train.rows(labelled=False)
+        if self.unlabelled is None:
+            return own
+        return datasets.concatenate_datasets([own, self.unlabelled.rows(labelled=False)])
 
     def digest(self) -> str:
         """Of all splits together: each depends on what the others were given."""
@@ -219,7 +240,24 @@ def load_text_task(source: TextSource) -> TextTask:
     for split in ("train", *(part.split for part in held)):
         read[split] = [example for own, example in assigned if own == split]
     read = {split: read[split] for split in given}
+    if source.split != "published":
+        read = _split_anew(source, read, held)
+        given_digest = hashlib.sha256(":".join(fingerprints.values()).encode()).hexdigest()
+        kind = f"{source.split}, seed {source.split_seed}, of {given_digest}"
+        fingerprints = {split: f"{split}, {kind}" for split in given}
     trained_on = {example.content for example in read["train"]}
+    unlabelled: list[Example] = []
+    if source.labelled is not None:
+        kept = choose_labelled(
+            [example.label for example in read["train"]],
+            source.labelled,
+            source.split_seed,
+            train.source,
+        )
+        pairs = list(zip(kept, read["train"], strict=True))
+        read["train"] = [example for labelled, example in pairs if labelled]
+        unlabelled = [example for labelled, example in pairs if not labelled]
+        fingerprints["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
     splits = {}
     for split, examples in read.items():
         unknown = sorted({example.label for example in examples} - set(labels))
@@ -236,7 +274,32 @@ def load_text_task(source: TextSource) -> TextTask:
         fingerprints={split: fingerprints[split] for split in given},
         columns=columns,
         assignment=Assignment(train.source, train.unit, held, assigned) if held else None,
+        unlabelled=_indexed(unlabelled, labels, trained_on) if unlabelled else None,
     )
+
+
+def _split_anew(
+    source: TextSource, read: dict[str, list[Example]], held: Sequence[HeldOut]
+) -> dict[str, list[Example]]:
+    """The examples of all splits in new ones of the same sizes, which share no text.
+
+    Raises:
+        UserError: there is no such kind of split, or none that can be made.
+    """
+    if source.split != "clean":
+        raise UserError(f"task.split must be published or clean, got {source.split!r}")
+    if held:
+        raise UserError(
+            "task.split=clean makes new splits of given ones; name dev and test files "
+            "(task.dev=FILE task.test=FILE)"
+        )
+    examples = [example for own in read.values() for example in own]
+    groups = same_texts([f"{example.text} {example.pair or ''}" for example in examples])
+    sizes = {split: len(own) for split, own in read.items()}
+    labels = [example.label for example in examples]
+    found = clean_split(groups.tolist(), labels, sizes, source.split_seed, source.name)
+    pairs = list(zip(found, examples, strict=True))
+    return {split: [example for own, example in pairs if own == split] for split in read}
 
 
 def _table(given: Table | Path) -> Table:

@@ -17,6 +17,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from src.configuration import check_whole
 from src.data.checksum import is_whole, note_checksum, sidecar_of
+from src.data.leading_part import portions
 from src.data.remarks import Cuts, total
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
@@ -130,13 +131,17 @@ def _write(
         others = {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
         if not kept:
             return {name: [] for name in made} | others
-        chosen = [[columns[name][i] for i in kept] for name in read]
-        encoded = _encoded(chosen, tokenizer, max_length, token_types)
-        if len(read) > 1:
-            cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
-        else:
-            cuts.append(_cuts(encoded.encodings, special))
-        return {name: encoded[name] for name in made} | others
+        rows: dict[str, list] = {name: [] for name in made}
+        for portion in portions([sum(len(columns[name][i] or "") for name in read) for i in kept]):
+            chosen = [[columns[name][i] for i in kept[portion]] for name in read]
+            encoded = _encoded(chosen, tokenizer, max_length, token_types)
+            if len(read) > 1:
+                cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
+            else:
+                cuts.append(_cuts(encoded.encodings, special))
+            for name in made:
+                rows[name] += encoded[name]
+        return rows | others
 
     features = datasets.Features(
         {

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import (
@@ -107,7 +106,9 @@ def load_classifier(given: Path) -> SavedClassifier:
         config = load_config(folder)
         in_parts = (folder / HEAD).is_file()
         model, labels = _in_parts(folder, config) if in_parts else _whole(folder)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # what a damaged configuration leads to is no narrower
         reason = (str(error).strip().splitlines() or [""])[0]
         raise UserError(
             f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"

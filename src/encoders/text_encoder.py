@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AutoModel,
@@ -145,6 +144,7 @@ class PretrainedEncoder:
             only for code that you have read.
         attention_dropout: dropout inside the attention; None keeps the checkpoint's.
         hidden_dropout: dropout elsewhere in the body; None keeps the checkpoint's.
+        reported_as: the name the result is reported under; None for `name`.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
@@ -153,6 +153,7 @@ class PretrainedEncoder:
     trust_remote_code: bool = False
     attention_dropout: float | None = None
     hidden_dropout: float | None = None
+    reported_as: str | None = None
     lr: Mapping[str, float] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
@@ -168,7 +169,11 @@ class PretrainedEncoder:
                 self.name,
             )
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        return load_folder(source, self.name, self._config_changes(), self.trust_remote_code)
+        changes = self._config_changes()
+        encoder = load_folder(source, self.name, changes, self.trust_remote_code)
+        if self.reported_as is not None:
+            encoder.name = self.reported_as
+        return encoder
 
     def _config_changes(self) -> dict[str, float]:
         return dropout_changes(self.attention_dropout, self.hidden_dropout)
@@ -215,14 +220,16 @@ def load_folder(
         )
     try:
         encoder = _load(folder, name, config_changes, trust_remote_code)
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
+    except UserError:
+        raise
     except RuntimeError as error:  # Transformers: "see the above report"
         raise UserError(
             f"encoder folder {folder}: its weights have other shapes than its config.json says; "
             "save both there from the same model"
         ) from error
+    except Exception as error:  # what a damaged configuration leads to is no narrower
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
     _check_tokenizer(encoder, folder)
     return encoder
 

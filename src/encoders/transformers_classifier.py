@@ -69,9 +69,12 @@ def save_classifier(
         body.save_pretrained(folder)
         state = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(state, folder / HEAD)
-        return False
-    model.save_pretrained(folder)
-    return True
+    else:
+        model.save_pretrained(folder)
+    # safetensors lets nobody else read its files; the others are as the umask says
+    for path in folder.glob("*.safetensors"):
+        path.chmod((folder / LABELS).stat().st_mode)
+    return model is not None
 
 
 def _as_trained_with(

@@ -25,9 +25,10 @@ class WideResNet(nn.Module):
         channels: colour channels of an image.
         depth: layers with weights, 6k + 4.
         width: factor on the widths 16, 32, 64 of the groups.
+        dropout: between the convolutions of a block.
     """
 
-    def __init__(self, channels: int, depth: int, width: int) -> None:
+    def __init__(self, channels: int, depth: int, width: int, dropout: float = 0.0) -> None:
         super().__init__()
         blocks = (depth - 4) // 6
         self.first = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
@@ -36,7 +37,7 @@ class WideResNet(nn.Module):
         for group, (before, after) in enumerate(itertools.pairwise(sizes)):
             for block in range(blocks):
                 stride = 2 if group > 0 and block == 0 else 1
-                layers.append(_Block(before if block == 0 else after, after, stride))
+                layers.append(_Block(before if block == 0 else after, after, stride, dropout))
         self.blocks = nn.Sequential(*layers)
         self.norm = nn.BatchNorm2d(sizes[-1])
         self.hidden_size = sizes[-1]
@@ -53,11 +54,12 @@ class WideResNet(nn.Module):
 class _Block(nn.Module):
     """Norm, ReLU, convolution, twice, beside a shortcut (their figure 1a, pre-activated)."""
 
-    def __init__(self, before: int, after: int, stride: int) -> None:
+    def __init__(self, before: int, after: int, stride: int, dropout: float) -> None:
         super().__init__()
         self.norm1 = nn.BatchNorm2d(before)
         self.conv1 = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(after)
+        self.dropout = nn.Dropout(dropout)
         self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
         same = before == after and stride == 1
         self.shortcut = None if same else nn.Conv2d(before, after, 1, stride, bias=False)
@@ -65,7 +67,7 @@ class _Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         active = F.relu(self.norm1(x))
         hidden: Tensor = self.conv1(active)
-        hidden = self.conv2(F.relu(self.norm2(hidden)))
+        hidden = self.conv2(self.dropout(F.relu(self.norm2(hidden))))
         beside: Tensor = x if self.shortcut is None else self.shortcut(active)
         total: Tensor = beside + hidden
         return total
@@ -135,6 +137,7 @@ class WideResNetSource:
         std: standard deviation of each channel, of pixels scaled to [0, 1].
         depth: 6k + 4 for a whole k [layers].
         width: factor on the channels.
+        dropout: between the convolutions of a block.
         seed: of the weights.
         lr: learning rates that suit it, by kind of stage; the stages refer to them.
     """
@@ -143,6 +146,7 @@ class WideResNetSource:
     std: Sequence[float]
     depth: int = 16
     width: int = 2
+    dropout: float = 0.0
     seed: int = 0
     lr: Mapping[str, float] = field(default_factory=dict)
 
@@ -156,6 +160,8 @@ class WideResNetSource:
         check_whole(self.seed, "encoder.seed", least=0)
         if (check_whole(self.depth, "encoder.depth", least=10) - 4) % 6:
             raise UserError(f"encoder.depth must be 10, 16, 22, ..., got {self.depth}")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"encoder.dropout must be in [0, 1), got {self.dropout}")
         for option, values in (("encoder.mean", self.mean), ("encoder.std", self.std)):
             if not isinstance(values, Sequence) or not all(
                 isinstance(v, int | float) for v in values
@@ -168,7 +174,7 @@ class WideResNetSource:
             )
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            body = WideResNet(len(self.mean), self.depth, self.width)
+            body = WideResNet(len(self.mean), self.depth, self.width, self.dropout)
         name = f"wide_resnet_{self.depth}_{self.width}"
         return ImageEncoder(name, body.train(), body.hidden_size, tuple(self.mean), tuple(self.std))
 

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from src.configuration import build
 from src.data.batches import EvaluationBatches
+from src.data.checksum import is_whole
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
@@ -33,7 +34,7 @@ from src.run_folder.checkpoint_io import DurableCheckpointIO, load_whole
 from src.run_folder.durable import write_with_checksum
 from src.run_folder.factor_log import FactorLog
 from src.run_folder.progress import StageProgressBar
-from src.run_folder.step_log import StepLog
+from src.run_folder.step_log import StepLog, put_back, read_log
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ def fit_stage(
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
+        _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
         return finished
     history = best = None
     callbacks: list[pl.Callback] = [
@@ -134,6 +136,8 @@ def fit_stage(
     )
     trainer.strategy.barrier()  # files that others may still read are removed now
     if trainer.is_global_zero:
+        log_so_far = read_log(folder / STEP_LOG)
+        write_with_checksum(checkpoints / STEP_LOG, lambda path: path.write_bytes(log_so_far))
         store_outcome(outcome, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
@@ -190,6 +194,15 @@ def build_trainer(
         **arguments,
     )
     return trainer
+
+
+def _check_log(path: Path, copy: Path) -> None:
+    """Put the step log back as it was when a stage ended, where it does not begin so any more."""
+    if not is_main_process() or not is_whole(copy):
+        return
+    content = copy.read_bytes()
+    if not read_log(path).startswith(content):
+        put_back(path, content)
 
 
 def _emptied(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""AdamW with linear warm-up and decay, over parameter groups of one optimiser."""
+"""AdamW with a linear schedule or a constant rate, over parameter groups of one optimiser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
-from transformers import get_linear_schedule_with_warmup
+from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from src.errors import UserError
 
@@ -26,6 +26,7 @@ class Optimisation:
         beta2: decay of AdamW's second moment.
         eps: AdamW's epsilon.
         warmup: share of the steps over which the rates rise from 0.
+        decay: `linear`, from the peak rates to 0 at the last step; or `constant`, at the peak.
         clip_norm: largest norm of all gradients together; None does not clip.
     """
 
@@ -36,6 +37,7 @@ class Optimisation:
     beta2: float = 0.98
     eps: float = 1e-6
     warmup: float = 0.06
+    decay: str = "linear"
     clip_norm: float | None = 1.0
 
     def __post_init__(self) -> None:
@@ -50,6 +52,8 @@ class Optimisation:
                 raise UserError(f"optimisation.{name} must be in [0, 1), got {getattr(self, name)}")
         if not 0 <= self.warmup <= 1:
             raise UserError(f"optimisation.warmup must be in [0, 1], got {self.warmup}")
+        if self.decay not in ("linear", "constant"):
+            raise UserError(f"optimisation.decay must be linear or constant, got {self.decay!r}")
         clip = self.clip_norm
         if clip is not None and not (math.isfinite(clip) and clip > 0):
             raise UserError(
@@ -78,9 +82,12 @@ class Optimisation:
     def schedule(
         self, optimiser: torch.optim.Optimizer, steps: int
     ) -> torch.optim.lr_scheduler.LambdaLR:
-        """Linear warm-up to the peak rates, then linear decay to 0 at `steps`."""
-        schedule: torch.optim.lr_scheduler.LambdaLR = get_linear_schedule_with_warmup(
-            optimiser, round(self.warmup * steps), steps
+        """Linear warm-up to the peak rates, then linear decay to 0 at `steps`, or no decay."""
+        rising = round(self.warmup * steps)
+        schedule: torch.optim.lr_scheduler.LambdaLR = (
+            get_linear_schedule_with_warmup(optimiser, rising, steps)
+            if self.decay == "linear"
+            else get_constant_schedule_with_warmup(optimiser, rising)
         )
         return schedule
 

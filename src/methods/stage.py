@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from src.core.meta_head import MetaHeadSettings
@@ -25,8 +26,10 @@ class Stage:
         batch_size: examples of each task in one optimiser step [examples].
         meta_batch_size: examples of `B_val`, for the meta-gradient [examples].
         max_steps: upper bound of optimiser steps; null for none [steps].
-        max_epochs: upper bound in passes over the end task's training examples (in stages
-            without the end task: over the largest auxiliary); null for none [epochs].
+        max_epochs: upper bound in passes over the examples that `epochs_of` names; null for none
+            [epochs].
+        epochs_of: whose examples make an epoch: the `end_task`'s, or those of the `largest` of the
+            stage's tasks, as in the authors' code. A stage without the end task has the latter.
         evaluate_every: optimiser steps between evaluations on dev; null for once an epoch [steps].
         patience: evaluations without improvement after which the stage ends; null for never
             [evaluations].
@@ -47,6 +50,7 @@ class Stage:
     meta_batch_size: int = 32
     max_steps: int | None = None
     max_epochs: float | None = None
+    epochs_of: str = "end_task"
     evaluate_every: int | None = None
     patience: int | None = None
     freeze_body: bool = False
@@ -59,6 +63,8 @@ class Stage:
     def __post_init__(self) -> None:
         if self.auxiliaries not in ("all", "domain", "task"):
             raise UserError(f"auxiliaries must be all, domain or task, got {self.auxiliaries!r}")
+        if self.epochs_of not in ("end_task", "largest"):
+            raise UserError(f"epochs_of must be end_task or largest, got {self.epochs_of!r}")
         if self.inner_products not in ("float32", "float64"):
             raise UserError(
                 f"inner_products must be float32 or float64, got {self.inner_products!r}"
@@ -90,6 +96,17 @@ class Stage:
                 raise UserError(
                     f"meta_head.{name} must be a finite number of at least 0, got {value}"
                 )
+
+    def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
+        """Examples that make an epoch.
+
+        Args:
+            end_task: the end task's training examples; None in a stage without it.
+            others: the examples of each of the stage's other tasks.
+        """
+        if end_task is not None and self.epochs_of == "end_task":
+            return end_task
+        return max([*others, *([] if end_task is None else [end_task])])
 
     def steps(self, examples: int) -> int:
         """Optimiser steps over `examples` training examples: the smaller of the two bounds."""

@@ -33,6 +33,8 @@ class MaskedLMHead(nn.Module):
         rows: see `ROWS`.
     """
 
+    bias: nn.Parameter | None
+
     def __init__(
         self,
         hidden_size: int,
@@ -80,7 +82,7 @@ def head_of_checkpoint(
         UserError: the head is not dense, layer norm and a tied decoder.
     """
     body = model.base_model
-    embeddings = body.get_input_embeddings().weight
+    embeddings: Tensor = body.get_input_embeddings().weight
     dense_layer, norm_layer, decoder = parts_of_head(model)
     lacking = {id(p) for name, p in model.named_parameters() if name in missing}
     if any(id(p) in lacking for p in (*dense_layer.parameters(), *norm_layer.parameters())):

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 
 import hydra
 from omegaconf import DictConfig, OmegaConf
@@ -52,12 +53,14 @@ def _predict(config: DictConfig, output: str) -> None:
     from src.quiet import quiet_libraries
 
     quiet_libraries()
-    given = {name: value for name, value in config.items() if name != "hydra"}
+    given = {str(name): value for name, value in config.items() if name != "hydra"}
+    # in a config of its own, `${` would be a reference again
+    texts = {name: given[name] for name in _AS_IT_STANDS if isinstance(given[name], str)}
     try:
-        settings = typed(OmegaConf.create(given), Settings, "options")
+        settings = typed(OmegaConf.create(given | dict.fromkeys(texts, "")), Settings, "options")
     except UserError as error:
         raise UserError(str(error).removeprefix("options.")) from error
-    done = predict_file(settings)
+    done = predict_file(replace(settings, **texts))
     shares = ", ".join(f"{label} {count:,}" for label, count in done.counts.items())
     before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
     stream = sys.stderr if output == "-" else sys.stdout
@@ -73,8 +76,9 @@ def as_they_stand(arguments: list[str]) -> list[str]:
         name, equals, value = argument.partition("=")
         is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
         if name in _AS_IT_STANDS and equals and value != "null" and not is_quoted:
-            # backslashes count before a quote only
-            value = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + (r"\'" if m[2] else ""), value)
+            # backslashes count before a quote or a reference only
+            escaped = re.sub(r"(\\*)(\$\{)", lambda m: m[1] * 2 + "\\" + m[2], value)
+            value = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + (r"\'" if m[2] else ""), escaped)
             argument = f"{name}='{value}'"
         quoted.append(argument)
     return quoted

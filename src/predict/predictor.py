@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
+from src.data.leading_part import leading_pairs, leading_parts, portions
 from src.encoders.saved_classifier import SavedClassifier
 from src.errors import UserError
 from src.predict.writers import Predictions
@@ -31,13 +33,7 @@ class Predictor:
 
         Texts of similar length go together, which saves padding.
         """
-        tokenizer = self._classifier.tokenizer
-        encoded = tokenizer(
-            list(texts),
-            None if pairs is None else list(pairs),
-            truncation=True,
-            max_length=self._max_length,
-        )
+        encoded = self._tokenised(texts, pairs)
         lengths = [len(ids) for ids in encoded["input_ids"]]
         order = sorted(range(len(texts)), key=lambda i: lengths[i], reverse=True)
         found = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
@@ -46,6 +42,24 @@ class Predictor:
             found[members] = self._batch({k: [v[i] for i in members] for k, v in encoded.items()})
         names = [self._classifier.labels[i] for i in found.argmax(axis=1)]
         return Predictions(names, found)
+
+    def _tokenised(
+        self, texts: Sequence[str], pairs: Sequence[str] | None
+    ) -> dict[str, list[list[int]]]:
+        """Texts as token ids; of a long one no more is tokenised than is read."""
+        tokenizer = self._classifier.tokenizer
+        inputs = (
+            [leading_parts(texts, tokenizer, self._max_length)]
+            if pairs is None
+            else [*leading_pairs(texts, pairs, tokenizer, self._max_length)]
+        )
+        encoded: dict[str, list[list[int]]] = defaultdict(list)
+        for portion in portions([sum(map(len, own)) for own in zip(*inputs, strict=True)]):
+            chosen = [list(own[portion]) for own in inputs]
+            found = tokenizer(*chosen, truncation=True, max_length=self._max_length)
+            for name, values in found.items():
+                encoded[name] += values
+        return encoded
 
     def _batch(self, encoded: dict[str, list[list[int]]]) -> np.ndarray:
         padded = self._classifier.tokenizer.pad(encoded, return_tensors="pt")

@@ -18,7 +18,6 @@ from src.report.table import (
     Score,
     Table,
     Words,
-    highest,
     p_words,
     score_of,
 )
@@ -98,11 +97,10 @@ def _adjusted(rows: list[_OurRow]) -> list[_OurRow]:
 def _shown(table: PaperTable, row: _OurRow) -> Row:
     names = list(table.columns)
     cells = [row.cells[name] for name in names]
-    best = highest(cells)
-    if best is not None and names[best] in row.tested and row.tested[names[best]].significant:
-        score = cells[best]
-        assert isinstance(score, Score)
-        cells[best] = replace(score, best=True)
+    for place, name in enumerate(names):
+        score = cells[place]
+        if isinstance(score, Score) and name in row.tested and row.tested[name].significant:
+            cells[place] = replace(score, best=True)
     cells += [_p_cell(row.tested.get(name)) for name in table.tested]
     seeds = sorted({cell.seeds for cell in cells if isinstance(cell, Score)})
     counted = plural(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
@@ -146,7 +144,7 @@ def _notes(table: PaperTable, rows: Sequence[_OurRow], choice: Choice) -> list[s
         adjusted = ", after Holm's correction over the table" if choice.holm else ""
         notes.append(
             f"p: one-sided permutation test{how} against {against}{adjusted}; "
-            f"bold: the row's best, with p below {LEVEL}."
+            f"bold: p below {LEVEL}."
         )
     same = all(row.bench.encoder in table.encoder_names for row in rows)
     notes.append(

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from src.evaluation.monitor import PERPLEXITY
 from src.report.plain import Plain, Short, read_json
 
 Count = NonNegativeInt
@@ -114,6 +115,7 @@ class Result(Plain):
     """What a finished run says of itself.
 
     Attributes:
+        labels: of the end task; empty where a run only adapted an encoder.
         test_scores: None where the run was not evaluated on test, as those of a search.
     """
 
@@ -124,7 +126,7 @@ class Result(Plain):
     encoder: Short
     seed: int
     metric: Short
-    labels: Annotated[list[Short], Field(min_length=1, max_length=10_000)]
+    labels: Annotated[list[Short], Field(max_length=10_000)]
     auxiliaries: dict[Short, Auxiliary]
     train: TrainSplit
     dev: Split
@@ -138,6 +140,8 @@ class Result(Plain):
         for name, split in splits.items():
             scores = split.whole
             value = (scores.metrics or {}).get(self.metric)
+            if not self.labels and self.metric != PERPLEXITY:
+                raise ValueError(f"there are no labels for {self.metric}")
             if value is None or not math.isfinite(value):
                 raise ValueError(f"{name} has no finite {self.metric}")
         for scores in (self.test.whole, self.test.unseen) if self.is_tested else ():
@@ -150,6 +154,11 @@ class Result(Plain):
     def is_tested(self) -> bool:
         """Whether it was evaluated on test; only such runs are compared."""
         return self.test_scores is not None
+
+    @property
+    def only_adapts(self) -> bool:
+        """Whether it has no end task: its encoder was adapted to text and kept."""
+        return not self.labels
 
     @property
     def test(self) -> Split:

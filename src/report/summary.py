@@ -9,6 +9,7 @@ from statistics import fmean
 from src.report.comparison import LEVEL, Comparison
 from src.report.labels import JOINT, PARTS, plural
 from src.report.result import Part
+from src.report.run import Run
 from src.report.search import Found
 from src.report.settings import Bench, Setting
 from src.report.table import Score, p_words, score_of
@@ -34,9 +35,14 @@ def in_words(sentence: Sentence) -> str:
 def inventory(found: Found, benches: Sequence[Bench]) -> Sentence:
     """What was read."""
     parts = [plural(len(found.runs), "finished run")]
-    untested = sum(not run.result.is_tested for run in found.runs)
+    adapted = [run for run in found.runs if run.result.only_adapts]
+    untested = sum(not run.result.is_tested for run in found.runs) - len(adapted)
     if untested:
         parts.append(f"{untested} of them not evaluated on test (a search) and not compared")
+    if adapted:
+        parts.append(
+            f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_told, adapted))})"
+        )
     if found.unreadable:
         parts.append(f"{len(found.unreadable)} that cannot be read")
     settings = sum(len(bench.settings) for bench in benches)
@@ -44,6 +50,13 @@ def inventory(found: Found, benches: Sequence[Bench]) -> Sentence:
         f"{', '.join(parts)}; {plural(settings, 'setting')} (runs that differ by their seed "
         f"alone) in {plural(len(benches), 'comparison')}.",
     )
+
+
+def _told(run: Run) -> str:
+    """An adapted encoder, and the perplexity of text that it never saw."""
+    result = run.result
+    held_out = plural(result.dev.whole.examples, "held-out text")
+    return f"{run.name}: {result.encoder}, {result.metric} {result.dev_score:.3f} on {held_out}"
 
 
 def sentences_of(bench: Bench, *, paired: bool = False) -> list[Sentence]:

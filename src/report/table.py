@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
@@ -22,7 +21,7 @@ class Score:
         deviation: the sample's (n - 1); None for a single seed.
         seeds: how many.
         setting: the runs behind it; None for the paper's.
-        best: to be set in bold: the row's best, and significantly so.
+        best: to be set in bold: significantly better than what it is compared with.
         fewer: it has fewer seeds than another cell of its row.
         others: further settings that would have belonged here.
     """
@@ -109,15 +108,3 @@ def p_words(p: float, adjusted: bool = False) -> str:
     """E.g. `0.040`, `<0.001`; Holm's are marked."""
     words = f"{p:.3f}" if p >= SMALLEST_P else f"<{SMALLEST_P}"
     return f"{words} (Holm)" if adjusted else words
-
-
-def highest(cells: Sequence[Cell]) -> int | None:
-    """The place of the score with the highest mean; None without scores."""
-    places = [index for index, cell in enumerate(cells) if isinstance(cell, Score)]
-
-    def mean(place: int) -> float:
-        cell = cells[place]
-        assert isinstance(cell, Score)
-        return cell.mean
-
-    return max(places, key=mean) if places else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,22 @@ def load_whole(path: Path) -> dict[str, Any]:
             f"{path} is not the file that was written (its checksum differs); "
             "start over with resume=false"
         )
-    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return load_plain(path)
+
+
+def load_plain(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
+    """Plain values and tensors from a checkpoint; nothing else in it is built.
+
+    Raises:
+        UserError: it holds something else, or cannot be read.
+    """
+    try:
+        content: dict[str, Any] = torch.load(path, map_location=map_location, weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError) as error:
+        raise UserError(
+            f"{path} holds more than numbers and tensors, or is damaged, and is not read; remove "
+            f"{path.parent}, and the same command trains that part again"
+        ) from error
     return content
 
 
@@ -36,6 +52,12 @@ class DurableCheckpointIO(TorchCheckpointIO):
     ) -> None:
         """Write `path` and `PATH.sha256`."""
         write_with_checksum(Path(path), lambda scratch: torch.save(checkpoint, scratch))
+
+    def load_checkpoint(
+        self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None
+    ) -> dict[str, Any]:
+        """Plain values and tensors, whatever `weights_only` says."""
+        return load_plain(Path(path), map_location)
 
     def remove_checkpoint(self, path: str | Path) -> None:
         """Remove both."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,18 +15,25 @@ from src.errors import UserError
 
 _NOTHING = 1 << 20
 """Bytes of free space below which a disk counts as full."""
+_UNWRITABLE = (errno.EROFS, errno.EFBIG)
+"""A read-only file system, and a file beyond the limit (ulimit -f, or the file system's own)."""
 
 
 @contextmanager
 def disk_advice(folder: Path) -> Iterator[None]:
-    """Turn a full disk into a line that says what to do.
+    """Turn a full disk, or one that takes no files any more, into a line that says what to do.
 
     Raises:
-        UserError: the disk of `folder` is full.
+        UserError: the disk of `folder` is full, or cannot be written for another reason.
     """
     try:
         yield
     except OSError as error:
+        if error.errno in _UNWRITABLE:
+            raise UserError(
+                f"cannot write to {folder} ({error.strerror}); once files can be written there, "
+                "the same command goes on from the last checkpoint"
+            ) from error
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
@@ -53,6 +61,8 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
         scratch.unlink(missing_ok=True)
         if free < _NOTHING:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from error
         raise
     except OSError:
         scratch.unlink(missing_ok=True)

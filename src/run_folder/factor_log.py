@@ -11,7 +11,7 @@ import lightning.pytorch as pl
 
 from src.core.weighting.factored import Factored
 from src.methods.module import TaskMixing
-from src.run_folder.step_log import keep_up_to
+from src.run_folder.durable import write_durably
 
 COLUMNS = ("stage", "step", "factor", "logit")
 """Of the log: a row for each evaluation and factor, see `Factored.logits`."""
@@ -34,7 +34,7 @@ class FactorLog(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Drop rows of steps that are still to come; a stage that begins has its first ones."""
         if trainer.is_global_zero:
-            keep_up_to(self._file, self._stage, trainer.global_step, len(COLUMNS))
+            _keep_up_to(self._file, self._stage, trainer.global_step)
         if trainer.global_step == 0:
             self._write(trainer, pl_module)
 
@@ -64,3 +64,16 @@ class FactorLog(pl.Callback):
                 writer.writerow([self._stage, trainer.global_step, name, f"{value:.6g}"])
             file.flush()
             os.fsync(file.fileno())
+
+
+def _keep_up_to(path: Path, stage: str, step: int) -> None:
+    """Drop the stage's rows after `step`, and a line that was being written when a run died."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
+        cells = line.split(",")
+        whole = line.endswith("\n") and len(cells) == len(COLUMNS)
+        if whole and (cells[0] != stage or (cells[1].isdecimal() and int(cells[1]) <= step)):
+            kept.append(line)
+    write_durably(path, lambda scratch: scratch.write_text("".join(kept), encoding="utf-8"))

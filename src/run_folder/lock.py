@@ -1,9 +1,16 @@
-"""One process at a time in a run folder."""
+"""One process at a time in a run folder.
+
+It holds a lock on the folder itself, which nobody can remove while the folder is there, and one on
+a file in it, for file systems that lock files only (NFS).
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -17,22 +24,26 @@ _GLANCE_S = 1.0
 """Seconds after which a lock that is still held is a run's, and no glance of `is_held`."""
 
 
+class BusyError(UserError):
+    """Another process is running in the folder."""
+
+
 def is_held(folder: Path) -> bool:
-    """Whether a process is running in the folder now, as far as its files tell.
+    """Whether a process is running in the folder now, as far as its locks tell.
 
     Raises:
         OSError: the lock's file cannot be opened.
     """
-    path = folder / LOCK
-    if not path.is_file():
+    if not folder.is_dir():
         return False
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        with _folder_locked(folder, 0):
+            if not (folder / LOCK).is_file():
+                return False
+            with FileLock(folder / LOCK).acquire(timeout=0):
+                return False
     except Timeout:
         return True
-    lock.release()
-    return False
 
 
 @contextmanager
@@ -42,7 +53,8 @@ def alone_in(folder: Path) -> Iterator[None]:
     Further processes of the same run belong to the one that holds it.
 
     Raises:
-        UserError: another process is running there, or the folder cannot be written.
+        BusyError: another process is running there.
+        UserError: the folder cannot be written.
     """
     if not is_main_process():
         yield
@@ -51,17 +63,53 @@ def alone_in(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=_GLANCE_S)
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+    except Timeout as error:
+        raise _busy(folder) from error
+    except OSError as error:
         raise UserError(
             f"cannot write to {folder} ({error.strerror}); name another folder: "
             "hydra.run.dir=FOLDER"
         ) from error
-    except Timeout as error:
-        raise UserError(
-            f"another process is running in {folder}; wait for it, or name another folder: "
-            "hydra.run.dir=FOLDER"
-        ) from error
+    with ExitStack() as held:
+        held.callback(lock.release)
+        try:
+            held.enter_context(_folder_locked(folder, _GLANCE_S))
+        except Timeout as error:
+            raise _busy(folder) from error
+        yield
+
+
+def _busy(folder: Path) -> BusyError:
+    return BusyError(
+        f"another process is running in {folder}; wait for it, or name another folder: "
+        "hydra.run.dir=FOLDER"
+    )
+
+
+@contextmanager
+def _folder_locked(folder: Path, patience: float) -> Iterator[None]:
+    """Lock the folder itself, where its file system can.
+
+    Args:
+        patience: seconds to try for.
+
+    Raises:
+        Timeout: another process holds it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    until = time.monotonic() + patience
     try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() >= until:
+                    raise Timeout(str(folder)) from error
+                time.sleep(0.05)
+            except OSError:  # no locks on folders here; the one on the file has to do
+                break
+            else:
+                break
         yield
     finally:
-        lock.release()
+        os.close(descriptor)

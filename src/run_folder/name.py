@@ -24,6 +24,7 @@ ELSEWHERE = (
 )
 """Options that say where things are, how they are shown or who computes, not what is trained."""
 PROGRAM = ("python", "-m", "src.run")
+_PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
 _LONGEST = 180
 """Characters of a folder's name; file systems allow 255 bytes."""
 
@@ -59,9 +60,9 @@ def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) ->
 
     Args:
         overrides: the job's.
-        hydra_overrides: Hydra's own, of which only those count that say where configs are.
+        hydra_overrides: Hydra's own, of which only those count that say where configs and runs are.
     """
-    found = [o for o in hydra_overrides if o.startswith("hydra.searchpath=")]
+    found = [o for o in hydra_overrides if o.startswith(_PLACES)]
     return shlex.join([*PROGRAM, *overrides, *found])
 
 

@@ -72,6 +72,11 @@ def result_of(
                 "size": "all" if examples.size is None else examples.size,
                 "examples": len(examples.rows),
                 "fingerprint": examples.fingerprint,
+                **(
+                    {}
+                    if examples.decontaminated is None
+                    else {"decontaminated": examples.decontaminated}
+                ),
             }
             for name, (auxiliary, examples) in prepared.auxiliaries.items()
         },

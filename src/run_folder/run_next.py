@@ -17,7 +17,7 @@ from src.run_folder.name import PROGRAM
 
 RUN_NEXT = "run_next.txt"
 """In the search's folder: the command, and what it was chosen from."""
-_OF_THE_SEARCH = ("evaluate_test", "search", "seed")
+_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "hydra.sweep.dir")
 """Options of a search's jobs that its winner is not run with."""
 
 

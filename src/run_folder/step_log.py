@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
+import logging
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +17,22 @@ from torch import Tensor
 from src.methods.module import TaskMixing
 from src.run_folder.durable import write_durably
 
+log = logging.getLogger(__name__)
+
 OF_A_TASK = ("weight", "cosine", "loss", "gradient_norm", "effective_examples")
 OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
 COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
 """Of the step log: a row for each step and task."""
+_COPY = "step_log"
+"""Of the log, compressed, in a checkpoint."""
 
 
 class StepLog(pl.Callback):
     """Collects each step's record without waiting for the device, and flushes now and then.
 
-    A checkpoint flushes it too, and a stage that goes on from one drops what was written of later
-    steps, so that the log of a run that was stopped is that of one that was not.
+    A checkpoint flushes it too and holds a copy. A stage that goes on from one puts the log back as
+    it was then, whatever has happened to the file since, so that the log of a run that was stopped
+    is that of one that was not.
 
     Args:
         file: the step log, appended to by every stage.
@@ -35,11 +43,26 @@ class StepLog(pl.Callback):
     def __init__(self, file: Path, stage: str, flush_every: int) -> None:
         self._file, self._stage, self._flush_every = file, stage, flush_every
         self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
+        self._content = b""
+        """What the file holds, in the main process."""
+        self._restored: bytes | None = None
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Take over the log as it was."""
+        if _COPY in checkpoint:
+            self._restored = zlib.decompress(checkpoint[_COPY].numpy().tobytes())
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Drop rows of steps that are still to come."""
-        if trainer.is_global_zero:
-            keep_up_to(self._file, self._stage, trainer.global_step, len(COLUMNS))
+        if not trainer.is_global_zero:
+            return
+        if self._restored is None:
+            self._content = rows_before(read_log(self._file), self._stage)
+        else:
+            self._content = self._restored
+        put_back(self._file, self._content)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
@@ -83,6 +106,9 @@ class StepLog(pl.Callback):
     ) -> None:
         """Write what is pending: a stage that goes on from here does not take these steps again."""
         self._flush(trainer)
+        if trainer.is_global_zero:
+            packed = bytearray(zlib.compress(self._content, level=1))
+            checkpoint[_COPY] = torch.frombuffer(packed, dtype=torch.uint8)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the rest."""
@@ -109,36 +135,57 @@ class StepLog(pl.Callback):
             self._append(rows)
 
     def _append(self, rows: list[tuple[int, tuple[str, ...], dict[str, float]]]) -> None:
-        new = not self._file.exists() or self._file.stat().st_size == 0
-        with self._file.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if new:
-                writer.writerow(COLUMNS)
-            for step, tasks, values in rows:
-                of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
-                for task in tasks:
-                    of_task = [_cell(values.get(f"{kind}/{task}")) for kind in OF_A_TASK]
-                    writer.writerow([self._stage, step, task, *of_task, *of_step])
+        new = io.StringIO(newline="")
+        writer = csv.writer(new, lineterminator="\n")
+        if not self._content:
+            writer.writerow(COLUMNS)
+        for step, tasks, values in rows:
+            of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
+            for task in tasks:
+                of_task = [_cell(values.get(f"{kind}/{task}")) for kind in OF_A_TASK]
+                writer.writerow([self._stage, step, task, *of_task, *of_step])
+        added = new.getvalue().encode()
+        if not self._file.exists() or self._file.stat().st_size != len(self._content):
+            put_back(self._file, self._content)
+        with self._file.open("ab") as file:
+            file.write(added)
             file.flush()
             os.fsync(file.fileno())
+        self._content += added
 
 
 def _cell(number: float | None) -> str:
     return "" if number is None else f"{number:.6g}"
 
 
-def keep_up_to(path: Path, stage: str, step: int, columns: int) -> None:
-    """Drop the stage's rows after `step`, and a line that was being written when a run died.
+def read_log(path: Path) -> bytes:
+    """The step log's content; empty where there is none."""
+    return path.read_bytes() if path.is_file() else b""
 
-    Args:
-        path: a log whose first two of so many `columns` are the stage and the step.
+
+def put_back(path: Path, content: bytes) -> None:
+    """Write the step log anew where it does not hold `content`; a warning says if rows were lost.
+
+    Rows beyond it, of steps that were taken after the last checkpoint, are dropped without a word.
     """
-    if not path.exists():
+    found = read_log(path)
+    if found == content:
         return
-    kept = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+    if not found.startswith(content):
+        log.warning("%s has been changed; its rows are put back", path)
+    write_durably(path, lambda scratch: scratch.write_bytes(content))
+
+
+def rows_before(content: bytes, stage: str) -> bytes:
+    """The header and whole rows of other stages, each once: what there is before `stage` begins."""
+    kept, seen = [], set()
+    for line in content.decode("utf-8", errors="replace").splitlines(keepends=True):
         cells = line.split(",")
-        whole = line.endswith("\n") and len(cells) == columns
-        if whole and (cells[0] != stage or int(cells[1]) <= step):
+        key = tuple(cells[:3])
+        whole = line.endswith("\n") and len(cells) == len(COLUMNS)
+        if whole and cells[0] != stage and key not in seen:
+            seen.add(key)
             kept.append(line)
-    write_durably(path, lambda scratch: scratch.write_text("".join(kept), encoding="utf-8"))
+    if kept and kept[0].rstrip("\n") != ",".join(COLUMNS):
+        kept.insert(0, ",".join(COLUMNS) + "\n")
+    return "".join(kept).encode()

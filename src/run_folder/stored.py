@@ -46,8 +46,14 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
     if not path.is_file():
         return
     stored = dict(_leaves(_read(path, _yaml)))
-    ours = dict(_leaves(OmegaConf.to_container(config, resolve=True)))
+    ours = options_of(config)
     differing = [k for k in sorted(stored.keys() | ours) if stored.get(k) != ours.get(k)]
+    missing = [k for k in differing if k not in stored]
+    if 4 * len(missing) > len(ours):  # more than a version's new options
+        raise UserError(
+            f"{path} is damaged: it lacks {len(missing)} options, such as {missing[0]}; start over "
+            "with resume=false, or remove the folder"
+        )
     if differing:
         first = differing[0]
         more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
@@ -78,6 +84,11 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
             f"{folder} was started with other data ({', '.join(changed)} changed since); put them "
             "back, or start over with resume=false"
         )
+
+
+def options_of(config: DictConfig) -> dict[str, Any]:
+    """Options of `config` by dotted name, but those that do not change what is trained."""
+    return dict(_leaves(OmegaConf.to_container(config, resolve=True)))
 
 
 def stored_options(folder: Path) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from src.errors import printable
+from src.evaluation.monitor import PERPLEXITY
+
 _SHOWN = 8
 """Auxiliary tasks whose weights are listed, where there are more the weightiest."""
 
@@ -17,6 +20,7 @@ _SHOWN = 8
 def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
     """Print the table of a finished run from its `result.json`."""
     console = console or Console()
+    result = _printable(result)
     metric = result["metric"]
     table = Table(
         title=escape(
@@ -31,7 +35,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     table.add_column("examples", justify="right")
     for split in [name for name in ("dev", "test") if name in result]:
         parts = [("whole", split), ("unseen", f"{split}, not in train")]
-        for part, label in parts if result["labels"] else [("unseen", "held-out texts")]:
+        for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
             scores = result[split][part]
             cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
             table.add_row(label, *cells, f"{scores['examples']:,}")
@@ -59,6 +63,15 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
             console.print(
                 f"{what:18}{folder / name}", soft_wrap=True, highlight=False, markup=False
             )
+
+
+def _printable(value: Any) -> Any:
+    """The same with nothing in it that commands the terminal: the folder may be anybody's."""
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_printable(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _metric_names(result: Mapping[str, Any]) -> list[str]:

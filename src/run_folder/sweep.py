@@ -32,6 +32,8 @@ ENDED = "ended"
 """A file that is there once a sweep is through."""
 DONE = ("finished", "resumed", "known")
 """States of jobs that have a result."""
+ELSEWHERE = "elsewhere"
+"""State of a job that another process was running when its turn came."""
 
 
 class SweepReport(Callback):
@@ -68,6 +70,7 @@ class SweepReport(Callback):
             return
         (folder / ENDED).touch()
         _remove_earlier(folder)
+        jobs = [_as_it_stands(job) for job in jobs]
         print_table(jobs)
         if not config.get("evaluate_test", True):
             write_run_next(jobs, Path(config.hydra.sweep.dir))
@@ -98,6 +101,12 @@ def _jobs_in(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
+def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
+    """A job that another process was running may be finished by now."""
+    finished = job["state"] == ELSEWHERE and (Path(job["folder"]) / "result.json").is_file()
+    return {**job, "state": "known"} if finished else job
+
+
 def planned_commands(config: DictConfig) -> list[str] | None:
     """The commands of a sweep's jobs, in order; None where they are found while it runs (Optuna).
 
@@ -119,7 +128,7 @@ def report_job(number: int, state: str, folder: Path, command: str, cause: str =
 
     Args:
         state: `started`, `finished`, `resumed` (finished, after an earlier start), `known`
-            (finished earlier), `failed` or `stopped`.
+            (finished earlier), `elsewhere` (another process runs it), `failed` or `stopped`.
         command: what runs the job alone.
         cause: of a failure, one line.
     """
@@ -147,7 +156,12 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     table.add_column("job", justify="right")
     table.add_column("state")
     table.add_column("folder", overflow="fold")
-    states = {"started": "died", "known": "finished before", "resumed": "finished, resumed"}
+    states = {
+        "started": "died",
+        "known": "finished before",
+        "resumed": "finished, resumed",
+        ELSEWHERE: "runs elsewhere",
+    }
     for job in jobs:
         state = states.get(job["state"], job["state"])
         if state == "died" and is_held(Path(job["folder"])):
@@ -157,7 +171,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     console.print(table)
     for job in jobs:
         running = job["state"] == "started" and is_held(Path(job["folder"]))
-        if job["state"] in ("failed", "started", "stopped") and not running:
+        if job["state"] in ("failed", "started", "stopped", ELSEWHERE) and not running:
             cause = job["cause"] or "its process ended without a word; the same command goes on"
             # plain print: a command must not be wrapped, so that it can be copied
             for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):

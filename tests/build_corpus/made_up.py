@@ -49,18 +49,30 @@ def write_articles(folder: Path, shards: int = 3, articles: int = 40) -> Path:
     return folder
 
 
-def request(sources: Path, output: Path, num_proc: int = 1, metadata=(), **options) -> Request:
+def request(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=None, **options):
     settings = {
         "field_of_study": (),
         "by": "paragraph",
         "words": 4,
         "min_words": 1,
         "deduplicate": True,
+        "near_duplicates": False,
+        "decontaminate": 12 if tasks else None,
         "bad_records": "refuse",
+        "filters": {},
         **options,
     }
+    executor = {
+        "_target_": "src.build_corpus.executors.LocalTasks",
+        "workers": workers,
+    }
     return Request(
-        Settings(**settings), (str(sources),), tuple(map(str, metadata)), output, num_proc
+        Settings(**settings),
+        (str(sources),),
+        tuple(map(str, metadata)),
+        output,
+        tasks or {},
+        executor,
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 
-from src.build_corpus import digests, repeats
+from src.build_corpus import repeats
 from src.build_corpus.build import build_corpus
 from src.build_corpus.settings import request_of
 from src.data.checksum import sha256_of
@@ -41,9 +41,8 @@ def articles(tmp_path):
 
 @pytest.fixture
 def _small_pieces(monkeypatch):
-    """So few examples a batch, a run and a range that small corpora have several."""
-    monkeypatch.setattr("src.build_corpus.part.ROWS", 7)
-    monkeypatch.setattr(digests, "RUN", 11)
+    """So few examples a batch and a range that small corpora have several."""
+    monkeypatch.setattr("src.build_corpus.examples.ROWS", 7)
     monkeypatch.setattr(repeats, "AT_ONCE", 13)
 
 
@@ -92,8 +91,7 @@ def test_it_holds_each_text_of_its_fields_once_where_it_came_first(articles, tmp
 
 
 def test_memory_does_not_grow_with_a_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr("src.build_corpus.part.ROWS", 500)
-    monkeypatch.setattr(digests, "RUN", 1_000)
+    monkeypatch.setattr("src.build_corpus.examples.ROWS", 500)
     monkeypatch.setattr(repeats, "AT_ONCE", 1_000)
     peaks, made = [], []
     for articles in (1_000, 6_000):
@@ -136,10 +134,10 @@ def test_the_manifest_says_what_was_read_kept_and_left_out(tmp_path):
     )  # fmt: skip
     manifest = corpus.manifest
     assert manifest.counts["records"] == {
-        "read": 5, "kept": 1, "other_field": 1, "no_text": 1, "bad": 2,
+        "read": 5, "kept": 1, "other_field": 1, "no_text": 1, "bad": 2, "filtered": 0,
     }  # fmt: skip
     assert manifest.counts["examples"] == {
-        "made": 3, "too_short": 1, "repeated": 1, "kept": 1,
+        "made": 3, "too_short": 1, "contaminated": 0, "repeated": 1, "near_repeated": 0, "kept": 1,
     }  # fmt: skip
     assert manifest.counts["words"] == 2
     assert manifest.fields_of_study == {"Biology": 1, "Computer Science": 3, "Medicine": 1}
@@ -269,7 +267,7 @@ def test_a_build_that_is_stopped_at_any_file_ends_as_one_that_never_was(
 def command(sources, output, *options):
     return [
         sys.executable, "-m", "src.build_corpus", f"sources={sources}", f"output={output}",
-        *options,
+        "decontaminate=null", *options,
     ]  # fmt: skip
 
 
@@ -282,16 +280,16 @@ def run(arguments, cwd):
 
 def test_processes_that_are_killed_leave_what_the_same_command_finishes(tmp_path):
     """Two processes and kill -9 in the middle, against one process undisturbed."""
-    articles = write_articles(tmp_path / "articles", shards=8, articles=6000)
+    articles = write_articles(tmp_path / "articles", shards=4, articles=1500)
     options = ("field_of_study=[Computer Science]",)
     assert run(command(articles, tmp_path / "one", *options), tmp_path).returncode == 0
-    two = command(articles, tmp_path / "two", *options, "num_proc=2")
+    two = command(articles, tmp_path / "two", *options, "executor.workers=2")
     process = subprocess.Popen(
         two, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
     )
     building = tmp_path / "two" / "building"
     until = time.monotonic() + 200
-    while not list(building.glob("part-*.json")) and time.monotonic() < until:
+    while not list(building.glob("sources-*.json")) and time.monotonic() < until:
         assert process.poll() is None
         time.sleep(0.002)
     os.kill(process.pid, signal.SIGKILL)
@@ -309,7 +307,7 @@ def half_built(articles, output, monkeypatch, **options):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("src.build_corpus.build.mark_repeats", killed)
+        patch.setattr("src.build_corpus.repeats.mark_repeats", killed)
         with pytest.raises(Killed):
             built(articles, output, **options)
 
@@ -361,7 +359,7 @@ def test_a_finished_corpus_is_found_and_checked(articles, tmp_path):
     output, said = tmp_path / "out", []
     built(articles, output)
     before = contents(output)
-    built(articles, output, said.append, num_proc=2)
+    built(articles, output, said.append, workers=2)
     assert said == [f"{output} holds this corpus, finished; comparing checksums"]
     assert contents(output) == before
     shard = output / read_corpus_folder(output).manifest.shards[0].file
@@ -384,15 +382,24 @@ def test_a_corpus_among_its_own_sources_is_refused(articles):
         built(articles, articles)
 
 
+OPEN = "decontaminate=null"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ([], "name the articles: sources=FILE"),
         (["sources=none.jsonl"], "name the corpus' folder: output=FOLDER, got null"),
-        (["sources=none.jsonl", "output=out"], "sources: there is no file none.jsonl"),
+        (["sources=none.jsonl", "output=out", OPEN], "sources: there is no file none.jsonl"),
+        (["sources=x", "output=out"], "name the end task .*decontaminate=null"),
+        (["sources=x", "output=out", "decontaminate=0"], "decontaminate must be a whole number"),
+        (["sources=x", "output=out", "near_duplicates=1"], "near_duplicates must be true or false"),
         (["sources=x", "examples.by=page"], "examples.by must be one of paragraph, words"),
         (["sources=x", "examples.words=0"], "examples.words must be a whole number of at least 1"),
-        (["sources=x", "output=out", "num_proc=0"], "num_proc must be a whole number"),
+        (
+            [f"sources={ROOT}/conf/*.json", "output=/dev/null/out", OPEN],
+            "sources: there is no file",
+        ),
         (["sources=x", "deduplicate=1"], "deduplicate must be true or false, got 1"),
         (["sources=[1]"], "sources must be a text or a list of texts"),
         (["sources=x", "metadata=y"], "give field_of_study as well"),
@@ -414,5 +421,3 @@ def test_the_command_line_says_what_it_built_and_what_is_wrong(articles, tmp_pat
     assert wrong.returncode == 1
     assert wrong.stderr.startswith("error: out holds another corpus: field_of_study is")
     assert wrong.stderr.count("\n") == 1
-    unknown = run(command(articles, "out", "source=x"), tmp_path)
-    assert unknown.stderr.strip() == "error: there is no option source; did you mean sources?"

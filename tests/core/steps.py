@@ -11,15 +11,16 @@ from src.core.passes import Passes, Surroundings
 from src.core.processes import Summed
 from src.core.step import Step
 from src.core.task import StepBatch, Task
+from src.cpu.row_gradients import RowAddingBody
 
 
 def take_step(
     body, tasks, batches, weighting, *, seed=lambda purpose, part: None, meta_head=None,
     meta_batch=None, meta_head_batch=None, second_batches=None, dtype=torch.float32,
 ):  # fmt: skip
-    """Fill the gradients of one step; `seed` gets what something is drawn for as a string too."""
+    """Fill the gradients of one step, as a run does; `seed` gets a purpose and a part's number."""
     batch = StepBatch(0, dict(batches), meta_batch, meta_head_batch, second_batches)
-    passes = Passes(WholeBody(body, dtype), Surroundings(seed=seed))
+    passes = Passes(RowAddingBody(body, dtype), Surroundings(seed=seed))
     return Step(passes, tasks, batch, meta_head).run(weighting.mix)
 
 

@@ -14,6 +14,7 @@ from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.task import Task
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
+from src.cpu.kernels import use_cpu_kernels
 from src.encoders.tiny import TinyEncoder
 from src.methods.optimisation import Optimisation
 from src.objectives.classification import Classification
@@ -51,6 +52,7 @@ class Setup:
     def __init__(self, auxiliaries, micro_batch_size):
         self.encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
         self.body = self.encoder.body.to(torch.float64)
+        use_cpu_kernels(self.body)  # as where training begins
         torch.manual_seed(1)
         self.end = Classification(classes=CLASSES, dropout=0.0)
         self.mlm = MaskedLM()

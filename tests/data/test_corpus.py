@@ -239,3 +239,45 @@ def test_the_largest_size_that_the_message_names_does_fit(available, train):
 def test_a_size_that_asks_for_no_text_is_an_error():
     with pytest.raises(UserError, match="asks for no examples"):
         choose_part(corpus_of(10), 0.01, 10, 0, "size")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.txt", lambda long: b"short\n\n" + long + b"\nshort\n"),
+        ("c.txt", lambda long: b"short\n\n" + long),
+        ("c.txt.gz", lambda long: gzip.compress(b"short\n\n" + long)),
+        ("c.jsonl", lambda long: as_jsonl(["a", "b", long.decode()])),
+        (
+            "c.json",
+            lambda long: json.dumps([{"text": t} for t in ("a", "b", long.decode())]).encode(),
+        ),
+        ("c.md", lambda long: b"one\n\ntwo\n\n" + long.replace(b"xx", b"x\n")),
+    ],
+    ids=["inside", "unended", "gz", "jsonl", "json", "paragraph"],
+)
+def test_a_text_beyond_the_bound_is_named(name, content, tmp_path, monkeypatch):
+    monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 3 << 20)
+    path = tmp_path / name
+    path.write_bytes(content(b"x" * ((3 << 20) + 9)))
+    with pytest.raises(UserError, match=r"(line|text) 3 is longer than 3 MiB; split it") as caught:
+        load(path, tmp_path / "cache")
+    assert str(path) in str(caught.value)
+
+
+def test_a_parquet_text_beyond_the_bound_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 1 << 20)
+    rows = pa.table({"text": ["a", None, "x" * (1 << 20), "x" * ((1 << 20) + 1)]})
+    pq.write_table(rows, tmp_path / "c.parquet")
+    with pytest.raises(UserError, match=r"c\.parquet, text 4 is longer than 1 MiB"):
+        load(tmp_path / "c.parquet", tmp_path / "cache")
+
+
+def test_a_text_at_the_bound_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 3 << 20)
+    (tmp_path / "c.txt").write_bytes(b"a\n" + b"x" * (3 << 20) + b"\nb\n")
+    assert [len(text) for text in texts_of(load(tmp_path / "c.txt", tmp_path / "cache"))] == [
+        1,
+        3 << 20,
+        1,
+    ]

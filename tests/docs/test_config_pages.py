@@ -8,7 +8,7 @@ import shutil
 import pytest
 import yaml
 
-from docs.builder.config_pages import PRESETS, config_pages
+from docs.builder.config_pages import OTHERS, PRESETS, config_pages
 from docs.builder.options import UndescribedError, type_words
 from tests.conftest import ROOT
 from tests.in_process import CONF
@@ -40,7 +40,7 @@ def keys(node, above=()):
 def files():
     for path in sorted(CONF.rglob("*.yaml")):
         group = path.parent.relative_to(CONF).as_posix().removeprefix(".")
-        if group not in {*PRESETS, "method"}:
+        if group not in {*PRESETS, *OTHERS, "method"}:
             yield pytest.param(path, group, id=f"{group}/{path.stem}")
 
 

@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from src.encoders.saved_classifier import load_classifier
-from src.encoders.tiny import letter_pair_tokenizer
+from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
 from src.objectives.classifier_head import ClassifierHead
 from tests.encoders.bodies import KINDS, random_body
@@ -199,3 +199,11 @@ def test_the_exported_classifier_scores_what_the_result_says(runs, data_dir):
     right = sum(model.config.id2label[i] == label for i, label in zip(found, labels, strict=True))
     reported = run.result["test"]["whole"]["metrics"]["micro_f1"]
     assert reported == pytest.approx(right / len(labels), abs=1e-6)
+
+
+def test_the_weights_are_as_readable_as_the_other_files(tmp_path):
+    encoder = TinyEncoder().load()
+    head = ClassifierHead(encoder.hidden_size, 2, 0.0)
+    save_classifier(encoder.body, encoder.tokenizer, head, ["a", "b"], tmp_path)
+    modes = {oct(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1

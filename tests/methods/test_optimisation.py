@@ -134,3 +134,20 @@ def test_the_clipping_norm_is_positive_or_none(value):
 def test_betas_are_shares_below_1(name, value):
     with pytest.raises(UserError, match=name):
         Optimisation(**{name: value})
+
+
+def test_a_constant_rate_stays_at_its_peak_to_the_end():
+    parameter = nn.Parameter(torch.zeros(2))
+    optimiser = torch.optim.AdamW([parameter], lr=1e-3)
+    schedule = Optimisation(decay="constant", warmup=0.2).schedule(optimiser, 10)
+    rates = []
+    for _ in range(10):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert rates == pytest.approx([0.0, 5e-4, *[1e-3] * 8])
+
+
+def test_an_unknown_decay_is_an_error_that_names_the_option():
+    with pytest.raises(UserError, match=r"optimisation\.decay must be linear or constant"):
+        Optimisation(decay="cosine")

@@ -350,3 +350,52 @@ def test_a_signal_in_a_stages_last_step_ends_the_run_after_the_stage(
     assert seen[0] == moment
     run(options, tmp_path)
     assert_same_run(tmp_path, expected)
+
+
+@pytest.mark.parametrize(
+    ("method", "damage"),
+    [
+        ("meta_tartan", "emptied"),
+        ("meta_tartan", "three times"),
+        ("dapt_tapt", "removed"),
+        ("dapt_tapt", "nonsense"),
+        ("dapt_tapt", "cut"),
+    ],
+)
+def test_a_step_log_that_is_damaged_between_two_starts_is_put_back(
+    method, damage, undisturbed, kill_at, data_dir, cache_dir, tmp_path, caplog
+):
+    """In every stage, after its last point and before its end."""
+    expected = undisturbed(method)
+    kill_at(TaskMixing, "training_step", [5, 6, 13, 20])
+    log, deaths = tmp_path / "steps.csv", 0
+    while True:
+        try:
+            run(options_of(method, data_dir, cache_dir), tmp_path)
+        except Killed:
+            deaths += 1
+            content = log.read_bytes()
+            damaged = {
+                "emptied": b"",
+                "three times": content * 3,
+                "nonsense": b"\xff\x00," * 30,
+                "cut": content[:-30],
+            }
+            if damage == "removed":
+                log.unlink()
+            else:
+                log.write_bytes(damaged[damage])
+            continue
+        break
+    assert deaths == 4
+    assert_same_run(tmp_path, expected)
+    assert ("has been changed" in caplog.text) == (damage != "three times")
+
+
+def test_a_folder_that_was_finished_while_it_was_waited_for_is_not_run_again(
+    undisturbed, data_dir, cache_dir, monkeypatch
+):
+    folder = undisturbed("dapt_tapt")
+    monkeypatch.setattr(src.experiment, "_run_prepared", None)
+    result = run(options_of("dapt_tapt", data_dir, cache_dir), folder)
+    assert result == json.loads((folder / "result.json").read_text())

@@ -65,3 +65,29 @@ def test_auxiliaries_are_chosen_by_their_text():
         assert stage(max_steps=1, auxiliaries=value).auxiliaries == value
     with pytest.raises(UserError, match="all, domain or task"):
         stage(max_steps=1, auxiliaries="other")
+
+
+@pytest.mark.parametrize(
+    ("epochs_of", "end_task", "others", "examples"),
+    [
+        ("end_task", 100, [1000, 100], 100),
+        ("largest", 100, [1000, 100], 1000),
+        ("largest", 100, [50], 100),
+        ("end_task", None, [1000, 100], 1000),
+        ("largest", 100, [], 100),
+    ],
+)
+def test_an_epoch_is_over_the_end_task_or_the_largest(epochs_of, end_task, others, examples):
+    stage = Stage(module="m", max_epochs=150, epochs_of=epochs_of)
+    assert stage.epoch_examples(end_task, others) == examples
+
+
+def test_joint_training_on_acl_arc_takes_as_many_steps_as_its_authors():
+    stage = Stage(module="m", batch_size=128, max_epochs=150, epochs_of="largest")
+    assert stage.steps(stage.epoch_examples(1688, [1688, 16880])) == 19_782
+    assert stage.steps(stage.epoch_examples(1688, [1688])) == 1_979
+
+
+def test_epochs_of_anything_else_are_an_error():
+    with pytest.raises(UserError, match="epochs_of must be end_task or largest"):
+        Stage(module="m", max_epochs=1, epochs_of="smallest")

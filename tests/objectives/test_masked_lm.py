@@ -197,3 +197,37 @@ def test_a_tokenizer_without_a_mask_token_is_an_error_that_says_what_to_do():
 def test_impossible_probabilities_are_an_error(options, message):
     with pytest.raises(UserError, match=message):
         MaskedLM(**options)
+
+
+def masks_of(encoder, rows, batch_size, micro=10_000, seed=0, own_masks=0):
+    """Predicted tokens and what the body sees of each text, whatever batch it was in."""
+    collate = MaskedLM().collate(encoder, micro, training=False, own_masks=own_masks)
+    found = set()
+    for start in range(0, len(rows), batch_size):
+        for part in collate(rows[start : start + batch_size], generator(seed)).micro_batches:
+            width = part.inputs["input_ids"].shape[1]
+            for number, ids in enumerate(part.inputs["input_ids"]):
+                own = part.inputs["positions"] // width == number
+                places = (part.inputs["positions"][own] % width).tolist()
+                seen = [i for i in ids.tolist() if i != encoder.tokenizer.pad_token_id]
+                found.add((*seen, -1, *places, -1, *part.inputs["targets"][own].tolist()))
+    return found
+
+
+def test_own_masks_are_a_function_of_seed_and_text_alone(encoder):
+    rows = random_rows(encoder.tokenizer, 50)
+    alone = masks_of(encoder, rows, batch_size=1)
+    assert len(alone) == 50
+    assert masks_of(encoder, rows[::-1], batch_size=16, micro=5, seed=9) == alone
+    assert masks_of(encoder, rows, batch_size=1, own_masks=1) != alone
+
+
+def test_own_masks_choose_at_least_one_token_of_every_text_and_about_the_share(encoder):
+    rows = random_rows(encoder.tokenizer, 600, longest=60)
+    collate = MaskedLM().collate(encoder, 1000, training=False, own_masks=0)
+    (part,) = collate(rows, generator()).micro_batches
+    width = part.inputs["input_ids"].shape[1]
+    assert len((part.inputs["positions"] // width).unique()) == 600
+    maskable = sum(len(row["input_ids"]) - 2 for row in rows)
+    # one standard deviation is 0.003; short texts' one token each adds to the share
+    assert 0.14 < len(part.inputs["positions"]) / maskable < 0.18

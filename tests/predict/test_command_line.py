@@ -9,9 +9,10 @@ import subprocess
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 
 from src.errors import UserError
-from src.predict.__main__ import as_they_stand
+from src.predict.__main__ import _predict, as_they_stand
 from tests.conftest import ROOT
 from tests.predict.conftest import LABELS
 from tests.programs import called
@@ -38,6 +39,24 @@ def test_a_file(cli, classifier, tmp_path):
     assert header == ["text", "predicted_label", *(f"probability_{label}" for label in LABELS)]
     assert [row[0] for row in rows] == ["red apple", "a, b"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in, 1=2.csv", "it's out.csv"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("${model}", "a${b}c", r"\${x}", r"\\${x}", "it's ${q}'", "${oc.env:HOME}", r"a\b ${c"),
+        *("$", "${", "\\", "a\\'${x}\\", "${a}${b}", r"plain\path", "{a}", "${a:b,c}}", "=,="),
+    ],
+)
+def test_paths_are_taken_character_for_character(value, monkeypatch):
+    taken = []
+    monkeypatch.setattr("src.predict.predict.predict_file", taken.append)
+    options = [f"{name}={value}" for name in ("model", "input", "output")]
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("predict", overrides=as_they_stand(options))
+    with pytest.raises(AttributeError):  # there is no result
+        _predict(config, "-")
+    assert [(s.model, s.input, s.output) for s in taken] == [(value, value, value)]
 
 
 def test_standard_input_and_output(cli, classifier):

@@ -102,8 +102,30 @@ def test_a_difference_that_is_not_significant_is_not_bold(table_1):
     )  # fmt: skip
     cells = row(shown(table_1, "table_1"))
     assert cells["META-TARTAN"].mean > cells["MT-TARTAN"].mean
-    assert not cells["META-TARTAN"].best
-    assert not cells["MT-TARTAN"].best  # significant, but not the best
+    assert not cells["META-TARTAN"].best  # the row's best, but not significantly
+    assert cells["MT-TARTAN"].best
+
+
+def test_every_significant_cell_is_bold(table_1):
+    write_setting(
+        table_1, "meta", "meta_tartan", [0.70, 0.71, 0.72, 0.73], auxiliaries=["tapt"],
+        task="acl_arc", encoder="MiniLM",
+    )  # fmt: skip
+    cells = row(shown(table_1, "table_1"))
+    assert cells["META-TARTAN"].best
+    assert cells["MT-TARTAN"].best
+    assert not cells["Fine-tuning"].best
+    assert not cells["TAPT"].best
+
+
+def test_a_released_checkpoints_runs_stand_in_a_column_of_their_own(table_1):
+    write_setting(table_1, "released", "released_tapt", HIGH, task="acl_arc", encoder="MiniLM")
+    found = shown(table_1, "table_1")
+    assert row(found)["TAPT (released)"].words == "61.50 ± 1.29"
+    assert row(found)["TAPT"].words == "51.50 ± 1.29"
+    assert not row(found)["MT-TARTAN"].best  # not better than the better of the two
+    assert row(found, 1)["TAPT (released)"].words == "67.74 ± 3.68"  # the paper's baseline is that
+    assert row(found, 1)["TAPT"].words == "–"
 
 
 def test_the_unseen_part_has_a_table_of_its_own(tmp_path):

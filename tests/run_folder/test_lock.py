@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import stat
 import threading
 
 import pytest
@@ -9,7 +12,7 @@ from filelock import FileLock
 
 import src.experiment
 from src.errors import UserError
-from src.run_folder.lock import LOCK, alone_in, is_held
+from src.run_folder.lock import LOCK, BusyError, alone_in, is_held
 from tests.holder import held
 from tests.in_process import config_of, toy
 
@@ -42,6 +45,38 @@ def test_a_glance_tells_whether_a_process_is_running_and_leaves_no_trace(holder,
     assert not is_held(tmp_path)
     assert not is_held(tmp_path / "nothing")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_lock_whose_file_is_removed_holds(holder, tmp_path):
+    (tmp_path / LOCK).unlink()
+    assert is_held(tmp_path)
+    with pytest.raises(BusyError), alone_in(tmp_path):
+        pass
+    assert is_held(tmp_path)
+    holder.kill()
+    holder.wait()
+    assert not is_held(tmp_path)
+    with alone_in(tmp_path):
+        assert is_held(tmp_path)
+
+
+def test_where_folders_cannot_be_locked_the_file_is(holder, tmp_path, monkeypatch):
+    """As on NFS."""
+
+    def flock(descriptor, operation):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(9, "Bad file descriptor")
+        return original(descriptor, operation)
+
+    original = fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert is_held(tmp_path)
+    with pytest.raises(BusyError), alone_in(tmp_path):
+        pass
+    holder.kill()
+    holder.wait()
+    with alone_in(tmp_path):
+        assert is_held(tmp_path)
 
 
 def test_a_run_may_begin_while_someone_glances(tmp_path):

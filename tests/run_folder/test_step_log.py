@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from src.run_folder.step_log import COLUMNS, keep_up_to
+from src.run_folder.step_log import COLUMNS, StepLog, put_back, rows_before
 from tests.in_process import recorded_run, toy
 
 TASKS = ["end_task", "dapt", "tapt"]
@@ -100,16 +100,65 @@ def test_steps_are_written_once_however_often_the_log_is_flushed(
     pd.testing.assert_frame_equal(weights_of(run), weights_of(mixing[1]))
 
 
-def test_rows_of_steps_to_come_and_torn_lines_are_dropped(tmp_path):
-    path = tmp_path / "steps.csv"
-    header = ",".join(COLUMNS)
+def lines_of(*stages_and_steps):
     rest = "," * (len(COLUMNS) - 3)
-    rows = [f"{stage},{step},t{rest}" for stage in ("warm", "joint") for step in (1, 2, 3)]
-    path.write_text("\n".join([header, *rows]) + "\njoint,4,t,0.3")
-    keep_up_to(path, "joint", 2, len(COLUMNS))
-    assert path.read_text().splitlines() == [header, *rows[:5]]
-    keep_up_to(path, "joint", 0, len(COLUMNS))
-    assert path.read_text().splitlines() == [header, *rows[:3]]
+    return [",".join(COLUMNS), *(f"{stage},{step},t{rest}" for stage, step in stages_and_steps)]
+
+
+def as_bytes(lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def test_own_rows_torn_lines_and_repeated_ones_are_not_those_before_a_stage():
+    warm = lines_of(("warm", 1), ("warm", 2))
+    joint = lines_of(("joint", 1), ("joint", 2))[1:]
+    torn = b"joint,4,t,0.3"
+    assert rows_before(as_bytes([*warm, *joint]) + torn, "joint") == as_bytes(warm)
+    assert rows_before(as_bytes([*warm, *warm[1:], *joint, *warm]), "joint") == as_bytes(warm)
+    assert rows_before(as_bytes(warm[1:]) + b"\xff\xfe", "joint") == as_bytes(warm)
+    assert rows_before(b"", "joint") == b""
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\xff" * 100])
+def test_a_log_that_was_changed_is_put_back_and_said_so(content, tmp_path, caplog):
+    path, whole = tmp_path / "steps.csv", as_bytes(lines_of(("joint", 1)))
+    path.write_bytes(content)
+    put_back(path, whole)
+    assert path.read_bytes() == whole
+    assert "has been changed" in caplog.text
+
+
+def test_rows_after_the_last_checkpoint_are_dropped_without_a_word(tmp_path, caplog):
+    path, whole = tmp_path / "steps.csv", as_bytes(lines_of(("joint", 1)))
+    path.write_bytes(whole + b"joint,2,t,0.3")
+    put_back(path, whole)
+    assert path.read_bytes() == whole
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("damage", ["emptied", "removed", "twice"])
+def test_a_log_that_is_changed_while_it_is_written_ends_the_same(
+    damage, data_dir, cache_dir, tmp_path, monkeypatch, mixing, caplog
+):
+    monkeypatch.setattr("src.methods.fit.FLUSH_EVERY", 2)
+    writes = []
+    append = StepLog._append
+
+    def damaging(self, rows):
+        append(self, rows)
+        writes.append(self._file)
+        if len(writes) == 2:
+            content = self._file.read_bytes()
+            if damage == "removed":
+                self._file.unlink()
+            else:
+                self._file.write_bytes({"emptied": b"", "twice": content * 2}[damage])
+
+    monkeypatch.setattr(StepLog, "_append", damaging)
+    run = recorded_run(toy(data_dir, cache_dir, mixing[0]), tmp_path)
+    assert len(writes) > 2
+    pd.testing.assert_frame_equal(weights_of(run), weights_of(mixing[1]))
+    assert ("has been changed" in caplog.text) == (damage != "twice")
 
 
 def test_without_loggers_the_task_weights_are_still_written(data_dir, cache_dir, tmp_path):

@@ -50,6 +50,13 @@ def test_another_config_is_told_what_differs(finished, change, named):
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize("content", ["", "{}", "seed: 0\n", "other: 1\n"])
+def test_a_config_that_lacks_most_options_is_damaged_and_no_other_run(content, finished):
+    (finished / "config.yaml").write_text(content)
+    with pytest.raises(UserError, match=r"config\.yaml is damaged.*resume=false, or remove"):
+        stored_result(OmegaConf.create(CONFIG), finished)
+
+
 def read_everything(folder):
     stored_result(OmegaConf.create(CONFIG), folder)
     check_same_inputs({"task train": "x"}, folder)

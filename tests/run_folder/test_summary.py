@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from src.errors import UserError
 from src.run_folder.summary import print_summary
 
 RESULT = {
@@ -121,3 +123,17 @@ def test_a_name_in_square_brackets_is_text_not_markup(tmp_path):
     text = shown(result, folder)
     assert str(folder / "result.json") in text
     assert "/models/[bold]mine" in text
+
+
+def test_nothing_in_a_result_commands_the_terminal():
+    result = copy.deepcopy(RESULT) | {"task": "t\x1b]0;owned\x07", "encoder": "\x1b[2Jx\x9b1A"}
+    result["final_task_weights"] = {"end\x1b[31m_task": 1.0}
+    out = io.StringIO()
+    print_summary(result, Path("runs/one"), Console(file=out, width=120))
+    assert not set("\x1b\x07\x9b") & set(out.getvalue())
+    assert "owned" in out.getvalue()
+
+
+def test_an_error_does_not_command_the_terminal():
+    error = UserError("label '\x1b[2J' of f\u00e4rg \u65e5\u672c\u8a9e")
+    assert str(error) == "label '\\x1b[2J' of f\u00e4rg \u65e5\u672c\u8a9e"

@@ -130,3 +130,23 @@ def test_a_job_reports_to_its_sweep_without_the_callers_environment(tmp_path, mo
 def test_a_single_run_reports_nowhere(tmp_path):
     SweepReport().on_job_start(config_of(tmp_path), task_function=None)
     assert sweep.VARIABLE not in os.environ
+
+
+def test_a_job_that_another_process_runs_is_neither_done_nor_failed(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        run_sweep(tmp_path, ["finished", "elsewhere"], "seed=0,1")
+    assert "runs elsewhere" in capsys.readouterr().out
+
+
+def test_a_job_that_another_process_has_finished_by_the_end_is_done(tmp_path, capsys):
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1" / "result.json").write_text("{}")
+    run_sweep(tmp_path, ["finished", "elsewhere"], "seed=0,1")
+    assert "finished before" in capsys.readouterr().out
+
+
+def test_a_jobs_command_leads_to_where_its_sweep_put_it(tmp_path):
+    config = config_of(tmp_path, "seed=0,1")
+    config.hydra.overrides.hydra = ["hydra.sweep.dir=my runs", "hydra.mode=MULTIRUN"]
+    commands = [shlex.split(command)[3:] for command in planned_commands(config)]
+    assert commands == [[f"seed={seed}", "hydra.sweep.dir=my runs"] for seed in (0, 1)]

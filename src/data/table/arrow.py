@@ -110,7 +110,9 @@ class ParquetTable(ArrowTable):
     def __init__(self, path: Path, compression: str | None = None) -> None:
         self.source, self._path = str(path), path
         try:
-            self._file = parquet.ParquetFile(_content(path, compression))
+            self._file = parquet.ParquetFile(
+                _content(path, compression), page_checksum_verification=True
+            )
             self._set_schema(self._file.schema_arrow)
         except _FAILURES as error:
             raise cannot_be_read(f"{path} (Parquet)", error) from error

@@ -25,6 +25,8 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 """Separators that are looked for, and what they are called."""
 _TRIED = 20
 """Rows by which a separator is told."""
+_TRIED_LINES = 1000
+"""In at most so many lines, as a double quote that is never closed would make one row of all."""
 
 
 class DelimitedTable(Table):
@@ -69,7 +71,7 @@ class DelimitedTable(Table):
 
     def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`; a row's number is the line it begins at, all values are text."""
-        records = self._records(self.separator, last)
+        records = self._records(self.separator, last=last)
         next(records, None)
         for number, record in records:
             if len(record) != len(self._names):
@@ -97,7 +99,9 @@ class DelimitedTable(Table):
         def fit(separator: str) -> tuple[bool, int]:
             widths: list[int] = []
             try:
-                widths += (len(r) for _, r in islice(self._records(separator), _TRIED))
+                widths += (
+                    len(r) for _, r in islice(self._records(separator, _TRIED_LINES), _TRIED)
+                )
             except UserError:
                 return False, widths[0] if widths else 0
             even = len(set(widths)) == 1
@@ -105,10 +109,12 @@ class DelimitedTable(Table):
 
         return max([expected, *(s for s in SEPARATORS if s != expected)], key=fit)
 
-    def _records(self, separator: str, last: bool = False) -> Iterator[tuple[int, list[str]]]:
+    def _records(
+        self, separator: str, most: int | None = None, last: bool = False
+    ) -> Iterator[tuple[int, list[str]]]:
         """Rows with the lines they begin at, the header first, blank ones left out."""
         csv.field_size_limit(LONGEST_ROW)
-        lines = _Numbered(line for _, line in self._parts(last))
+        lines = _Numbered(line for _, line in islice(self._parts(last), most))
         if self._first_is_no_header:
             next(lines, None)
         reader = csv.reader(lines, delimiter=separator, strict=True)

@@ -57,7 +57,7 @@ def format_of(
     last = Path(name).suffix
     compression = COMPRESSIONS[last] if last in packed else None
     kind = KINDS.get(Path(name.removesuffix(last)).suffix if compression else last)
-    return Format(kind, compression) if kind in kinds else None
+    return Format(kind, compression) if kind is not None and kind in kinds else None
 
 
 def endings_of(kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)) -> str:

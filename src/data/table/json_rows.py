@@ -119,18 +119,20 @@ class _Text:
                 if size > LONGEST_ROW:
                     message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
                     raise UserError(f"{where}: {message}") from error
-                while len(self._held) < 2 * size and self._more():
-                    pass
-                if len(self._held) == size:
+                if not self._more(size):
                     raise _malformed(error, where) from error
             else:
                 record, self._held = self._held[:end], self._held[end:]
                 return value, record
 
-    def _more(self) -> bool:
-        piece = next(self._pieces, None)
-        self._held += piece or ""
-        return piece is not None
+    def _more(self, least: int = 1) -> bool:
+        """Hold so many more characters, or all there are; whether there was one."""
+        found, count = [], 0
+        while count < least and (piece := next(self._pieces, None)) is not None:
+            found.append(piece)
+            count += len(piece)
+        self._held += "".join(found)
+        return count > 0
 
 
 def is_list(lines: Lines) -> bool:

@@ -12,7 +12,7 @@ _LATEX = Markup(escape, bold=r"\textbf{{}}", italic=r"\textit{{}}")
 
 
 def to_latex(table: Table) -> str:
-    """A `table` environment; the best in bold, the paper's rows in italics, notes below."""
+    """A `table` environment; the significantly better in bold, the paper's rows in italics."""
     frame = pd.DataFrame(_LATEX.rows(table), columns=_LATEX.heads(table))
     body = frame.to_latex(index=False, escape=False, column_format="ll" + "r" * len(table.columns))
     notes = " ".join(escape(note) for note in table.notes)

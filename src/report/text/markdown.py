@@ -12,7 +12,7 @@ _MARKDOWN = Markup(escape, bold="**{}**", italic="*{}*")
 
 
 def to_markdown(table: Table) -> str:
-    """Title, table and notes; the best in bold, the paper's rows in italics."""
+    """Title, table and notes; the significantly better in bold, the paper's rows in italics."""
     aligned = ["left", "left", *["right"] * len(table.columns)]
     frame = pd.DataFrame(_MARKDOWN.rows(table), columns=_MARKDOWN.heads(table))
     text = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)

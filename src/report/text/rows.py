@@ -15,7 +15,7 @@ class Markup:
 
     Attributes:
         escape: makes a text mean itself.
-        bold: a pattern with `{}` where the text stands; the best are set so.
+        bold: a pattern with `{}` where the text stands; significantly better scores are.
         italic: likewise; names of the paper's rows are.
     """
 

@@ -1,0 +1,110 @@
+"""From articles to examples: a datatrove block that writes what training will memory-map."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from datatrove.data import Document
+from datatrove.pipeline.base import PipelineStep
+
+from src.build_corpus.articles import BREAK, Articles
+from src.build_corpus.layout import SCHEMA, read_json, write_json
+from src.build_corpus.settings import Settings
+from src.data.ngram_overlap import NgramIndex
+from src.run_folder.durable import write_durably
+
+ROWS = 10_000
+"""Examples in a record batch, at most: a whole corpus has few batches, and a batch is soon read."""
+BYTES = 1 << 24
+"""Bytes of text after which a record batch ends, whatever its examples."""
+
+
+def examples_of(text: str, settings: Settings) -> Iterator[list[str]]:
+    """The words of each example of an article, in order; blank ones too."""
+    if settings.by in ("paragraph", "line"):
+        for part in text.split(BREAK if settings.by == "paragraph" else "\n"):
+            yield part.split()
+        return
+    words = text.split()
+    size = settings.words if settings.by == "words" else len(words)
+    for start in range(0, len(words), size):
+        yield words[start : start + size]
+
+
+class Examples(PipelineStep):
+    """Splits articles and writes their examples with digests, by which repeats are told later.
+
+    Examples do not go through datatrove as documents: that costs several times what they cost here.
+    White space in an example is single spaces; none is blank.
+    """
+
+    type, name = "writer", "examples"
+
+    def __init__(self, articles: Articles) -> None:
+        super().__init__()
+        self.articles, self.settings = articles, articles.settings
+        self.counts: Counter[str] = Counter(made=0, too_short=0, contaminated=0)
+
+    def run(self, data: Iterable[Document], rank: int = 0, world_size: int = 1) -> None:
+        articles, building = self.articles, self.articles.building
+        seen = articles.sources[rank].seen()
+        keys = bytearray()
+        path = building.path("sources", rank, ".arrow")
+        write_durably(path, lambda scratch: self._write(scratch, data, keys))
+        path = building.path("sources", rank, ".keys")
+        write_durably(path, lambda scratch: scratch.write_bytes(keys))
+        records = articles.records
+        left_out = {name: records[name] for name in ("other_field", "no_text", "bad")}
+        kept = self.counts.pop("articles", 0)
+        filtered = records["read"] - kept - sum(left_out.values())
+        counted = {
+            "source": seen,
+            "records": {"read": records["read"], **left_out, "filtered": filtered, "kept": kept},
+            "examples": dict(self.counts),
+            "fields": dict(articles.fields),
+            "told": articles.told,
+        }
+        write_json(building.path("sources", rank, ".json"), counted)
+
+    def _write(self, path: Path, documents: Iterable[Document], keys: bytearray) -> None:
+        texts: list[bytes] = []
+        size = 0
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as stream:
+            for text in self._texts(documents):
+                texts.append(text)
+                size += len(text)
+                keys += hashlib.blake2b(text, digest_size=16).digest()
+                if len(texts) == ROWS or size >= BYTES:
+                    stream.write_batch(_batch(texts))
+                    texts, size = [], 0
+            if texts:
+                stream.write_batch(_batch(texts))
+
+    def _texts(self, documents: Iterable[Document]) -> Iterator[bytes]:
+        building, counts, least = self.articles.building, self.counts, self.settings.min_words
+        index = None
+        if self.settings.decontaminate is not None:
+            evaluated = read_json(building.folder / "evaluated.json")
+            index = NgramIndex(evaluated, self.settings.decontaminate)
+        for document in documents:
+            counts["articles"] += 1
+            for words in examples_of(document.text, self.settings):
+                if not words:
+                    continue
+                counts["made"] += 1
+                if len(words) < least:
+                    counts["too_short"] += 1
+                    continue
+                text = " ".join(words)
+                if index is not None and index.overlaps(text):
+                    counts["contaminated"] += 1
+                else:
+                    yield text.encode("utf-8")
+
+
+def _batch(texts: list[bytes]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(texts, pa.binary()).cast(pa.string())], schema=SCHEMA)

@@ -1,0 +1,139 @@
+"""Where tasks run: datatrove's executors, with errors that reach the terminal as one line.
+
+A task is a source file, or a step of its own; datatrove notes which are done, so that the same
+command goes on. What a task writes depends on nothing but its rank.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from datatrove.executor import LocalPipelineExecutor, RayPipelineExecutor, SlurmPipelineExecutor
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from loguru import logger
+
+from src.configuration import check_whole
+from src.errors import UserError
+
+_ROOT = Path(__file__).parents[2]
+_KILLED = (
+    "a process was killed, perhaps for want of memory; the same command goes on, with less memory "
+    "where executor.workers is lower"
+)
+
+
+class LocalTasks(LocalPipelineExecutor):
+    """Processes of this machine; one works in this process.
+
+    datatrove's own pool of processes waits for ever for one that was killed; joblib's does not.
+    """
+
+    def run(self) -> None:
+        check_whole(self.workers, "executor.workers", least=1)
+        ranks = self.get_incomplete_ranks()
+        if min(self.workers, len(ranks)) <= 1:
+            for rank in ranks:
+                deepcopy(self)._run_for_rank(rank)
+            return
+        try:
+            tasks = (delayed(_run)(self, rank, os.getpid()) for rank in ranks)
+            Parallel(min(self.workers, len(ranks)), batch_size=1)(tasks)
+        except TerminatedWorkerError as error:
+            raise UserError(_KILLED) from error
+
+
+def _run(executor: LocalTasks, rank: int, parent: int) -> None:
+    logger.disable("datatrove")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    executor._run_for_rank(rank)
+
+
+def _follow(parent: int) -> None:
+    """End with the first process, however it ends: two must never write the same file."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+class RayTasks(RayPipelineExecutor):
+    """A Ray cluster: that of `RAY_ADDRESS`, or one begun on this machine for these tasks.
+
+    Raises:
+        UserError: Ray is not installed.
+    """
+
+    def run(self) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # or it tells its makers
+        try:
+            import ray
+        except ImportError as error:
+            raise UserError(
+                "executor=ray: Ray is not installed; pip install -e '.[ray]'"
+            ) from error
+        if not ray.is_initialized():
+            local = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": self.workers}
+            paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+            environment = {"env_vars": {"PYTHONPATH": paths}}
+            ray.init(
+                log_to_driver=False, logging_level="ERROR", include_dashboard=False,
+                runtime_env=environment, **local,
+            )  # fmt: skip
+        super().run()
+        if ranks := self.get_incomplete_ranks():
+            errors = [f"errors/{rank:05d}" for rank in ranks]
+            for path in filter(self.logging_dir.isfile, errors):
+                with self.logging_dir.open(path) as file:
+                    raise pickle.load(file)
+            logs = self.logging_dir.resolve_paths("logs")
+            raise UserError(f"{len(ranks)} tasks failed; {logs} says why, the same command goes on")
+
+    def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
+        try:
+            return super()._run_for_rank(rank, local_rank, node_rank)
+        except UserError as error:
+            with self.logging_dir.open(f"errors/{rank:05d}", "wb") as file:
+                pickle.dump(error, file)
+            raise
+
+
+class SlurmTasks(SlurmPipelineExecutor):
+    """Arrays of SLURM jobs, one step after the other; they use this environment and checkout."""
+
+    def __init__(self, *, env_command: str | None = None, **options: Any) -> None:
+        if not options.get("partition"):
+            raise UserError("name the partition of the cluster: executor.partition=NAME")
+        here = f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={_ROOT}:$PYTHONPATH"
+        super().__init__(env_command=env_command or here, **options)
+
+    def launch_merge_stats(self) -> None:
+        """Nothing: the manifest counts what these statistics would."""
+
+
+def check_not_queued(jobs: Sequence[str]) -> None:
+    """Check that no job is left that was submitted before: two must never write the same file.
+
+    Raises:
+        UserError: SLURM has one still.
+    """
+    if jobs and shutil.which("squeue"):
+        command = ["squeue", "--noheader", "--format=%A", f"--jobs={','.join(jobs)}"]
+        left = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+        if left:  # none where SLURM has forgotten the jobs, which it calls an error
+            raise UserError(
+                f"jobs {', '.join(sorted(set(left)))} are in SLURM's queue still; run the same "
+                "command when they are through, or end them with scancel first"
+            )

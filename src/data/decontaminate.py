@@ -1,0 +1,63 @@
+"""Auxiliary text without what it shares with the texts that are held out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from src.data.corpus import Corpus
+from src.data.overlap import WORDS, HeldOut
+from src.data.text_task import TextTask
+from src.errors import UserError
+from src.run_folder.durable import write_durably
+
+_AT_ONCE = 10_000
+
+
+def held_out_of(task: TextTask) -> HeldOut:
+    """The dev and test texts; of pairs, both."""
+    splits = (task.dev, task.test)
+    return HeldOut.of(text for own in splits for text in (*own.texts, *(own.pairs or ())))
+
+
+def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:
+    """The corpus without the texts that `HeldOut.contaminates` finds, and how many these are.
+
+    What was found is kept in `cache_dir`, for a corpus is read whole.
+
+    Raises:
+        UserError: nothing is left.
+    """
+    key = f"{corpus.fingerprint}:{task.digest()}:{WORDS}"
+    name = hashlib.sha256(key.encode()).hexdigest()
+    file = cache_dir / "decontaminated" / f"{name}.npy"
+    if not file.is_file():
+        found = _contaminated(corpus, held_out_of(task))
+        write_durably(file, lambda path: _save(path, found))
+    removed = np.load(file)
+    if not len(removed):
+        return corpus, 0
+    kept = np.setdiff1d(np.arange(len(corpus.texts)), removed, assume_unique=True)
+    if not len(kept):
+        raise UserError(f"{corpus.source} holds nothing that dev and test texts do not hold")
+    texts = corpus.texts.select(kept)
+    return replace(corpus, texts=texts, fingerprint=f"{name}:decontaminated"), len(removed)
+
+
+def _contaminated(corpus: Corpus, held_out: HeldOut) -> np.ndarray:
+    """Indices of the texts to leave out, sorted."""
+    columns = [name for name in ("text", "text_pair") if name in corpus.texts.column_names]
+    found = []
+    for start in range(0, len(corpus.texts), _AT_ONCE):
+        batch = corpus.texts[start : start + _AT_ONCE]
+        marks = np.logical_or.reduce([held_out.contaminates(batch[name]) for name in columns])
+        found.append(start + np.flatnonzero(marks))
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+def _save(path: Path, indices: np.ndarray) -> None:
+    with path.open("wb") as file:
+        np.save(file, indices)

@@ -1,0 +1,52 @@
+"""Few labels and much text: which training examples keep their labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sklearn.model_selection import train_test_split
+
+from src.configuration import check_whole
+from src.errors import UserError
+
+
+def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
+    """Whether each training example keeps its label, every label by its share.
+
+    Args:
+        labels: of all training examples.
+        count: how many keep theirs.
+        seed: of the choice.
+        source: what the examples are from, for messages.
+
+    Raises:
+        UserError: there are not so many examples, or a label would keep none.
+    """
+    check_whole(count, "task.labelled", least=1)
+    check_whole(seed, "task.split_seed", least=0)
+    counts = Counter(labels)
+    if count == len(labels):
+        return [True] * count
+    if not len(counts) <= count <= len(labels) - len(counts):
+        raise UserError(
+            f"task.labelled={count} must be at least the {len(counts)} labels and leave as many "
+            f"unlabelled of the {len(labels)} training examples of {source}; null keeps all"
+        )
+    rare, least = min(counts.items(), key=lambda item: (item[1], item[0]))
+    if least < 2:
+        raise UserError(
+            f"{source}: label {rare!r} has one training example only, which task.labelled={count} "
+            "cannot both keep and leave out; add examples of it, or merge it"
+        )
+    kept, _ = train_test_split(
+        range(len(labels)), train_size=count, random_state=seed, stratify=labels
+    )
+    chosen = set(kept)
+    missing = sorted(counts.keys() - {labels[index] for index in kept})
+    if missing:
+        raise UserError(
+            f"task.labelled={count} leaves no labelled example of {', '.join(missing)} "
+            f"in {source}; keep more"
+        )
+    return [index in chosen for index in range(len(labels))]

@@ -1,0 +1,1 @@
+"""The study: does end-task aware training pay, when, and what to set."""

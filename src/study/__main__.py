@@ -1,0 +1,113 @@
+"""The command line: `python -m src.study run suspects`, `collect`, `write`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from src.errors import UserError
+
+_EPILOG = """\
+parts: the files of conf/study/. Options of all runs follow as NAME=VALUE, e.g.
+  python -m src.study run suspects data_dir=../shared/data trainer=cpu
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train a part's cells that have no row yet, keep rows of runs, or write docs/results.md.
+
+    Returns:
+        The exit code: 0, or 1 for an error, which is one line, or a cell that failed.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.action(options))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    from src.study.cells import run_part
+    from src.study.part import part_names, read_part
+
+    for name in [options.part] if options.part else part_names():
+        failed = run_part(
+            name,
+            read_part(name),
+            runs=options.runs.absolute(),
+            results=options.results,
+            options=options.options,
+            seeds=options.seeds,
+            only=options.only,
+        )
+        for place in failed:
+            print(f"failed: {place}; the same command tries it again", file=sys.stderr)
+        if failed:
+            return 1
+    return _write(options)
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from src.study.cells import collect
+    from src.study.part import read_part
+
+    rows = collect(
+        options.part, read_part(options.part), runs=options.runs, results=options.results
+    )
+    print(f"{options.results / options.part}.csv: {len(rows)} runs of {options.runs} are in it")
+    return _write(options)
+
+
+def _write(options: argparse.Namespace) -> int:
+    from src.run_folder.durable import write_durably
+    from src.study.document import document_of
+    from src.study.part import part_names, read_part
+    from src.study.row import read_rows
+
+    parts = {name: read_part(name) for name in part_names()}
+    rows = {name: read_rows(options.results / f"{name}.csv") for name in parts}
+    text, path = document_of(parts, rows), options.results.with_suffix(".md")
+    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    print(path)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--results", type=Path, default=Path("docs") / "results", metavar="DIR",
+        help="the folder of the rows; the page is written beside it (default: docs/results)",
+    )  # fmt: skip
+    runs = argparse.ArgumentParser(add_help=False)
+    runs.add_argument(
+        "--runs", type=Path, default=Path("runs") / "study", metavar="DIR",
+        help="the folder of the runs (default: runs/study)",
+    )  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m src.study",
+        description="Does training together pay? Tasks, methods, budgets and seeds at equal cost.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(required=True)
+    run = actions.add_parser("run", parents=[shared, runs], help="train what has no row yet")
+    run.add_argument("part", nargs="?", help="a file of conf/study/ (default: all)")
+    run.add_argument("options", nargs="*", metavar="NAME=VALUE", help="options of all runs")
+    run.add_argument("--seeds", type=int, help="seeds of each cell (default: the part's)")
+    run.add_argument("--only", default="", metavar="BUDGET/SETTING", help="only cells like this")
+    run.set_defaults(action=_run)
+    collect = actions.add_parser(
+        "collect", parents=[shared, runs], help="keep the rows of runs trained elsewhere"
+    )
+    collect.add_argument("part")
+    collect.set_defaults(action=_collect)
+    write = actions.add_parser("write", parents=[shared], help="write docs/results.md")
+    write.set_defaults(action=_write)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

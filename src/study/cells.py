@@ -1,0 +1,127 @@
+"""Running a part's cells, each as `python -m src.run` runs it, and keeping their rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from src.errors import UserError
+from src.report.plain import read_json
+from src.run_folder.durable import write_durably
+from src.study.part import TFIDF, Cell, Part, cells_of
+from src.study.row import CELL, CellNote, Row, read_rows, row_of, write_rows
+
+
+def run_part(
+    name: str,
+    part: Part,
+    *,
+    runs: Path,
+    results: Path,
+    options: Sequence[str],
+    seeds: int | None = None,
+    only: str = "",
+) -> list[str]:
+    """Run what has no row yet, one cell after the other; a row is written as each is finished.
+
+    A cell that was stopped goes on where it was. One that fails does not stop the others.
+
+    Args:
+        runs: the folder of all runs.
+        results: the folder of the rows.
+        options: of all runs, beside the part's: where data and caches are, the trainer.
+        seeds: how many seeds of each cell; None for the part's.
+        only: the beginning of the cells to run, as `BUDGET/SETTING`; empty for all.
+
+    Returns:
+        The places of the cells that failed.
+
+    Raises:
+        UserError: the rows that are there cannot be read.
+        SystemExit: a run was stopped by a signal.
+    """
+    if seeds is not None:
+        part = part.model_copy(update={"seeds": seeds})
+    path = results / f"{name}.csv"
+    cells = [c for c in cells_of(name, part) if f"{c.budget}/{c.setting}".startswith(only)]
+    failed = []
+    for number, cell in enumerate(cells, 1):
+        if cell.key in {row.key for row in read_rows(path)}:
+            continue
+        print(f"{number} of {len(cells)}: {cell.place}", flush=True)
+        row = _row(cell, runs / cell.place, options)
+        if row is None:
+            failed.append(cell.place)
+        else:
+            keep(path, [row], cells_of(name, part))
+    return failed
+
+
+def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
+    """Keep the rows of all finished runs of a part, wherever they were trained.
+
+    A run replaces the row that its cell has.
+
+    Raises:
+        UserError: a run or a row cannot be read.
+    """
+    rows = []
+    for cell in cells_of(name, part):
+        folder = runs / cell.place
+        if (folder / "result.json").is_file():
+            row = row_of(folder)
+            if row.key != cell.key:
+                raise UserError(f"{folder} holds {row.budget}/{row.setting}, seed {row.seed}")
+            rows.append(row)
+    keep(results / f"{name}.csv", rows, cells_of(name, part))
+    return rows
+
+
+def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
+    """Put rows among those that are there, in the order of the cells."""
+    known = {row.key: row for row in (*read_rows(path), *rows)}
+    places = {cell.key: place for place, cell in enumerate(order)}
+    # those of seeds beyond the part's come last
+    write_rows(path, sorted(known.values(), key=lambda r: (places.get(r.key, len(places)), r.key)))
+
+
+def commit_of(folder: Path) -> str:
+    """The commit that is checked out in `folder`, marked where files differ from it."""
+    git = ["git", "-C", str(folder)]
+    found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        return "unknown"
+    differs = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "conf"], check=False)
+    return found.stdout.strip() + ("" if differs.returncode == 0 else "-changed")
+
+
+def train(overrides: Sequence[str], folder: Path) -> int:
+    """Run `python -m src.run` in a process of its own, and return its exit code."""
+    command = [sys.executable, "-m", "src.run", *overrides, f"hydra.run.dir={folder}"]
+    return subprocess.run(command, check=False).returncode
+
+
+def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
+    """Run a cell; None if it failed."""
+    commit = commit_of(Path(__file__).parent)
+    if cell.setting == TFIDF:
+        from src.study.tfidf import tfidf_row
+
+        return tfidf_row(cell, list(options), commit)
+    _write_note(cell, folder, commit)
+    code = train([*cell.overrides, *options], folder)
+    if code < 0 or code > 128:
+        sys.exit(code if code > 0 else 128 - code)  # by a signal: the same command goes on
+    return row_of(folder) if code == 0 else None
+
+
+def _write_note(cell: Cell, folder: Path, commit: str) -> None:
+    """Note which cell a folder is, and the commit; both, where another one goes on with a run."""
+    path = folder / CELL
+    if path.is_file():
+        before = read_json(path, CellNote).commit
+        commit = before if before.endswith(commit) else f"{before}+{commit}"
+    note = CellNote(part=cell.part, budget=cell.budget, setting=cell.setting, commit=commit)
+    write_durably(path, lambda scratch: scratch.write_text(note.model_dump_json() + "\n"))

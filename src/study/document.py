@@ -1,0 +1,197 @@
+"""`docs/results.md`, made of the rows and of what the parts ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
+
+import pandas as pd
+
+from src.report.labels import metric_label, plural
+from src.report.table import p_words
+from src.report.text.escape import markdown as escape
+from src.study.estimate import (
+    LEAST_SEEDS,
+    Estimate,
+    answer,
+    contrast_of,
+    estimate_of,
+)
+from src.study.part import Part, Question, cells_of
+from src.study.row import Row
+
+BASELINE = "finetune"
+"""The setting that others are compared with, at the same budget."""
+_NONE = "–"
+
+
+def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> str:
+    """The page, as Markdown.
+
+    Args:
+        parts: by name, in order.
+        rows: of each part.
+    """
+    blocks = [_HEAD.format(least=LEAST_SEEDS)]
+    for name, part in parts.items():
+        blocks += [f"## {part.title}", part.about.strip(), _progress(name, part, rows[name])]
+        if rows[name]:
+            blocks += _scores(rows[name])
+        if part.questions:
+            blocks += _questions(part, rows[name])
+    blocks += ["## Reproduction status", _status([row for own in rows.values() for row in own])]
+    return "\n\n".join(block.strip() for block in blocks) + "\n"
+
+
+_HEAD = """\
+<!-- Written by `python -m src.study write` from docs/results/*.csv and conf/study/*.yaml. -->
+
+# Results
+
+Does training the end task together with masked language modelling pay, against fine-tuning and
+against pre-training first? This page is generated from the committed rows (`docs/results/`, a row a
+run) by `python -m src.study write`; `make study PART=NAME` trains what has no row yet.
+
+How to read it:
+
+- **Budgets** are multiples of what fine-tuning takes, in floating-point operations of training as
+  `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. All
+  settings of a budget spend alike unless a part says otherwise.
+- **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
+  seeds. Differences are taken between runs of the same seed.
+- **p** is one-sided, of a permutation test that exchanges the values of a pair (the paper's test,
+  paired). Of 3 seeds it cannot be below 0.125, of 5 not below 0.031.
+- **Statements** hold where the interval of every contrast lies above the margin (0 unless given),
+  and do not hold where one lies at or below it; else, and with fewer than {least} seeds, they are
+  *not decided*. All contrasts have to agree, so that no correction for several looks is due.
+- Checkpoints are chosen on dev; test was looked at once a run."""
+
+
+def _progress(name: str, part: Part, rows: Sequence[Row]) -> str:
+    planned = {cell.key for cell in cells_of(name, part)}
+    done = len(planned & {row.key for row in rows})
+    rest = "" if done == len(planned) else f"; `make study PART={name}` trains the rest"
+    return f"{done} of {plural(len(planned), 'run')} done{rest}."
+
+
+def _scores(rows: Sequence[Row]) -> Iterator[str]:
+    """A table for each task, number of labels and encoder."""
+
+    def bench(row: Row) -> tuple[str, int]:
+        return row.task, row.labelled
+
+    for (task, labelled), members in groupby(sorted(rows, key=bench), key=bench):
+        own = list(members)
+        metric = metric_label(own[0].metric)
+        yield f"**{escape(task)}**, {labelled:,} labelled training examples, {metric} in percent"
+        yield _table([_score_row(*cell, own) for cell in _cells(own)], left=2)
+
+
+def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Budgets and settings in the order of the rows, which is that of the part."""
+    order: dict[str, list[str]] = {}
+    for row in rows:
+        settings = order.setdefault(row.budget, [])
+        if row.setting not in settings:
+            settings.append(row.setting)
+    return [(budget, setting) for budget, settings in order.items() for setting in settings]
+
+
+def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
+    own = [row for row in rows if (row.budget, row.setting) == (budget, setting)]
+    test = estimate_of({row.seed: row.test for row in own})
+    unseen = [row.unseen for row in own if row.unseen is not None]
+    tflop = [row.tflop for row in own if row.tflop is not None]
+    base = {
+        row.seed: row.test
+        for row in rows
+        if (row.budget, row.setting) == (budget, BASELINE) and setting != BASELINE
+    }
+    shared = {seed: value - base[seed] for seed, value in test.values.items() if seed in base}
+    gain = estimate_of(shared) if shared else None
+    return {
+        "budget": budget,
+        "setting": setting,
+        "seeds": str(len(own)),
+        "TFLOP": f"{fmean(tflop):.1f}" if tflop else _NONE,
+        "dev": f"{100 * fmean(row.dev for row in own):.1f}",
+        "test": _mean(test),
+        "test, 95 %": _interval(test),
+        "unseen": f"{100 * fmean(unseen):.1f}" if unseen else _NONE,
+        "test, against fine-tuning": _NONE if gain is None else _signed(gain),
+        "p": _p(gain),
+    }
+
+
+def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    yield "### What the runs say"
+    for question in part.questions.values():
+        points = question.of != "end_task_weight"
+        above = f" (margin {100 * question.margin:+.1f} points)" if question.margin else ""
+        yield f"**{question.statement}** {answer(question, rows)}{above}"
+        if rows:
+            yield _table(list(_contrasts(question, rows, points)), left=1)
+
+
+def _contrasts(question: Question, rows: Sequence[Row], points: bool) -> Iterator[dict[str, str]]:
+    for label, contrast in question.contrasts.items():
+        line = {"contrast": label, "seeds": _seeds(contrast_of(contrast, rows, question.of))}
+        for of in ("dev", "test") if points else (question.of,):
+            found = contrast_of(contrast, rows, of)
+            line |= {
+                of.replace("_", " "): _NONE if found is None else _signed(found, points),
+                f"{of.replace('_', ' ')}, p": _p(found),
+            }
+        yield line
+
+
+def _seeds(estimate: Estimate | None) -> str:
+    return "0" if estimate is None else str(len(estimate.values))
+
+
+def _status(rows: Sequence[Row]) -> str:
+    roberta = [row for row in rows if "roberta" in row.encoder.lower()]
+    if not roberta:
+        return (
+            "The paper's encoder, RoBERTa-base: not run (it takes a GPU and the Hugging Face Hub). "
+            "The command that would: `python -m src.run -m +experiment=scierc_finetune,scierc_tapt,"
+            "scierc_mt,scierc_meta 'seed=range(10)'`, then `python -m src.report runs`."
+        )
+    tasks = sorted({row.task for row in roberta})
+    return (
+        f"RoBERTa-base: {plural(len(roberta), 'run')} on {', '.join(tasks)}, in the tables above."
+    )
+
+
+def _table(rows: list[dict[str, str]], left: int) -> str:
+    frame = pd.DataFrame([{k: escape(v) for k, v in row.items()} for row in rows])
+    aligned = ["left"] * left + ["right"] * (len(frame.columns) - left)
+    text: str = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)
+    return text
+
+
+def _mean(estimate: Estimate) -> str:
+    deviation = estimate.deviation
+    spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
+    return f"{100 * estimate.mean:.1f}{spread}"
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return _NONE
+    return f"{100 * max(0.0, estimate.low):.1f} to {100 * min(1.0, estimate.high):.1f}"
+
+
+def _signed(estimate: Estimate, points: bool = True) -> str:
+    """A difference with its interval, in points or as it is."""
+    by, digits = (100, 1) if points else (1, 2)
+    words = f"{by * estimate.mean:+.{digits}f}"
+    if estimate.low is None or estimate.high is None:
+        return words
+    return f"{words} ({by * estimate.low:+.{digits}f} to {by * estimate.high:+.{digits}f})"
+
+
+def _p(estimate: Estimate | None) -> str:
+    test = None if estimate is None else estimate.test()
+    return _NONE if test is None else p_words(test.one_sided)

@@ -1,0 +1,112 @@
+"""Mean of a few values, a seed each, with its interval; and what a question's contrasts decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Literal
+
+from scipy import stats
+
+from src.report.statistics.permutation import PermutationTest, permutation_test
+from src.study.part import Contrast, Question
+from src.study.row import Row
+
+CONFIDENCE = 0.95
+LEAST_SEEDS = 3
+"""Seeds below which nothing is decided."""
+Verdict = Literal["holds", "does not hold", "not decided"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds.
+
+    Attributes:
+        values: by seed.
+        low: lower end of Student's 95 % interval of the mean; None for a single seed.
+        high: its upper end.
+    """
+
+    values: Mapping[int, float]
+    low: float | None
+    high: float | None
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values.values())
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample's standard deviation (n - 1); None for a single seed."""
+        return stdev(self.values.values()) if len(self.values) > 1 else None
+
+    def verdict(self, margin: float) -> Verdict:
+        """Whether the mean exceeds `margin`: decided where the interval lies on one side of it."""
+        if self.low is None or self.high is None or len(self.values) < LEAST_SEEDS:
+            return "not decided"
+        if self.low > margin:
+            return "holds"
+        return "does not hold" if self.high <= margin else "not decided"
+
+    def test(self) -> PermutationTest | None:
+        """Of differences: how often chance alone makes so large a mean; None for a single seed.
+
+        The signs of the differences are exchanged, as the values of the two sides of a pair would
+        be.
+        """
+        if len(self.values) < 2:
+            return None
+        values = list(self.values.values())
+        return permutation_test(values, [0.0] * len(values), paired=True)
+
+
+def estimate_of(values: Mapping[int, float]) -> Estimate:
+    """The mean of at least one value, by seed."""
+    if len(values) < 2:
+        return Estimate(values, None, None)
+    numbers = list(values.values())
+    deviation = stdev(numbers)
+    if deviation == 0:
+        return Estimate(values, numbers[0], numbers[0])
+    low, high = stats.t.interval(
+        CONFIDENCE, len(numbers) - 1, fmean(numbers), deviation / len(numbers) ** 0.5
+    )
+    return Estimate(values, float(low), float(high))
+
+
+def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | None:
+    """The contrast over the seeds that all of its cells have; None without such a seed.
+
+    Args:
+        of: `test`, `dev` or `end_task_weight`.
+    """
+    cells = (*contrast.plus, *contrast.minus)
+    found = {cell: _by_seed(cell, rows, of) for cell in cells}
+    shared = sorted(set.intersection(*(set(values) for values in found.values())))
+    if not shared:
+        return None
+    return estimate_of(
+        {
+            seed: sum(found[cell][seed] for cell in contrast.plus)
+            - sum(found[cell][seed] for cell in contrast.minus)
+            for seed in shared
+        }
+    )
+
+
+def answer(question: Question, rows: Sequence[Row]) -> Verdict:
+    """A statement holds where all of its contrasts do, and fails where one of them fails."""
+    verdicts = []
+    for contrast in question.contrasts.values():
+        estimate = contrast_of(contrast, rows, question.of)
+        verdicts.append("not decided" if estimate is None else estimate.verdict(question.margin))
+    if "does not hold" in verdicts:
+        return "does not hold"
+    return "holds" if set(verdicts) == {"holds"} else "not decided"
+
+
+def _by_seed(cell: str, rows: Sequence[Row], of: str) -> dict[int, float]:
+    values = {row.seed: getattr(row, of) for row in rows if f"{row.budget}/{row.setting}" == cell}
+    return {seed: float(value) for seed, value in values.items() if value is not None}

@@ -1,0 +1,239 @@
+"""A part of the study (`conf/study/`): which runs it is made of, and what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from src.compare.experiments import stage_options
+from src.errors import UserError
+from src.report.plain import read_yaml
+
+FOLDER = Path(__file__).parents[2] / "conf" / "study"
+TFIDF = "tfidf"
+"""The setting that is no run of an encoder: TF-IDF with logistic regression."""
+NO_BUDGET = "no budget"
+"""The budget of settings that cost next to nothing."""
+
+Whole = Annotated[int, Field(ge=1)]
+
+
+class _Described(BaseModel):
+    """An entry of a part's file; an unknown one is an error."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Budget(_Described):
+    """How much a run may spend.
+
+    Attributes:
+        multiple: of what the part's `steps` of fine-tuning cost.
+        evaluations: on dev, of each stage with the end task.
+        patience: evaluations without improvement after which a stage ends; None for never.
+    """
+
+    multiple: Annotated[float, Field(gt=0)]
+    evaluations: Whole
+    patience: Whole | None = None
+
+
+class Setting(_Described):
+    """A method with its options.
+
+    Attributes:
+        method: by its name in `conf/method/`.
+        stages: the stages that share the budget equally, and what a step of each costs, as
+            `python -m src.compare` counts it [steps of fine-tuning].
+        options: of the run, beside the part's.
+        budgets: those it is run with; None for all of the part's.
+    """
+
+    method: str
+    stages: dict[str, Annotated[float, Field(gt=0)]] = Field(min_length=1)
+    options: list[str] = Field(default_factory=list)
+    budgets: list[str] | None = None
+
+
+class Contrast(_Described):
+    """A sum of cells' values minus a sum of others', seed by seed.
+
+    Attributes:
+        plus: cells as `BUDGET/SETTING`.
+        minus: as many others.
+    """
+
+    plus: list[str] = Field(min_length=1)
+    minus: list[str] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _balanced(self) -> Contrast:
+        if len(self.plus) != len(self.minus):
+            raise ValueError("a contrast takes as many cells away as it adds")
+        return self
+
+
+class Question(_Described):
+    """A statement that the part's runs can confirm or refute.
+
+    Attributes:
+        statement: what is said to hold.
+        of: the value it is about: the metric on test or dev, or the end task's final weight.
+        margin: each contrast has to exceed it [points of the metric, or weight].
+        contrasts: by what they show; the statement holds where all exceed the margin.
+    """
+
+    statement: str
+    of: Literal["test", "dev", "end_task_weight"]
+    margin: float = 0.0
+    contrasts: dict[str, Contrast] = Field(min_length=1)
+
+
+class Part(_Described):
+    """A part of the study.
+
+    Attributes:
+        title: what it is about.
+        about: what a reader has to know of its runs, in a few sentences.
+        seeds: each cell is run with seeds 0, 1, ...
+        steps: the budget of multiple 1: what fine-tuning takes to converge [steps].
+        batch_size: examples of each task in a step.
+        options: of all runs.
+        tfidf: whether TF-IDF with logistic regression stands beside them.
+        budgets: by name.
+        settings: by name.
+        questions: by name.
+    """
+
+    title: str
+    about: str
+    seeds: Whole
+    steps: Whole
+    batch_size: Whole
+    options: list[str]
+    tfidf: bool = False
+    budgets: dict[str, Budget] = Field(min_length=1)
+    settings: dict[str, Setting] = Field(min_length=1)
+    questions: dict[str, Question] = Field(default_factory=dict)
+
+    def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
+        """Optimiser steps of each stage, at least one; the stages share the budget equally."""
+        share = budget.multiple * self.steps / len(setting.stages)
+        return {stage: max(1, round(share / cost)) for stage, cost in setting.stages.items()}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run of the study.
+
+    Attributes:
+        part: by name.
+        budget: by name.
+        setting: by name.
+        seed: of the run.
+        overrides: what `python -m src.run` is told.
+    """
+
+    part: str
+    budget: str
+    setting: str
+    seed: int
+    overrides: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What names it within its part."""
+        return self.budget, self.setting, self.seed
+
+    @property
+    def place(self) -> str:
+        """Its folder below that of all runs."""
+        return f"{self.part}/{self.budget}/{self.setting}/seed{self.seed}"
+
+
+def part_names(folder: Path = FOLDER) -> list[str]:
+    """All parts, in the order of the alphabet."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def read_part(name: str, folder: Path = FOLDER) -> Part:
+    """The part of that name.
+
+    Raises:
+        UserError: there is none, or its file is malformed; names the entry.
+    """
+    known = part_names(folder)
+    if name not in known:
+        raise UserError(f"the study has no part {name!r}, only {', '.join(known)}")
+    try:
+        part = Part.model_validate(_content(name, folder))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(entry) for entry in first["loc"])
+        raise UserError(f"conf/study/{name}.yaml: {where}: {first['msg']}") from error
+    _check_names(name, part)
+    return part
+
+
+def _content(name: str, folder: Path) -> dict[str, Any]:
+    """A file's entries, and those of the part that it `extends` where it has none of its own."""
+    content = read_yaml(folder / f"{name}.yaml")
+    if not isinstance(content, dict):
+        raise UserError(f"conf/study/{name}.yaml holds no mapping")
+    above = content.pop("extends", None)
+    if above is None:
+        return content
+    if above == name or above not in part_names(folder):
+        raise UserError(f"conf/study/{name}.yaml: extends: there is no other part {above!r}")
+    return {**_content(above, folder), **content}
+
+
+def cells_of(name: str, part: Part) -> Iterator[Cell]:
+    """All cells, in the order in which they are run.
+
+    Seed by seed, and the small budgets first: after any number of them, those that are finished
+    can be compared.
+    """
+    for seed in range(part.seeds):
+        if part.tfidf:
+            yield Cell(name, NO_BUDGET, TFIDF, seed, (*part.options, f"seed={seed}"))
+        for budget in part.budgets:
+            for setting, content in part.settings.items():
+                if content.budgets is None or budget in content.budgets:
+                    options = tuple(_options(part, content, part.budgets[budget]))
+                    yield Cell(name, budget, setting, seed, (*options, f"seed={seed}"))
+
+
+def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
+    """The overrides of a cell but for its seed; the setting's own come last."""
+    yield from part.options
+    yield f"method={setting.method}"
+    for stage, steps in part.steps_of(setting, budget).items():
+        chosen = stage_options(stage, steps, part.batch_size, budget.evaluations, budget.patience)
+        for option, value in chosen.items():
+            yield f"method.stages.{stage}.{option}={'null' if value is None else value}"
+    yield from setting.options
+
+
+def _check_names(name: str, part: Part) -> None:
+    """Refuse references to budgets or cells that the part has not got.
+
+    Raises:
+        UserError: names the first.
+    """
+    for setting, content in part.settings.items():
+        for budget in content.budgets or ():
+            if budget not in part.budgets:
+                raise UserError(
+                    f"conf/study/{name}.yaml: settings.{setting}.budgets: there is no {budget}"
+                )
+    cells = {f"{cell.budget}/{cell.setting}" for cell in cells_of(name, part)}
+    for key, question in part.questions.items():
+        for contrast in question.contrasts.values():
+            for cell in (*contrast.plus, *contrast.minus):
+                if cell not in cells:
+                    raise UserError(f"conf/study/{name}.yaml: questions.{key}: there is no {cell}")

@@ -1,0 +1,90 @@
+"""TF-IDF with logistic regression: what a classifier reaches without any encoder."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+from pathlib import Path
+
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from src.configuration import build
+from src.data.text_task import LabelledTexts, TextTask
+from src.errors import UserError
+from src.prepare import metrics_of
+from src.run_folder.stored import options_of
+from src.study.part import TFIDF, Cell
+from src.study.row import Row, digest_of
+
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+"""Values of `C`, each with labels weighted alike and as they come; the best on dev is taken."""
+_CONF = Path(__file__).parents[2] / "conf"
+
+
+def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
+    """Train it on the labelled examples of the cell's task, and evaluate it.
+
+    Args:
+        options: of the command line, beside the cell's.
+        commit: that trains it.
+
+    Raises:
+        UserError: the task cannot be read, or is not one of single texts.
+    """
+    with initialize_config_dir(str(_CONF), version_base="1.3"):
+        config = compose("config", overrides=[*cell.overrides, *options])
+    end_task = build(config.task, "task").load()
+    if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
+        raise UserError(f"TF-IDF reads single texts, which task {end_task.name} has not got")
+    start = time.monotonic()
+    vectoriser = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
+    train = vectoriser.fit_transform(end_task.train.texts)
+    best: tuple[float, LogisticRegression] | None = None
+    for strength, weights in product(STRENGTHS, ("balanced", None)):
+        model = LogisticRegression(C=strength, class_weight=weights, max_iter=2000)
+        model.fit(train, end_task.train.labels)
+        dev = _scores(config, end_task, vectoriser, model, end_task.dev)[end_task.metric]
+        if best is None or dev > best[0]:
+            best = dev, model
+    assert best is not None
+    dev, model = best
+    test = _scores(config, end_task, vectoriser, model, end_task.test)
+    all_options = options_of(config)
+    read = {name: all_options[name] for name in all_options if name.startswith("task.")}
+    return Row(
+        budget=cell.budget,
+        setting=cell.setting,
+        seed=cell.seed,
+        task=end_task.name,
+        labelled=len(end_task.train),
+        encoder="none",
+        method=TFIDF,
+        metric=end_task.metric,
+        dev=dev,
+        test=test[end_task.metric],
+        unseen=test.get(f"{end_task.metric}_unseen"),
+        seconds=round(time.monotonic() - start, 1),
+        stages=f"C={model.C:g}, class_weight={model.class_weight}",
+        config=digest_of({**read, "seed": cell.seed}),
+        commit=commit,
+    )
+
+
+def _scores(
+    config: DictConfig,
+    end_task: TextTask,
+    vectoriser: TfidfVectorizer,
+    model: LogisticRegression,
+    split: LabelledTexts,
+) -> dict[str, float]:
+    """The task's metric on a split, by name, as runs compute it."""
+    metrics = metrics_of(config, end_task)
+    logits = torch.from_numpy(model.predict_log_proba(vectoriser.transform(split.texts)))
+    unseen = torch.tensor(split.unseen)
+    metrics.update(logits, torch.tensor(split.labels), unseen)
+    values = metrics.compute(any_unseen=bool(unseen.any()))
+    return {name: round(float(value), 6) for name, value in values.items()}

@@ -1,0 +1,159 @@
+"""The same corpus by every executor, and what each says when it cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import socket
+import sys
+
+import dill
+import pytest
+from datatrove.pipeline.base import PipelineStep
+from hydra import compose, initialize_config_dir
+
+from src.build_corpus.build import build_corpus
+from src.build_corpus.executors import LocalTasks
+from src.build_corpus.settings import request_of
+from src.data.corpus_manifest import read_corpus_folder
+from src.errors import UserError
+from tests.build_corpus.made_up import built, contents, write_articles, write_shard
+from tests.conftest import ROOT
+
+SBATCH = """#!/bin/bash
+# notes the script and what it was given; jobs are numbered from 100
+number=$((100 + $(ls {notes} | wc -l)))
+for script in "$@"; do :; done
+{{ echo "#GIVEN $*"; cat "$script"; }} > {notes}/$number
+echo "Submitted batch job $number"
+"""
+
+
+@pytest.fixture
+def articles(tmp_path):
+    return write_articles(tmp_path / "articles")
+
+
+def composed(articles, output, *options):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        given = [f"sources={articles}", f"output={output}", "decontaminate=null", *options]
+        return request_of(compose("build_corpus", overrides=given))
+
+
+def programs(folder, monkeypatch, **texts):
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
+    articles, tmp_path, monkeypatch, capfd
+):
+    """The scripts that would be submitted; then their tasks, run here as SLURM would."""
+    (notes := tmp_path / "notes").mkdir()
+    (tmp_path / "bin").mkdir()
+    programs(
+        tmp_path / "bin",
+        monkeypatch,
+        sbatch=SBATCH.format(notes=notes),
+        scontrol="#!/bin/bash\necho here",
+        squeue=f"#!/bin/bash\necho $@ > {tmp_path}/asked; [ -e {tmp_path}/over ] || echo 103",
+    )
+    said = []
+    request = composed(articles, tmp_path / "out", "executor=slurm", "executor.partition=cpu")
+    assert build_corpus(request, said.append) is None
+    assert said == [
+        "sources: 3 tasks in job 100",
+        "repeats: 1 tasks in job 101",
+        "shards: 3 tasks in job 102",
+        "manifest: 1 tasks in job 103",
+    ]
+    scripts = [path.read_text() for path in sorted(notes.iterdir())]
+    assert [re.search(r"array=(\S+)", script)[1] for script in scripts] == [
+        "0-2",
+        "0-0",
+        "0-2",
+        "0-0",
+    ]
+    assert ["--dependency=afterok:" in script for script in scripts] == [False, True, True, True]
+    assert "--dependency=afterok:102" in scripts[3]
+    assert all("#SBATCH --partition=cpu" in script for script in scripts)
+    assert f"export PATH={os.path.dirname(sys.executable)}:$PATH PYTHONPATH={ROOT}" in scripts[0]  # noqa: PTH120
+    with pytest.raises(UserError, match="jobs 103 are in SLURM's queue still"):
+        build_corpus(composed(articles, tmp_path / "out"), print)
+    assert "--jobs=100,101,102,103" in (tmp_path / "asked").read_text()
+    (tmp_path / "over").touch()
+    monkeypatch.setenv("SLURM_NODELIST", "here")
+    for script in scripts:
+        path = re.search(r"launch_pickled_pipeline (\S+)", script)[1]
+        for task in range(int(re.search(r"array=0-(\d+)", script)[1]) + 1):
+            monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(task))
+            with open(path, "rb") as file:  # noqa: PTH123
+                dill.load(file).run()
+    capfd.readouterr()
+    corpus = build_corpus(composed(articles, tmp_path / "out"), said.append)
+    assert "finished; comparing checksums" in said[-1]
+    built(articles, tmp_path / "local")
+    assert corpus.manifest.shards == read_corpus_folder(tmp_path / "local").manifest.shards
+
+
+def test_slurm_wants_a_partition(articles, tmp_path):
+    with pytest.raises(UserError, match=r"executor\.partition=NAME"):
+        build_corpus(composed(articles, tmp_path / "out", "executor=slurm"), print)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs pip install -e '.[ray]'")
+def test_ray_builds_the_same_corpus_and_says_what_is_wrong(articles, tmp_path):
+    built(articles, tmp_path / "local")
+    build_corpus(composed(articles, tmp_path / "ray", "executor=ray"), print)
+    assert contents(tmp_path / "ray") == contents(tmp_path / "local")
+    bad = write_shard(tmp_path / "bad" / "a.jsonl", [{"text": "a"}, b"{"])
+    with pytest.raises(UserError, match=r"a\.jsonl, line 2: not JSON .*bad_records=skip"):
+        build_corpus(composed(bad, tmp_path / "none", "executor=ray"), print)
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("ray")), reason="Ray is installed")
+def test_ray_that_is_not_installed_is_named_with_what_installs_it(articles, tmp_path):
+    with pytest.raises(UserError, match=r"Ray is not installed; pip install -e '\.\[ray\]'"):
+        build_corpus(composed(articles, tmp_path / "out", "executor=ray"), print)
+
+
+@pytest.mark.parametrize("workers", [0, "two"])
+def test_a_wrong_number_of_workers_is_one_line(articles, tmp_path, workers):
+    request = composed(articles, tmp_path / "out", f"executor.workers={workers}")
+    with pytest.raises(UserError, match=r"executor\.workers must be a"):
+        build_corpus(request, print)
+
+
+class KillsItself(PipelineStep):
+    """As a system without memory does."""
+
+    type, name = "test", "kill"
+
+    def run(self, data=None, rank=0, world_size=1):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_is_one_line_and_no_endless_wait(tmp_path):
+    tasks = LocalTasks([KillsItself()], tasks=2, workers=2, logging_dir=str(tmp_path))
+    with pytest.raises(UserError, match=r"a process was killed.*executor\.workers is lower"):
+        tasks.run()
+
+
+def test_the_error_of_another_process_is_the_same_line(tmp_path):
+    for name in "abc":
+        write_shard(tmp_path / "in" / f"{name}.jsonl", [{"text": "a"}, b"{"])
+    with pytest.raises(UserError, match=r"[abc]\.jsonl, line 2: not JSON .*bad_records=skip"):
+        built(tmp_path / "in", tmp_path / "out", workers=2)
+
+
+def test_nothing_is_asked_of_the_network(articles, tmp_path, monkeypatch):
+    def connect(*_):
+        raise AssertionError("a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
+    built(articles, tmp_path / "out", near_duplicates=True)

@@ -1,0 +1,147 @@
+"""What is left out besides exact repeats: evaluated texts, near-duplicates, poor articles."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from src.build_corpus.settings import request_of
+from src.errors import UserError
+from tests.build_corpus.made_up import built, contents, texts_of, write_shard
+from tests.conftest import ROOT
+
+WORDS = [a + b for a in ("ta", "ri", "mo", "ke", "lu", "sen") for b in ("den", "ba", "rol", "mi")]
+
+
+def sentence(rng, words=20):
+    return " ".join(rng.choices(WORDS, k=words))
+
+
+@pytest.fixture
+def task(tmp_path):
+    """A task of 3 x 4 texts, as a config, and its texts by split."""
+    rng, texts = random.Random(0), {}
+    for split in ("train", "dev", "test"):
+        texts[split] = [sentence(rng) for _ in range(4)]
+        rows = [{"text": t, "label": f"l{i % 2}"} for i, t in enumerate(texts[split])]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
+    target = {"_target_": "src.data.file_task.FileTask", "name": "own", "metric": "macro_f1"}
+    return {**target, "max_length": 64, **paths}, texts
+
+
+def test_examples_with_texts_of_dev_and_test_stay_out_and_are_counted(tmp_path, task):
+    config, texts = task
+    rng = random.Random(1)
+    dev, test = texts["dev"][0].split(), texts["test"][3].split()
+    clean = [sentence(rng) for _ in range(5)]
+    leaks = [
+        texts["test"][1].upper() + "!",
+        " ".join([*clean[0].split()[:6], *dev[4:16], *clean[1].split()[:6]]),
+    ]
+    allowed = [
+        *texts["train"],
+        " ".join([*clean[2].split()[:9], *test[:11], *clean[3].split()[:9]]),
+    ]
+    records = [{"text": text} for text in [clean[0], leaks[0], *allowed, leaks[1], *clean[1:]]]
+    write_shard(tmp_path / "in" / "a.jsonl", records)
+    corpus = built(tmp_path / "in", tmp_path / "out", tasks={"task": config})
+    assert texts_of(tmp_path / "out") == [clean[0], *allowed, *clean[1:]]
+    assert corpus.manifest.counts["examples"]["contaminated"] == 2
+    built(tmp_path / "in", tmp_path / "plain", decontaminate=12)
+    with pytest.raises(UserError, match="evaluated is None there, '"):
+        built(tmp_path / "in", tmp_path / "plain", tasks={"task": config})
+
+
+def test_an_end_task_of_images_is_refused(tmp_path):
+    write_shard(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        given = [f"sources={tmp_path}/in", f"output={tmp_path}/out", "task=digits"]
+        request = request_of(compose("build_corpus", overrides=given))
+    with pytest.raises(UserError, match="task: a task of images has no texts"):
+        built(tmp_path / "in", tmp_path / "out", tasks=request.tasks)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_near_duplicates_one_stays_whatever_the_number_of_workers(tmp_path, workers):
+    rng = random.Random(2)
+    texts = [sentence(rng, 60) for _ in range(12)]
+    near = [" ".join(["once", *text.split()]) for text in texts[:4]]
+    write_shard(tmp_path / "in" / "a.jsonl", [{"text": text} for text in texts])
+    write_shard(tmp_path / "in" / "b.jsonl", [{"text": text} for text in [*near, texts[5]]])
+    corpus = built(tmp_path / "in", tmp_path / "out", near_duplicates=True, workers=workers)
+    kept = texts_of(tmp_path / "out")
+    assert [text for text in kept if text in texts[4:]] == texts[4:]
+    assert all((one in kept) != (other in kept) for one, other in zip(texts, near, strict=False))
+    counts = corpus.manifest.counts["examples"]
+    assert (counts["repeated"], counts["near_repeated"], counts["kept"]) == (1, 4, 12)
+    again = built(tmp_path / "in", tmp_path / "again", near_duplicates=True)
+    assert contents(tmp_path / "again") == contents(tmp_path / "out")
+    assert again.manifest == corpus.manifest
+
+
+def filters(*options):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        given = ["sources=x", "output=x", "decontaminate=null", *options]
+        return request_of(compose("build_corpus", overrides=given)).settings.filters
+
+
+@pytest.mark.parametrize("quality", ["gopher", "fineweb"])
+def test_articles_of_low_quality_are_left_out_whole_and_counted(tmp_path, quality):
+    rng = random.Random(3)
+    lines = [
+        f"And that is the {sentence(rng, 9)} to have with {sentence(rng, 9)}." for _ in range(8)
+    ]
+    low = "# # # ... # # #\n" * 40
+    records = [{"text": "\n\n".join(lines)}, {"text": low}]
+    write_shard(tmp_path / "in" / "a.jsonl", records)
+    chosen = filters(f"quality={quality}")
+    corpus = built(tmp_path / "in", tmp_path / "out", filters=chosen)
+    assert texts_of(tmp_path / "out") == lines
+    counts = corpus.manifest.counts["records"]
+    assert (counts["read"], counts["filtered"], counts["kept"]) == (2, 1, 1)
+
+
+def test_a_filter_that_lacks_something_says_so_before_any_work(tmp_path, monkeypatch):
+    write_shard(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
+    chosen = filters("language=english", "language.english.model_url=/nowhere/lid.bin")
+    with pytest.raises(UserError, match=r"^english can.* be .*: .*(fasttext|lid\.bin)"):
+        built(tmp_path / "in", tmp_path / "out", filters=chosen)
+    assert not list((tmp_path / "out").glob("building/sources-*"))
+    wrong = {"own": {"_target_": "datatrove.pipeline.filters.LambdaFilter", "filter": 1}}
+    with pytest.raises(UserError, match=r"^own: .*'filter'"):
+        built(tmp_path / "in", tmp_path / "other", filters=wrong)
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("fasttext"), reason="needs pip install -e '.[language]'"
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_articles_of_other_languages_are_left_out(tmp_path, monkeypatch, workers):
+    """By a small model that is trained here; the published one takes a network."""
+    import fasttext
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_ASSETS_CACHE", str(tmp_path / "assets"))
+    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
+    rng, lines = random.Random(4), []
+    german = ["der", "und", "nicht", "wir", "zeigen", "dass", "eine", "methode"]
+    for _ in range(200):
+        lines += [
+            f"__label__en {sentence(rng)}",
+            f"__label__de {' '.join(rng.choices(german, k=20))}",
+        ]
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    model = fasttext.train_supervised(str(tmp_path / "train.txt"), epoch=20, thread=1, verbose=0)
+    model.save_model(str(tmp_path / "lid.bin"))
+    english = sentence(rng, 30)
+    for name in "ab":
+        records = [{"text": f"{english} {name}"}, {"text": " ".join(rng.choices(german, k=30))}]
+        write_shard(tmp_path / "in" / f"{name}.jsonl", records)
+    chosen = filters("language=english", f"language.english.model_url={tmp_path}/lid.bin")
+    corpus = built(tmp_path / "in", tmp_path / "out", filters=chosen, workers=workers)
+    assert texts_of(tmp_path / "out") == [f"{english} a", f"{english} b"]
+    assert corpus.manifest.counts["records"]["filtered"] == 2

@@ -1,0 +1,64 @@
+"""Two million records by two processes, killed again and again, against an undisturbed build."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from src.bench.made_up_articles import FIELD, MadeUp
+from tests.build_corpus.made_up import contents
+from tests.conftest import ROOT
+
+RECORDS = int(os.environ.get("RECORDS", "2000000"))
+KILLS = int(os.environ.get("KILLS", "4"))
+SHARDS = 8
+
+
+def start(articles, output, workers):
+    command = [
+        sys.executable, "-m", "src.build_corpus", f"sources={articles}", f"output={output}",
+        f"field_of_study=[{FIELD}]", "decontaminate=null", f"executor.workers={workers}",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=output.parent, env=environment)
+
+
+def made(output):
+    """Files that tell of a finished piece of work."""
+    folder = output / "building"
+    return len(list(folder.glob("*.json"))) + len(list(folder.glob("sources-*.marks")))
+
+
+@pytest.mark.slow
+def test_a_corpus_that_is_killed_and_gone_on_with_is_that_of_an_undisturbed_build(tmp_path):
+    words = ["".join(letters) for letters in itertools.product("bdfgklmnprst", "aeiou", "lmnrs")]
+    began = time.monotonic()
+    # an abstract each, of which 0.7 are of the field and 0.94 of these no repeats
+    MadeUp(words, round(RECORDS * 0.7 * 0.94), SHARDS, paragraphs=1).write(tmp_path / "in")
+    print(f"{RECORDS:,} records made in {time.monotonic() - began:.0f} s", flush=True)
+    disturbed, rng = tmp_path / "disturbed", random.Random(0)
+    for kill in range(KILLS):
+        process = start(tmp_path / "in", disturbed, workers=2)
+        until = made(disturbed) + rng.randint(1, SHARDS)
+        while made(disturbed) < until and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.random())
+        if process.poll() is not None:
+            assert kill, "it ended before it was killed once: RECORDS is too small"
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not (disturbed / "manifest.json").exists()
+        print(f"kill {kill + 1}: {made(disturbed)} files done", flush=True)
+    for output, workers in ((disturbed, 2), (tmp_path / "whole", 1)):
+        began = time.monotonic()
+        assert start(tmp_path / "in", output, workers).wait() == 0
+        print(f"{output.name}: {time.monotonic() - began:.0f} s", flush=True)
+    assert contents(disturbed) == contents(tmp_path / "whole")

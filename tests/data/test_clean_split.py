@@ -1,0 +1,121 @@
+"""New splits that share no text, near-duplicates included."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.data.clean_split import ALIKE, WORDS, clean_split, same_texts
+from src.data.paper_tasks import PaperTask
+from src.data.text_task import load_text_task
+from src.errors import UserError
+from tests.conftest import REAL_DATA
+from tests.data.test_text_task import task_of
+from tests.in_process import config_of
+
+SIZES = {"train": 60, "dev": 20, "test": 20}
+
+
+def alike(left, right):
+    """Whether two texts are near-duplicates, by sets of word sequences."""
+    grams = []
+    for text in (left, right):
+        words = text.split()
+        grams.append({tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)})
+    either = grams[0] | grams[1]
+    return bool(either) and len(grams[0] & grams[1]) >= ALIKE * len(either)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=7), min_size=1, max_size=8))
+def test_groups_are_the_components_of_equal_and_alike_texts(words):
+    texts = [" ".join(own) for own in words]
+    groups = same_texts(texts)
+    # by hand: spread the smallest number along the links until nothing changes
+    slow = list(range(len(texts)))
+    for _ in texts:
+        for i, left in enumerate(texts):
+            for j, right in enumerate(texts):
+                if left == right or alike(left, right):
+                    slow[i] = slow[j] = min(slow[i], slow[j])
+    assert [[a == b for b in groups] for a in groups] == [[a == b for b in slow] for a in slow]
+
+
+def test_case_space_and_punctuation_do_not_tell_texts_apart():
+    groups = same_texts(["A cat, sat.", "a  cat sat", "another cat", "A CAT SAT"])
+    assert (groups == groups[0]).tolist() == [True, True, False, True]
+
+
+@given(st.lists(st.integers(0, 39), min_size=100, max_size=100), st.integers(0, 5))
+def test_no_group_is_split_and_labels_keep_their_shares(groups, seed):
+    labels = ["ab"[number % 3 == 0] for number in range(100)]
+    found = clean_split(groups, labels, SIZES, seed, "toy")
+    sides = defaultdict(set)
+    for group, split in zip(groups, found, strict=True):
+        sides[group].add(split)
+    assert all(len(side) == 1 for side in sides.values())
+    counts = Counter(zip(found, labels, strict=True))
+    for split in ("dev", "test"):
+        for label, number in Counter(labels).items():
+            assert counts[split, label] <= round(number * SIZES[split] / 100)
+
+
+def test_single_texts_fill_dev_and_test_and_the_seed_draws_others():
+    labels = ["ab"[number % 4 == 0] for number in range(100)]
+    first, again, other = (
+        clean_split(range(100), labels, SIZES, seed, "toy") for seed in (0, 0, 1)
+    )
+    assert Counter(first) == SIZES
+    assert first == again != other
+
+
+def test_a_label_that_train_would_lack_is_told():
+    labels = ["a"] * 10 + ["b"] * 2
+    with pytest.raises(UserError, match=r"task toy cannot be split anew: .* no example of b;"):
+        clean_split(range(12), labels, {"train": 2, "dev": 5, "test": 5}, 0, "toy")
+
+
+def test_a_task_is_split_anew(tmp_path):
+    train = [(f"word{i} is here", "ab"[i % 2]) for i in range(40)]
+    dev = [(f"Word{i} is HERE.", "ab"[i % 2]) for i in range(10)]  # memory
+    test = [(f"other{i} is there", "ab"[i % 2]) for i in range(10)]
+    files = task_of(tmp_path, train, dev, test)
+    task = load_text_task(type(files)(**{**vars(files), "split": "clean"}))
+    assert len(task.train) + len(task.dev) + len(task.test) == 60
+    assert all(task.dev.unseen)
+    assert all(task.test.unseen)
+    published = load_text_task(files)
+    assert set(task.fingerprints.values()).isdisjoint(published.fingerprints.values())
+    other = load_text_task(type(files)(**{**vars(files), "split": "clean", "split_seed": 1}))
+    assert other.digest() != task.digest()
+    with pytest.raises(UserError, match=r"task.split must be published or clean, got 'new'"):
+        load_text_task(type(files)(**{**vars(files), "split": "new"}))
+    with pytest.raises(UserError, match=r"name dev and test files"):
+        load_text_task(type(files)(**{**vars(files), "split": "clean", "dev": None}))
+
+
+@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="needs the paper's tasks in ../shared/data")
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("acl_arc", (1688, 114, 139)), ("hyperpartisan", (516, 64, 65))]
+)
+def test_the_published_splits_that_leak_can_be_split_clean(name, sizes, cache_dir):
+    options = [
+        f"task={name}",
+        "task.split=clean",
+        f"data_dir={REAL_DATA}",
+        f"cache_dir={cache_dir}",
+    ]
+    node = {k: v for k, v in config_of(options).task.items() if not k.startswith("_")}
+    task = PaperTask(**{**node, "domain": ()}).load()
+    splits = [task.train, task.dev, task.test]
+    found = np.array([len(split) for split in splits])
+    assert found.sum() <= sum(sizes)
+    assert found[1] >= 0.8 * sizes[1]
+    assert found[2] >= 0.8 * sizes[2]
+    assert all(task.dev.unseen)
+    assert all(task.test.unseen)
+    assert set(task.test.labels) == set(task.train.labels)
+    assert task.assignment is None

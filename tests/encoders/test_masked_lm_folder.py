@@ -1,0 +1,70 @@
+"""An encoder with its masked-LM head is written as Transformers' own model, or refused in time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
+
+from src.encoders.masked_lm_folder import check_masked_lm, save_masked_lm
+from src.encoders.text_encoder import TextEncoder, load_folder
+from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from src.errors import UserError
+from src.objectives.classifier_head import ClassifierHead
+from src.objectives.masked_lm_head import head_of_checkpoint
+from tests.objectives.test_masked_lm_head import KINDS, model_of, our_logits, own_logits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_has_the_logits_of_body_and_head(kind, tmp_path):
+    body, head = head_of_checkpoint(model_of(kind), set())
+    body.eval()
+    save_masked_lm(body, head, letter_pair_tokenizer(), tmp_path)
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(own_logits(model), our_logits(body, head), atol=1e-5, rtol=1e-5)
+    read = load_folder(tmp_path, "read", {})
+    assert read.mlm_head is not None
+    torch.testing.assert_close(
+        our_logits(read.body, read.mlm_head), our_logits(body, head), atol=1e-5, rtol=1e-5
+    )
+
+
+def test_an_encoder_that_brought_no_head_is_written_with_a_fresh_ones_training(tmp_path):
+    encoder = TinyEncoder().load()
+    head = encoder.new_mlm_head()
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.add_(torch.randn_like(parameter) / 4)
+    save_masked_lm(encoder.body, head, encoder.tokenizer, tmp_path)
+    assert encoder.body.training  # as it was
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    encoder.body.eval()
+    torch.testing.assert_close(
+        own_logits(model), our_logits(encoder.body, head), atol=1e-5, rtol=1e-5
+    )
+
+
+def test_the_tokenizer_is_written_without_what_its_last_call_asked_for(tmp_path):
+    encoder = TinyEncoder().load()
+    encoder.tokenizer(["a text of words"], truncation=True, max_length=4, padding=True)
+    save_masked_lm(encoder.body, encoder.new_mlm_head(), encoder.tokenizer, tmp_path, max_length=40)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    assert len(tokenizer("a text of words")["input_ids"]) > 4
+    assert tokenizer.model_max_length == 40
+
+
+def test_a_head_without_a_place_is_refused_before_any_training():
+    config = BertConfig(
+        vocab_size=len(letter_pair_tokenizer()), hidden_size=16, num_hidden_layers=1,
+        num_attention_heads=2, intermediate_size=16, hidden_act="relu",
+    )  # fmt: skip
+    body = BertModel(config, add_pooling_layer=False)
+    encoder = TextEncoder("with ReLU", body, letter_pair_tokenizer())
+    with pytest.raises(UserError, match="no place for the masked-LM head of with ReLU"):
+        check_masked_lm(encoder)
+
+
+def test_a_classifier_is_no_masked_lm_head(tmp_path):
+    encoder = TinyEncoder().load()
+    with pytest.raises(UserError, match="ClassifierHead is no masked-LM head"):
+        save_masked_lm(encoder.body, ClassifierHead(32, 3, 0.1), encoder.tokenizer, tmp_path)

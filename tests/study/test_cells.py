@@ -1,0 +1,177 @@
+"""Running a part: what has a row is not run again, and what failed does not stop the others."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+import src.study.cells
+from src.errors import UserError
+from src.experiment import run_experiment
+from src.study.__main__ import main
+from src.study.cells import collect, commit_of, keep, run_part
+from src.study.part import cells_of, read_part
+from src.study.row import CELL, CellNote, read_rows
+from tests.conftest import ROOT
+from tests.in_process import config_of, toy
+from tests.report.made_up_runs import config_of as made_up_config
+from tests.report.made_up_runs import result_of, write_run
+from tests.study.made_up_rows import PART, row, write_part
+
+
+@pytest.fixture
+def part(tmp_path):
+    return read_part("toy", write_part(tmp_path / "conf"))
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The places that were trained; `failing` ones end with exit code 1."""
+
+    class Trained(list):
+        failing: tuple[str, ...] = ()
+        code = 1
+
+    places = Trained()
+
+    def train(overrides, folder):
+        place = "/".join(folder.parts[-3:-1])
+        places.append(place)
+        if place in places.failing:
+            return places.code
+        method, seed = folder.parts[-2], int(folder.name.removeprefix("seed"))
+        note = (folder / CELL).read_text()
+        (folder / CELL).unlink()
+        folder.rmdir()
+        result = result_of(method, seed, 0.5 + seed / 10, auxiliaries=["tapt"], flops=1e12)
+        write_run(folder, result, made_up_config(result))
+        (folder / CELL).write_text(note)
+        return 0
+
+    monkeypatch.setattr(src.study.cells, "train", train)
+    return places
+
+
+def run(tmp_path, part, **more):
+    folders = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
+    return run_part("toy", part, **folders, options=[], **more)
+
+
+def test_what_has_a_row_is_not_run_again(tmp_path, part, trained):
+    assert run(tmp_path, part, seeds=1) == []
+    assert trained == ["1x/finetune", "1x/tapt", "end/finetune"]
+    assert run(tmp_path, part) == []
+    assert trained[3:] == ["1x/finetune", "1x/tapt", "end/finetune"]  # of seed 1
+    found = read_rows(tmp_path / "results" / "toy.csv")
+    assert [r.key for r in found] == [cell.key for cell in cells_of("toy", part)]
+    assert [r.test for r in found if r.setting == "tapt"] == [0.5, 0.6]
+
+
+def test_a_cell_that_fails_has_no_row_and_is_tried_again(tmp_path, part, trained):
+    trained.failing = ("1x/tapt",)
+    assert run(tmp_path, part, seeds=1) == ["toy/1x/tapt/seed0"]
+    trained.failing = ()
+    assert run(tmp_path, part, seeds=1) == []
+    assert trained == ["1x/finetune", "1x/tapt", "end/finetune", "1x/tapt"]
+
+
+@pytest.mark.parametrize(("code", "left"), [(143, 143), (-15, 143)])
+def test_a_signal_ends_the_study(tmp_path, part, trained, code, left):
+    trained.failing, trained.code = ("1x/tapt",), code
+    with pytest.raises(SystemExit) as caught:
+        run(tmp_path, part)
+    assert caught.value.code == left
+    assert len(read_rows(tmp_path / "results" / "toy.csv")) == 1
+
+
+def test_some_cells_can_be_chosen(tmp_path, part, trained):
+    run(tmp_path, part, only="end/")
+    assert trained == ["end/finetune"] * 2
+
+
+def test_rows_of_runs_trained_elsewhere_are_collected(tmp_path, part, trained):
+    run(tmp_path, part, seeds=1)
+    elsewhere = tmp_path / "elsewhere"
+    found = collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
+    assert len(found) == 3
+    assert (elsewhere / "toy.csv").read_text() == (tmp_path / "results" / "toy.csv").read_text()
+    (tmp_path / "runs/toy/1x/tapt").rename(tmp_path / "runs/toy/1x/finetune2")
+    (tmp_path / "runs/toy/end/finetune").rename(tmp_path / "runs/toy/1x/tapt")
+    with pytest.raises(UserError, match="holds end/finetune, seed 0"):
+        collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
+
+
+def test_a_newer_run_replaces_its_row_and_others_stay(tmp_path, part):
+    path = tmp_path / "toy.csv"
+    order = list(cells_of("toy", part))
+    beyond = row("tapt", 7, 0.7)
+    keep(path, [row("tapt", 0, 0.1), beyond], order)
+    keep(path, [row("tapt", 0, 0.2), row("finetune", 0, 0.3)], order)
+    assert [(r.setting, r.test) for r in read_rows(path)] == [
+        ("finetune", 0.3),
+        ("tapt", 0.2),
+        ("tapt", 0.7),
+    ]
+
+
+def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, trained, monkeypatch):
+    monkeypatch.setattr(src.study.cells, "commit_of", lambda folder: "new")
+    for setting, before in (("finetune", "old"), ("tapt", "new")):
+        folder = tmp_path / "runs" / "toy" / "1x" / setting / "seed0"
+        folder.mkdir(parents=True)
+        note = CellNote(part="toy", budget="1x", setting=setting, commit=before)
+        (folder / CELL).write_text(note.model_dump_json())
+    run(tmp_path, part, seeds=1, only="1x/")
+    commits = {r.setting: r.commit for r in read_rows(tmp_path / "results" / "toy.csv")}
+    assert commits == {"finetune": "old+new", "tapt": "new"}
+
+
+def test_the_commit_tells_whether_the_program_was_changed(tmp_path):
+    assert commit_of(tmp_path) == "unknown"
+
+    def git(*arguments):
+        own = ["-c", "user.name=n", "-c", "user.email=e@e.e"]
+        subprocess.run(["git", "-C", str(tmp_path), *own, *arguments], check=True)
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("1")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    clean = commit_of(tmp_path)
+    assert len(clean) == 40
+    (tmp_path / "src" / "a.py").write_text("2")
+    assert commit_of(tmp_path) == f"{clean}-changed"
+
+
+def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, monkeypatch):
+    def train(overrides, folder):
+        run_experiment(config_of(overrides), folder)
+        return 0
+
+    monkeypatch.setattr(src.study.cells, "train", train)
+    # what the made-up part says of the task, this one's options override
+    options = [o for o in toy(data_dir, cache_dir, "finetune") if not o.startswith("method")]
+    options += ["logger=none"]
+    content = {**PART, "options": [o for o in PART["options"] if "=tiny" in o], "tfidf": True}
+    part = read_part("toy", write_part(tmp_path / "conf", content))
+    folders = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
+    failed = run_part("toy", part, **folders, options=options, seeds=1, only="1x/finetune")
+    failed += run_part("toy", part, **folders, options=options, seeds=1, only="no budget")
+    assert failed == []
+    tfidf, run = read_rows(tmp_path / "results" / "toy.csv")
+    assert (tfidf.setting, tfidf.tflop, tfidf.end_task_weight) == ("tfidf", None, None)
+    assert (tfidf.test, tfidf.dev) == (1.0, 1.0)  # the word in each text tells
+    assert (run.setting, run.labelled, run.stages[:11]) == ("finetune", 48, "finetune 6:")
+    assert run.tflop is not None
+    assert 0 < run.test <= 1
+
+
+def test_the_command_line_writes_the_page(tmp_path, capsys):
+    (tmp_path / "results").mkdir()
+    assert main(["write", "--results", str(tmp_path / "results")]) == 0
+    assert "0 of 39 runs done" in (tmp_path / "results.md").read_text()
+    assert main(["collect", "nothing", "--results", str(tmp_path / "results")]) == 1
+    assert "error: the study has no part 'nothing'" in capsys.readouterr().err
+    assert (ROOT / "conf" / "study").is_dir()

@@ -1,0 +1,101 @@
+"""A run as a row: what it holds, and that a file of rows is read back as it was written."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.errors import UserError
+from src.report.run import read_run
+from src.study.row import CELL, CellNote, digest_of, encoder_name, read_rows, row_of, write_rows
+from tests.report.made_up_runs import config_of, result_of, write_run
+from tests.study.made_up_rows import row
+
+NOTE = CellNote(part="toy", budget="3x", setting="ours", commit="c0ffee")
+
+
+def made_up(folder, method="mt_tartan", seed=1, options=None, **more):
+    result = result_of(method, seed, 0.5, auxiliaries=["tapt"], flops=2e12, **more)
+    write_run(folder, result, config_of(result, options))
+    (folder / CELL).write_text(NOTE.model_dump_json())
+    return folder
+
+
+def test_a_run_is_a_row(tmp_path):
+    found = row_of(made_up(tmp_path / "run", unseen=0.25, dev=0.75, train=300))
+    assert (found.budget, found.setting, found.seed, found.commit) == ("3x", "ours", 1, "c0ffee")
+    assert (found.task, found.labelled, found.encoder) == ("toy", 300, "tiny")
+    assert (found.dev, found.test, found.unseen) == (0.75, 0.5, 0.25)
+    assert (found.method, found.weighting) == ("mt_tartan", "uniform")
+    assert (found.auxiliaries, found.tflop, found.seconds) == ("tapt 300", 2.0, 61.0)
+    assert found.stages == "joint 50: 0.7266"  # 0.75 (1 - 0.5^5)
+    assert found.end_task_weight == 0.5
+
+
+def test_fine_tuning_has_no_weight_and_a_split_without_new_texts_no_unseen_score(tmp_path):
+    folder = made_up(tmp_path / "run", "finetune", unseen_examples=0)
+    found = row_of(folder)
+    assert (found.end_task_weight, found.unseen, found.weighting) == (None, None, "")
+
+
+def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
+    def digest(name, **options):
+        return row_of(made_up(tmp_path / name, options=options, seed=options.get("seed", 1))).config
+
+    first = digest("first")
+    assert first == digest("other seed", seed=5)
+    assert first != digest("other option", **{"task.max_length": 64})
+    follows = [{"task.split_seed": seed, "seed": seed} for seed in (3, 4)]
+    assert digest("three", **follows[0]) == digest("four", **follows[1])
+    fixed = {"task.split_seed": 3, "seed": 4}
+    assert digest("fixed", **fixed) != digest("three again", **follows[0])
+
+
+def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
+    here, there, other = (
+        digest_of({"encoder.name": name, "seed": 0})
+        for name in ("/here/adapted/encoder", "/there/adapted/encoder", "/here/else/encoder")
+    )
+    assert here == there != other
+    corpora = [f"{folder}/corpus.txt.gz" for folder in ("/here", "/there")]
+    here, there = (digest_of({"auxiliary.dapt.path": path, "seed": 0}) for path in corpora)
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("tiny", "tiny"),
+        ("FacebookAI/roberta-base", "FacebookAI/roberta-base"),
+        ("/somewhere/runs/adapted/encoder", "adapted"),
+        ("runs/pretrain/adapted", "adapted"),
+    ],
+)
+def test_an_encoder_s_name_tells_nothing_of_the_machine(name, shown):
+    assert encoder_name(name) == shown
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    written = [
+        row("finetune", 0, 0.123456, unseen=None, tflop=None),
+        row("mt_tartan", 1, 0.5, end_task_weight=0.25, stages="joint 3: 0.1; x, y", budget="3x"),
+    ]
+    write_rows(tmp_path / "rows.csv", written)
+    assert read_rows(tmp_path / "rows.csv") == written
+    assert read_rows(tmp_path / "other.csv") == []
+
+
+def test_a_damaged_row_is_named_by_its_line(tmp_path):
+    path = tmp_path / "rows.csv"
+    write_rows(path, [row("finetune", 0, 0.5), row("finetune", 1, 0.5)])
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], lines[2].replace(",0.5,", ",half,")]) + "\n")
+    with pytest.raises(UserError, match=r"rows.csv, line 3: test: "):
+        read_rows(path)
+
+
+def test_a_run_that_is_no_cell_is_refused(tmp_path):
+    folder = made_up(tmp_path / "run")
+    (folder / CELL).unlink()
+    assert read_run(folder, "run").result.seed == 1
+    with pytest.raises(UserError, match=r"study.json is not there"):
+        row_of(folder)

@@ -1,0 +1,224 @@
+"""`+experiment=pretrain`: an encoder adapted to text, judged by held-out text, and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM
+
+from src.encoders.text_encoder import load_folder
+from src.errors import UserError
+from src.experiment import run_experiment
+from src.prepare import enabled_stages, prepare
+from src.report.search import search
+from src.report.settings import benches_of
+from src.report.summary import in_words, inventory
+from src.run_folder.run_next import dev_score
+from src.run_folder.summary import print_summary
+from tests.in_process import config_of, recorded_run, toy
+from tests.methods.test_resume import Killed, assert_same_run
+
+
+@pytest.fixture(scope="module")
+def options(data_dir, cache_dir):
+    return [
+        "+experiment=pretrain",
+        "encoder=tiny",
+        f"auxiliary.dapt.path={data_dir}/corpus.txt",
+        f"cache_dir={cache_dir}",
+        "task.max_length=32",
+        "task.share=0.2",
+        "max_steps=12",
+        "method.stages.adapt.batch_size=16",
+        "method.stages.adapt.evaluate_every=4",
+        "trainer.enable_progress_bar=false",
+        "trainer.precision=32-true",
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(options, tmp_path_factory):
+    return recorded_run(options, tmp_path_factory.mktemp("pretrained"))
+
+
+def perplexity_of(folder, config):
+    """Held-out perplexity by Transformers' own model, a text at a time."""
+    prepared = prepare(config, enabled_stages(config))
+    (_, examples), *_ = prepared.auxiliaries.values()
+    collate = examples.objective.collate(
+        prepared.encoder, 1, training=False, own_masks=prepared.held_out.seed
+    )
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval().double()
+    losses = []
+    for row in examples.held_out:
+        (part,) = collate([row], None).micro_batches
+        with torch.no_grad():
+            logits = model(part.inputs["input_ids"], part.inputs["attention_mask"]).logits
+        chosen = logits.flatten(0, 1)[part.inputs["positions"]]
+        losses.append(
+            torch.nn.functional.cross_entropy(chosen, part.inputs["targets"], reduction="none")
+        )
+    return math.exp(torch.cat(losses).mean())
+
+
+def test_the_folder_is_transformers_model_with_the_perplexity_that_the_result_names(run, options):
+    reached = run.result["dev"]["whole"]["metrics"]["perplexity"]
+    assert perplexity_of(run.folder / "encoder", config_of(options)) == pytest.approx(
+        reached, rel=1e-4
+    )
+    assert f"{reached:.3f}" in (run.folder / "encoder" / "README.md").read_text()
+
+
+def test_the_best_evaluation_is_kept(run):
+    (stage,) = run.result["stages"]
+    assert [step for step, _ in stage["evaluations"]] == [4, 8, 12]
+    assert run.result["dev"]["whole"]["metrics"]["perplexity"] == min(
+        value for _, value in stage["evaluations"]
+    )
+    assert stage["best_step"] == min(stage["evaluations"], key=lambda pair: pair[1])[0]
+    assert run.result["metric"] == "perplexity"
+    assert "test" not in run.result
+    # a search maximises
+    assert dev_score(run.result) == -run.result["dev"]["whole"]["metrics"]["perplexity"]
+
+
+def test_training_lowers_the_perplexity_and_patience_ends_it(options, tmp_path):
+    rate = "method.stages.adapt.optimisation.body_lr"
+    # without a learning rate nothing gets better, so that two evaluations without end it
+    result = run_experiment(
+        config_of([*options, f"{rate}=0.0", "method.stages.adapt.patience=1"]), tmp_path / "still"
+    )
+    assert result["stages"][0]["steps"] == 8
+    start = result["dev"]["whole"]["metrics"]["perplexity"]
+    learned = run_experiment(config_of([*options, f"{rate}=5e-3"]), tmp_path / "learned")
+    assert learned["dev"]["whole"]["metrics"]["perplexity"] < 0.8 * start
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_encoder(run, options, tmp_path, monkeypatch):
+    from src.methods.module import TaskMixing
+
+    original, left = TaskMixing.training_step, [3, 9]
+
+    def dying(self, batch, batch_idx):
+        if batch.step in left:
+            left.remove(batch.step)
+            raise Killed
+        return original(self, batch, batch_idx)
+
+    monkeypatch.setattr(TaskMixing, "training_step", dying)
+    config = config_of([*options, "checkpoint_minutes=0"])
+    for _ in range(2):
+        with pytest.raises(Killed):
+            run_experiment(config, tmp_path / "run")
+    run_experiment(config, tmp_path / "run")
+    assert left == []
+    assert_same_run(tmp_path / "run", run.folder)
+    weights = [f / "encoder" / "model.safetensors" for f in (tmp_path / "run", run.folder)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+@pytest.fixture(scope="module")
+def well_adapted(options, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("well")
+    longer = ["max_steps=150", "method.stages.adapt.evaluate_every=75"]
+    changes = [*longer, "method.stages.adapt.optimisation.body_lr=5e-3"]
+    return folder, run_experiment(config_of([*options, *changes]), folder)
+
+
+@pytest.mark.parametrize(("method", "stage"), [("mt_tartan", "joint"), ("tapt", "tapt")])
+def test_a_task_trains_on_from_it_with_its_masked_lm_head(
+    well_adapted, data_dir, cache_dir, tmp_path, method, stage
+):
+    folder, result = well_adapted
+    adapted = [
+        "encoder=huggingface",
+        f"encoder.name={folder}/encoder",
+        "max_steps=1",
+        f"auxiliary={'dapt' if method == 'mt_tartan' else 'tapt'}",
+    ]
+    corpus = [f"auxiliary.dapt.path={data_dir}/corpus.txt"] if method == "mt_tartan" else []
+    fresh = toy(data_dir, cache_dir, method, "max_steps=1", adapted[-1], *corpus)
+    losses = {}
+    for name, changes in (("adapted", [*fresh, *adapted]), ("fresh", fresh)):
+        done = recorded_run(changes, tmp_path / name)
+        (module,) = [done.modules[stage]]
+        losses[name] = float(module.last_record.losses[-1])
+    assert losses["fresh"] > 5  # of the vocabulary's 6.9 nats
+    if method == "mt_tartan":  # the same text as it was adapted to
+        # dropout is on while training, and off where the perplexity is measured
+        assert losses["adapted"] < result["dev"]["whole"]["metrics"]["loss"] + 1
+    head = load_folder(folder / "encoder", "adapted", {}).mlm_head
+    assert head is not None
+    assert float(head.bias.detach().abs().max()) > 0
+
+
+def test_texts_of_several_corpora_are_pooled(options, data_dir, cache_dir, tmp_path):
+    (tmp_path / "more.txt").write_text("".join(f"a line of {n} more words\n" for n in range(60)))
+    more = ["+auxiliary_task@auxiliary.more=mlm_domain", f"auxiliary.more.path={tmp_path}/more.txt"]
+    done = recorded_run([*options, *more], tmp_path / "run")
+    counts = [entry["examples"] for entry in done.result["auxiliaries"].values()]
+    assert done.result["train"]["examples"] == sum(counts)
+    indices = {
+        index
+        for step in range(12)
+        for index in done.data["adapt"].train.example_indices("text", step)
+    }
+    assert max(indices) >= counts[0] > min(indices)
+    assert done.result["dev"]["whole"]["examples"] > 0
+    assert len(done.result["fingerprints"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["auxiliary.dapt.path=null"], "auxiliary.dapt.path=FILE"),
+        (["auxiliary=tapt", "auxiliary.size=all"], "no end task whose text auxiliary tapt"),
+        (["auxiliary.size=10"], "auxiliary.size=all"),
+        (["method=finetune"], "trains an end task, and task=held_out_text has none"),
+        (["auxiliary=none"], "needs an auxiliary task"),
+        (["task.share=2"], "task.share must be between 0 and 1"),
+        (["task.max_length=4000"], "task.max_length=4000 is more than"),
+        (
+            [
+                "+auxiliary_task@auxiliary.b=mlm_domain",
+                "auxiliary.b.path=CORPUS",
+                "auxiliary.b.objective.probability=0.3",
+            ],
+            "auxiliary.NAME.objective has to be the same",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_training(
+    data_dir, cache_dir, tmp_path, changes, message
+):
+    corpus = f"{data_dir}/corpus.txt"
+    path = [] if changes[0].startswith("auxiliary=") else [f"auxiliary.dapt.path={corpus}"]
+    options = [*path, *(change.replace("CORPUS", corpus) for change in changes)]
+    config = config_of(["+experiment=pretrain", "encoder=tiny", f"cache_dir={cache_dir}", *options])
+    with pytest.raises(UserError, match=message):
+        run_experiment(config, tmp_path)
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_a_report_names_the_encoder_and_its_perplexity(run):
+    found = search(run.folder.parent)
+    assert found.unreadable == []
+    told = in_words(inventory(found, benches_of(found.runs)))
+    reached = run.result["dev"]["whole"]["metrics"]["perplexity"]
+    texts = run.result["dev"]["whole"]["examples"]
+    assert f"tiny, perplexity {reached:.3f} on {texts} held-out texts" in told
+    assert "a search" not in told
+
+
+def test_the_closing_table_shows_the_perplexity_and_the_folder(run, capsys):
+    print_summary(run.result, run.folder)
+    shown = capsys.readouterr().out
+    assert f"{run.result['dev']['whole']['metrics']['perplexity']:.4f}" in shown
+    assert str(run.folder / "encoder") in shown
+
+
+def test_the_result_is_plain_json(run):
+    assert json.loads((run.folder / "result.json").read_text()) == run.result
