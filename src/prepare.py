@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import build, check_number, typed
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, AuxiliarySpace, Surroundings
-from src.data.end_task import EndTask, EndTaskSource, Splits
+from src.data.end_task import END_TASK, EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
+from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.tokenise import check_length
-from src.encoders.base import Encoder, EncoderSource
+from src.encoders.base import EncoderSource
 from src.encoders.masked_lm_folder import check_masked_lm
 from src.encoders.text_encoder import reads_text
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
-from src.evaluation.monitor import Monitor
 from src.evaluation.named_metrics import check_metric, named_metric
 from src.methods.cost import META_GRADIENT, META_HEAD, SECOND
 from src.methods.module import TaskMixing
@@ -33,75 +33,10 @@ from src.run_checks import check_numbers, check_trainer, whole_number, writable_
 
 log = logging.getLogger(__name__)
 
-END_TASK = "end_task"
-"""The name under which the end task's loss and weight are reported."""
 _RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
 """Names that a result has for others than auxiliary tasks."""
 SETTINGS = ("size", "seed", "decontaminate")
 """Keys of the `auxiliary` group that are not tasks."""
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """The end task of a run.
-
-    Attributes:
-        end_task: the labelled task.
-        splits: its splits as the encoder reads them.
-        classification: its objective.
-    """
-
-    end_task: EndTask
-    splits: Splits
-    classification: TaskObjective[Any]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What the stages of a run share.
-
-    Attributes:
-        encoder: body and what belongs to it; trained further by each stage.
-        auxiliaries: settings and examples of each auxiliary task, by name.
-        labelled: the end task; None in continued pre-training for its own sake.
-        held_out: what such a run is judged by instead.
-    """
-
-    encoder: Encoder
-    auxiliaries: dict[str, tuple[Auxiliary, AuxiliaryExamples]]
-    labelled: Labelled | None
-    held_out: HeldOutText | None = None
-
-    @property
-    def metric(self) -> Monitor:
-        """What weights are kept by."""
-        judge = self._labelled.end_task if self.held_out is None else self.held_out
-        return Monitor(judge.metric)
-
-    @property
-    def end_task(self) -> EndTask:
-        """The labelled task.
-
-        Raises:
-            UserError: there is none.
-        """
-        return self._labelled.end_task
-
-    @property
-    def splits(self) -> Splits:
-        """The end task's splits as the encoder reads them."""
-        return self._labelled.splits
-
-    @property
-    def classification(self) -> TaskObjective[Any]:
-        """The end task's objective."""
-        return self._labelled.classification
-
-    @property
-    def _labelled(self) -> Labelled:
-        if self.labelled is None:
-            raise UserError("this needs an end task, and task=held_out_text has none")
-        return self.labelled
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import check_number, check_whole, shown
+from src.data.part_overhead import resolve_part_overhead
 from src.errors import UserError
-from src.methods.fit import build_trainer
-from src.methods.part_overhead import resolve_part_overhead
+from src.methods.fit import build_trainer, users_callbacks
 from src.methods.precision import check_accelerator
 
 _MOST_WORKERS = 256
@@ -18,10 +18,23 @@ _MOST_WORKERS = 256
 _NOT_OURS = {
     "gradient_clip_val": (None, "method.stages.STAGE.optimisation.clip_norm"),
     "accumulate_grad_batches": (1, "micro_batch_size and method.stages.STAGE.batch_size"),
-    "fast_dev_run": (False, "max_steps"),
+    "fast_dev_run": (False, "+debug=fast"),
     "overfit_batches": (0, "max_steps and smaller files"),
+    "max_steps": (-1, "max_steps, or method.stages.STAGE.max_steps"),
+    "max_epochs": (None, "method.stages.STAGE.max_epochs"),
+    "limit_train_batches": (None, "max_steps"),
+    "val_check_interval": (None, "method.stages.STAGE.evaluate_every"),
+    "check_val_every_n_epoch": (None, "method.stages.STAGE.evaluate_every"),
+    "callbacks": (None, "callbacks=NAME, or +callbacks.NAME._target_=CLASS"),
+    "logger": (None, "logger=NAME, or +logger.NAME._target_=CLASS"),
+    "default_root_dir": (None, "hydra.run.dir"),
+    "enable_checkpointing": (None, "checkpoint_minutes, and callbacks=model_checkpoint"),
+    "plugins": (None, "trainer.precision and trainer.strategy"),
+    "use_distributed_sampler": (None, "trainer=ddp, which shares out every batch"),
+    "reload_dataloaders_every_n_epochs": (0, "seed, of which batches are functions"),
+    "barebones": (False, "logger=none with trainer.enable_progress_bar=false"),
 }
-"""Lightning's options that training here does not take: their defaults, and what to use instead."""
+"""Lightning's options that a run does not take: their defaults, and what to use instead."""
 
 
 def whole_number(config: DictConfig, option: str, least: int) -> int:
@@ -76,9 +89,14 @@ def check_trainer(config: DictConfig) -> None:
     if settings.get("log_every_n_steps") is not None:
         whole_number(config, "trainer.log_every_n_steps", 0)
     _true_or_false(config, "trainer.enable_progress_bar")
+    if not settings.get("limit_val_batches", 1.0):
+        raise UserError(
+            "trainer.limit_val_batches must be more than 0: weights are kept by what they reach on "
+            "dev"
+        )
     # Lightning and the loggers, which need a folder to be built for, say what else is wrong
     loggers = {"logger": False} if config.run.folder is None else {}
-    build_trainer(config, [], max_steps=1, **loggers)
+    build_trainer(config, users_callbacks(config), max_steps=1, **loggers)
 
 
 def writable_folder(config: DictConfig, option: str, named: str | None = None) -> Path:

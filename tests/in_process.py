@@ -15,7 +15,8 @@ from torch import Tensor
 
 import src.experiment
 import src.run
-from src.methods.data_module import StageData
+from src.data.batches import EvaluationBatches, StepBatches
+from src.data.task_data import TaskData
 from src.methods.module import TaskMixing
 from tests.conftest import ROOT
 
@@ -84,7 +85,8 @@ class RecordedRun:
     starts: dict[str, State] = field(default_factory=dict)
     ends: dict[str, State] = field(default_factory=dict)
     modules: dict[str, TaskMixing] = field(default_factory=dict)
-    data: dict[str, StageData] = field(default_factory=dict)
+    data: dict[str, StepBatches] = field(default_factory=dict)
+    dev: dict[str, EvaluationBatches] = field(default_factory=dict)
     tested: State = field(default_factory=dict)
     tested_module: TaskMixing | None = None
 
@@ -94,9 +96,10 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
     run = RecordedRun(folder)
     fit_stage, evaluate_on_test = src.experiment.fit_stage, src.experiment.evaluate_on_test
 
-    def fit(module: TaskMixing, data: StageData, *args: Any, name: str, **kwargs: Any) -> Any:
+    def fit(module: TaskMixing, data: TaskData, *args: Any, name: str, **kwargs: Any) -> Any:
         run.events.append(name)
-        run.data[name] = data
+        run.data[name] = data.steps(module.batch_needs, "cpu")
+        run.dev[name] = data.evaluation("dev")
         run.modules[name] = module
         run.starts[name] = copied(module)
         outcome = fit_stage(module, data, *args, name=name, **kwargs)

@@ -817,7 +817,7 @@ SETTINGS = {
         "+trainer.accumulate_grad_batches=4",
     ),
     "fast_dev_run": case(
-        "trainer.fast_dev_run is not used here; set max_steps instead",
+        "trainer.fast_dev_run is not used here; set +debug=fast instead",
         "+trainer.fast_dev_run=true",
     ),
     "log interval": case(

@@ -165,7 +165,17 @@ def test_the_quickstart_needs_no_network():
     assert config.method.name == "meta_tartan"
 
 
-GROUPS = ["auxiliary", "classifier", "encoder", "logger", "method", "task", "trainer", "weighting"]
+GROUPS = [
+    "auxiliary",
+    "callbacks",
+    "classifier",
+    "encoder",
+    "logger",
+    "method",
+    "task",
+    "trainer",
+    "weighting",
+]
 
 
 @pytest.mark.parametrize("choice", [f"{group}={name}" for group in GROUPS for name in names(group)])

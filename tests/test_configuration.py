@@ -20,7 +20,7 @@ def build_error(option, node, **arguments) -> str:
 
 
 def typed_error(**values) -> str:
-    node = {"module": "src.methods.finetuning.Finetuning", "max_steps": 3, **values}
+    node = {"module": "src.methods.fine_tuning.FineTuning", "max_steps": 3, **values}
     with pytest.raises(UserError) as caught:
         typed(OmegaConf.create(node), Stage, "method.stages.finetune")
     return one_line(caught)

@@ -25,7 +25,7 @@ from src.methods.stage import Stage
 SCHEMAS: dict[str, type] = {"stage": Stage}
 """Groups whose files fill a dataclass without naming it."""
 
-PRESETS = {"experiment", "search"}
+PRESETS = {"debug", "experiment", "search"}
 """Groups whose files have no options of their own: they pick and set others'."""
 
 OTHERS = {"study"}
@@ -35,13 +35,18 @@ _INTRODUCTIONS = {
     "auxiliary": "Which auxiliary tasks there are, and how much of their text is used.",
     "auxiliary_task": "Kinds of auxiliary task. `auxiliary=` brings some; "
     "`+auxiliary_task@auxiliary.NAME=KIND` adds one, whose options are then `auxiliary.NAME.…`.",
+    "callbacks": "Callbacks that a run hands to its Trainer, one or more: "
+    "`callbacks=early_stopping`, `'callbacks=[early_stopping,learning_rate_monitor]'`; one of your "
+    "own by its class: `+callbacks.mine._target_=package.Class`.",
     "classifier": "The end task's head and loss.",
+    "debug": "Settings to try a command out with.",
     "encoder": "The shared body, its tokenizer and, where it brings one, its masked-LM head.",
     "executor": "Where the tasks of `python -m src.build_corpus` run; the corpus is the same.",
     "language": "In which language the articles of `python -m src.build_corpus` are.",
     "logger": "Where step and dev metrics go, besides `result.json` and `steps.csv`.",
     "method": "A method is a list of stages. Their options are `method.stages.NAME.…`: see "
     "[stage](stage.md).",
+    "paths": "Where files are read from and written to.",
     "quality": "Which articles `python -m src.build_corpus` leaves out for what they look like.",
     "stage": "What trains together, for how long, and how. The options of a method's stage are "
     "`method.stages.NAME.OPTION`, for instance `method.stages.joint.batch_size=32`. "

@@ -15,13 +15,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.core.task import StepBatch
 from src.cpu.kernels import use_cpu_kernels
+from src.data.prepared import Prepared
+from src.data.sampled_batches import sized
+from src.data.task_data import TaskData
 from src.experiment import StageChain
-from src.methods.data_module import StageData
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
-from src.methods.sampled_batches import sized
-from src.prepare import Prepared, enabled_stages, prepare
+from src.prepare import enabled_stages, prepare
 
 STAGE_OF = {
     "finetune": "finetune",
@@ -125,7 +126,7 @@ def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
     name = STAGE_OF[case.method]
-    module, data, _ = StageChain(config, folder, prepared).build(name, stages[name])
+    module, data = StageChain(config, folder, prepared).build(name, stages[name])
     use_cpu_kernels(module)  # as a run does when it begins to train
     precision = resolve_precision(str(config.trainer.precision), str(config.trainer.accelerator))
     return BuiltCase(config, prepared, module, data, precision)
@@ -146,20 +147,24 @@ class BuiltCase:
     config: DictConfig
     prepared: Prepared
     module: TaskMixing
-    data: StageData
+    data: TaskData
     precision: str
 
     def batch(self, step: int, device: torch.device) -> StepBatch:
         """Of one step, where it is needed."""
-        whole, sampling = self.data.train[step], self.data.train.sampling
-        if sampling is not None:
-            whole = sized(whole, self.module.weighting, sampling.batch_size)
+        steps = self.data.steps(self.module.batch_needs, str(self.config.trainer.accelerator))
+        whole = steps[step]
+        if steps.sampling is not None:
+            whole = sized(whole, self.module.weighting, steps.sampling.batch_size)
         moved: StepBatch = move_data_to_device(whole, device)
         return moved
 
     def batches(self, device: torch.device) -> list[StepBatch]:
         """Of all its steps."""
-        return [self.batch(step, device) for step in range(len(self.data.train))]
+        return [
+            self.batch(step, device)
+            for step in range(self.data.epoch_steps(self.module.batch_needs))
+        ]
 
     def autocast(self, device: torch.device) -> torch.autocast:
         """The precision as a context."""

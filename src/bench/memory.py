@@ -10,7 +10,7 @@ import torch
 from src.bench.by_hand import OurStep
 from src.bench.case import OBJECTIVE, Case, built_case
 from src.bench.measure import peak_bytes
-from src.prepare import END_TASK
+from src.data.end_task import END_TASK
 
 
 @dataclass(frozen=True)

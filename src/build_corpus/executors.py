@@ -113,11 +113,13 @@ class RayTasks(RayPipelineExecutor):
 class SlurmTasks(SlurmPipelineExecutor):
     """Arrays of SLURM jobs, one step after the other; they use this environment and checkout."""
 
-    def __init__(self, *, env_command: str | None = None, **options: Any) -> None:
-        if not options.get("partition"):
+    def __init__(
+        self, *, partition: str | None = None, env_command: str | None = None, **options: Any
+    ) -> None:
+        if not partition:
             raise UserError("name the partition of the cluster: executor.partition=NAME")
         here = f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={_ROOT}:$PYTHONPATH"
-        super().__init__(env_command=env_command or here, **options)
+        super().__init__(partition=partition, env_command=env_command or here, **options)
 
     def launch_merge_stats(self) -> None:
         """Nothing: the manifest counts what these statistics would."""

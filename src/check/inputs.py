@@ -13,12 +13,13 @@ from omegaconf import DictConfig
 
 from src.configuration import build
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
+from src.data.prepared import Prepared
 from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.methods.stage import Stage
-from src.prepare import SETTINGS, Prepared, members_of, prepare
+from src.prepare import SETTINGS, members_of, prepare
 
 SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"

@@ -20,11 +20,11 @@ from src.core.task import Batch, MicroBatch, Task
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowAddingBody
 from src.data.batches import ExampleOrder, rows_at
+from src.data.end_task import END_TASK
+from src.data.part_overhead import resolve_part_overhead
 from src.methods.optimisation import Optimisation
-from src.methods.part_overhead import resolve_part_overhead
 from src.methods.precision import resolve_precision
 from src.objectives.base import Collate
-from src.prepare import END_TASK
 from src.seeding import generator_for
 
 ENOUGH_SECONDS = 1.0

@@ -13,8 +13,9 @@ from src.check.inputs import Inputs
 from src.configuration import build
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
+from src.data.end_task import END_TASK
 from src.methods.stage import Stage
-from src.prepare import END_TASK, auxiliaries_of, enabled_stages, mixes_with_end_task, module_class
+from src.prepare import auxiliaries_of, enabled_stages, mixes_with_end_task, module_class
 
 TEXT_METHODS = ("finetune", "tapt", "dapt", "dapt_tapt", "mt_tartan", "meta_tartan")
 IMAGE_METHODS = ("finetune", "pretrain", "mt_tartan", "meta_tartan")
@@ -156,7 +157,11 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
     meta = bool(module.has_meta_head and weighting.needs.meta_gradient)
     heads: dict[str, str] = {}
     for task in tasks:
-        shared = None if task == END_TASK else inputs.auxiliaries[task][1].head
+        shared = (
+            None
+            if task == END_TASK
+            else getattr(inputs.auxiliaries[task][1].objective, "shared_head", None)
+        )
         heads.setdefault(shared or task, task)
     sharing = frozenset(tasks) - frozenset(heads.values())
     return StagePlan(name, stage, tuple(tasks), steps, least, interval, weighting, meta, sharing)

@@ -61,7 +61,6 @@ class AuxiliaryExamples:
         held_out: rows that are never trained on; None where none are held out.
         decontaminated: texts of the source that were left out because they overlap with dev or
             test texts; None where nobody asked for that.
-        head: tasks of the same name here share one head; None for a head of its own.
         draws: tasks of the same name here get the same rows in a step, and their objectives the
             same random numbers; None for draws of its own.
     """
@@ -74,7 +73,6 @@ class AuxiliaryExamples:
     texts: datasets.Dataset | None = None
     held_out: datasets.Dataset | None = None
     decontaminated: int | None = None
-    head: str | None = None
     draws: str | None = None
 
 

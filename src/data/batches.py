@@ -78,6 +78,28 @@ class TaskSampling:
         return [self.tasks[index] for index in sorted(chosen)]
 
 
+@dataclass(frozen=True)
+class BatchNeeds:
+    """Which batches a module's steps are made of.
+
+    Attributes:
+        stage: part of every random draw's seed.
+        tasks: names of the tasks, each of which has a batch in every step.
+        meta: whether steps bring `B_val`.
+        apart: examples of `meta_head` [examples]; 0 for no such batch.
+        second: whether steps bring second batches.
+        sampled: auxiliary tasks that each step samples, which share one batch; None for all, with a
+            batch each [tasks].
+    """
+
+    stage: str
+    tasks: tuple[str, ...]
+    meta: bool = False
+    apart: int = 0
+    second: bool = False
+    sampled: int | None = None
+
+
 class ExampleOrder:
     """An endless order of `count` examples, epoch after epoch, each epoch a new permutation.
 
@@ -112,7 +134,7 @@ class StepBatches(Dataset[StepBatch]):
     Args:
         tasks: examples by task name.
         meta: the end task's validation examples, or None.
-        steps: number of steps.
+        steps: number of steps that make an epoch of a loader; there is a batch for any further one.
         seed: the run's seed.
         stage: the stage's name.
         apart: a task's name, and how many of its examples that are not in its own batch make
@@ -205,12 +227,11 @@ class EvaluationBatches(Dataset[MicroBatch]):
 
     def __init__(self, data: TaskExamples) -> None:
         self._data, examples = data, data.examples
-        assert isinstance(examples, datasets.Dataset), "splits are never pooled"
+        assert not isinstance(examples, PooledRows), "splits are never pooled"
         texts = "input_ids" in examples.column_names  # images are of one size
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self.any_unseen = "unseen" in examples.column_names and any(examples["unseen"])
         self._order = order
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 
 from src.configuration import check_whole
+from src.data.alike import alike
+from src.data.overlap import words_of
 from src.errors import UserError
 from src.seeding import generator_for
-
-WORDS = 3
-"""Words in a row by which texts are compared."""
-ALIKE = 0.5
-"""Share of these that two texts have in common (Jaccard), of what either has, to be the same text
-but for small changes."""
-_WORD = re.compile(r"\w+")
-_FREQUENT = 1000
-"""Word sequences that more texts have are phrases of the field and tell nothing."""
 
 
 def same_texts(texts: Sequence[str]) -> np.ndarray:
@@ -30,12 +21,11 @@ def same_texts(texts: Sequence[str]) -> np.ndarray:
     Texts that are equal regardless of case, white space and punctuation are in one group, and so
     are near-duplicates and whatever is one of theirs.
     """
-    words = [" ".join(_WORD.findall(text.casefold())) for text in texts]
-    whole = {text: place for place, text in enumerate(words)}
-    places = np.arange(len(texts))
-    equal = places, np.array([whole[text] for text in words])
-    alike = _near_duplicates(words)
-    rows, columns = (np.concatenate(pair) for pair in zip(equal, alike, strict=True))
+    plain = [" ".join(words_of(text)) for text in texts]
+    last = {text: place for place, text in enumerate(plain)}
+    near = alike(texts, texts)
+    rows = np.concatenate([np.arange(len(texts)), near.own])
+    columns = np.concatenate([[last[text] for text in plain], near.other])
     shape = (len(texts), len(texts))
     links = sparse.coo_matrix((np.ones(len(rows), dtype=bool), (rows, columns)), shape)
     _, groups = sparse.csgraph.connected_components(links, directed=False)
@@ -90,20 +80,3 @@ def clean_split(
             f"{', '.join(sorted(missing))}; use task.split=published, or another task.split_seed"
         )
     return found
-
-
-def _near_duplicates(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of texts that are alike, as two arrays of their places."""
-    counter = CountVectorizer(
-        ngram_range=(WORDS, WORDS), binary=True, token_pattern=None, tokenizer=str.split
-    )
-    try:
-        grams = counter.fit_transform(texts).astype(np.int32)
-    except ValueError:  # no text has so many words
-        return np.empty(0, dtype=int), np.empty(0, dtype=int)
-    sizes = grams.getnnz(axis=1)
-    rare = grams[:, grams.getnnz(axis=0) <= _FREQUENT]
-    common = (rare @ rare.T).tocoo()
-    either = sizes[common.row] + sizes[common.col] - common.data
-    alike = common.data >= ALIKE * either
-    return common.row[alike], common.col[alike]

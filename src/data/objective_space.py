@@ -69,9 +69,10 @@ class ObjectiveSpace:
                 self.transforms[transform],
                 self.representations[representation],
                 self.outputs[output],
+                shared_head=f"{name}.{output}",
             )
             members[SEPARATOR.join((data, transform, representation, output))] = ComposedAuxiliary(
-                sources[data], objective, f"{name}.{output}", SEPARATOR.join((data, transform))
+                sources[data], objective, SEPARATOR.join((data, transform))
             )
         return members
 
@@ -135,13 +136,11 @@ class ComposedAuxiliary:
     Attributes:
         source: the text, shared with the space's other objectives.
         objective: transform, representation and output.
-        head: objectives of the same share one.
         draws: objectives of the same see the same texts, changed in the same way.
     """
 
     source: _Source = field(repr=False)
     objective: Composed
-    head: str
     draws: str
 
     @property
@@ -162,4 +161,4 @@ class ComposedAuxiliary:
         reads_text(around.encoder, f"auxiliary {name}")
         objective = replace(self.objective, classes=classes)
         found, draws = self.source.read(around, objective, self.draws)
-        return replace(found, head=self.head, draws=draws)
+        return replace(found, draws=draws)

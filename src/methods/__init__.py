@@ -1,1 +1,28 @@
 """LightningModules of the methods, and the stages that chain them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from src.methods.continued_pretraining import ContinuedPretraining
+    from src.methods.fine_tuning import FineTuning
+    from src.methods.meta_tartan import MetaTartan
+    from src.methods.mt_tartan import MTTartan
+
+__all__ = ["ContinuedPretraining", "FineTuning", "MTTartan", "MetaTartan"]
+
+_HOMES = {
+    "ContinuedPretraining": "continued_pretraining",
+    "FineTuning": "fine_tuning",
+    "MTTartan": "mt_tartan",
+    "MetaTartan": "meta_tartan",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a method when it is first asked for: what only needs a part of it stays quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

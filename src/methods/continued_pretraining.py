@@ -23,14 +23,19 @@ class ContinuedPretraining(TaskMixing):
 
     trains_end_task = False
     trains_auxiliaries = True
+    stage_name = "pretrain"
 
     def __init__(self, *args: Any, held_out: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._held_out = held_out
+        self.hparams["held_out"] = self._held_out = held_out
 
     @property
     def monitor(self) -> Monitor | None:
         return Monitor(PERPLEXITY) if self._held_out else None
+
+    def on_fit_end(self) -> None:
+        """Leave the trained masked-LM head with the encoder, for later tasks to start from."""
+        self.encoder.adopt(self.tasks[0].head)
 
     def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
         """Count a batch of the held-out texts."""

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
 from omegaconf import DictConfig
 
 from src.configuration import build
-from src.data.batches import EvaluationBatches
 from src.data.checksum import is_whole
+from src.data.task_data import TaskData
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
+from src.errors import UserError
 from src.evaluation.metrics import SplitScores
 from src.methods.best_weights import BestWeights
 from src.methods.cost import CostMeter
-from src.methods.data_module import StageData, TestData
 from src.methods.history import EvaluationHistory
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
@@ -48,11 +48,10 @@ FLUSH_EVERY = 50
 
 def fit_stage(
     module: TaskMixing,
-    data: StageData,
+    data: TaskData,
     stage: Stage,
     *,
     name: str,
-    examples: int,
     config: DictConfig,
     folder: Path,
     observers: Sequence[pl.Callback] = (),
@@ -63,16 +62,17 @@ def fit_stage(
     that was finished earlier is not trained again, one that was stopped goes on.
 
     Args:
-        examples: training examples that make an epoch.
         observers: callbacks that look on, after all others but those that write checkpoints.
     """
-    steps = len(data.train)
+    examples = stage.epoch_examples(*data.counts(module.batch_needs))
+    steps = stage.steps(examples)
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
         _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
         return finished
     history = best = None
+    users = users_callbacks(config)
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         FactorLog(folder / FACTOR_LOG, name),
@@ -83,7 +83,9 @@ def fit_stage(
         history = EvaluationHistory(monitor)
         best = BestWeights(checkpoints, history)
         callbacks += [history, best]
-        if stage.patience is not None:
+        if any(isinstance(callback, EarlyStopping) for callback in users):
+            log.info("stage %s ends by the callbacks' EarlyStopping, not by its patience", name)
+        elif stage.patience is not None:
             stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
             callbacks.append(stop)
     interval = min(stage.evaluation_interval(examples), steps)
@@ -102,14 +104,12 @@ def fit_stage(
     )
     trainer = build_trainer(
         config,
-        [*callbacks, meter, *observers, points],
+        [*callbacks, *users, meter, *observers, points],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
-        limit_val_batches=1.0 if history is not None else 0,
+        limit_val_batches=config.trainer.get("limit_val_batches", 1.0) if history else 0,
     )
-    if str(trainer.precision) == "64-true":
-        module.double()  # Lightning restores parameters before it converts them, and would round
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None
@@ -129,7 +129,7 @@ def fit_stage(
         skipped=int(module.skipped),
         cost=meter.cost(),
         # of the last step, not of the kept one: what the weighting ended with
-        task_weights=module.last_task_weights() if mixed else {},
+        task_weights=module.task_weights if mixed else {},
         evaluations=[] if history is None else history.series(),
         dev=dev,
         module=module,
@@ -143,13 +143,11 @@ def fit_stage(
     return outcome
 
 
-def evaluate_on_test(
-    module: TaskMixing, split: EvaluationBatches, config: DictConfig
-) -> SplitScores:
+def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
     """What `module` reaches on the test split."""
     trainer = build_trainer(config, [], max_steps=1, logger=False)
     with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
-        trainer.test(module, datamodule=TestData(split), verbose=False)
+        trainer.test(module, datamodule=data, verbose=False)
     metrics = {
         name.removeprefix("test/"): float(value)
         for name, value in trainer.callback_metrics.items()
@@ -158,6 +156,19 @@ def evaluate_on_test(
     assert module.metrics is not None
     confusion = {part: counts.tolist() for part, counts in module.metrics.confusion.items()}
     return SplitScores(metrics, confusion)
+
+
+def users_callbacks(config: DictConfig) -> list[pl.Callback]:
+    """Those of the `callbacks` group, new ones for each stage.
+
+    Raises:
+        UserError: one cannot be built, or is no callback.
+    """
+    found = {name: build(node, f"callbacks.{name}") for name, node in config.callbacks.items()}
+    for name, callback in found.items():
+        if not isinstance(callback, pl.Callback):
+            raise UserError(f"callbacks.{name} is a {type(callback).__name__}, no Callback")
+    return list(found.values())
 
 
 def build_trainer(
@@ -171,7 +182,8 @@ def build_trainer(
         UserError: settings that Lightning refuses, or do not agree.
     """
     settings = config.trainer
-    if settings.get("enable_progress_bar", True):
+    bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
+    if settings.get("enable_progress_bar", True) and not bars:
         callbacks = [*callbacks, StageProgressBar(config.run.stage)]
     arguments.setdefault("default_root_dir", str(config.run.folder))
     if "logger" not in arguments:
@@ -187,8 +199,8 @@ def build_trainer(
         strategy=strategy_of(settings),
         use_distributed_sampler=False,  # each split is shared out without doubling examples
         max_epochs=-1,
-        num_sanity_val_steps=0,
-        enable_model_summary=False,
+        num_sanity_val_steps=settings.get("num_sanity_val_steps", 0),
+        enable_model_summary=settings.get("enable_model_summary", False),
         enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
         check_val_every_n_epoch=None,
         **arguments,

@@ -10,22 +10,16 @@ from src.evaluation.monitor import Monitor
 
 
 class EvaluationHistory(pl.Callback):
-    """Keeps the metrics of every evaluation on dev, and makes the last step end with one.
-
-    Lightning validates at multiples of an interval, and when training is about to stop.
-    """
+    """Keeps the metrics of every evaluation on dev."""
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self.evaluations: list[tuple[int, dict[str, float]]] = []
 
-    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
-        """Ask for a stop, and so for a validation, after the last step."""
-        if trainer.global_step >= trainer.max_steps:
-            trainer.should_stop = True
-
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Keep what was just logged under `dev/`."""
+        if trainer.sanity_checking:
+            return
         values = {
             name.removeprefix("dev/"): float(value)
             for name, value in trainer.callback_metrics.items()

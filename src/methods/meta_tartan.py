@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
-from src.core.meta_head import MetaHeadSettings
+from src.core.weighting.meta import Meta
+from src.data.task_data import TaskData
+from src.errors import UserError
 from src.methods.module import TaskMixing
 
 
@@ -19,7 +22,22 @@ class MetaTartan(TaskMixing):
     trains_auxiliaries = True
     has_meta_head = True
 
-    def __init__(
-        self, *args: Any, meta_head: MetaHeadSettings | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, meta_head=meta_head or MetaHeadSettings(), **kwargs)
+    @classmethod
+    def for_data(cls, data: TaskData, *, eta: float | None = None, **settings: Any) -> Self:
+        """A module for `data`, whose encoder it trains in place.
+
+        Args:
+            data: labelled data, auxiliary tasks, encoder.
+            eta: learning rate of the task weights' logits (the paper searches 1e-1, 5e-2, 3e-2 and
+                1e-2); None takes 0.1.
+            settings: see `TaskMixing.for_data`; another `weighting` takes no `eta`.
+
+        Raises:
+            UserError: the data cannot be read, or do not fit the method.
+        """
+        if eta is not None and "weighting" in settings:
+            raise UserError(
+                "eta is that of the usual weighting; give one of them, eta or weighting"
+            )
+        usual = partial(Meta, eta=0.1 if eta is None else eta)
+        return super().for_data(data, **{"weighting": usual, **settings})

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from src.core.step import StepRecord
 from src.core.without_waiting import waits_for_nothing
+from src.data.task_data import TaskData
 from src.errors import UserError
-from src.methods.data_module import StageData
 from src.methods.module import TaskMixing
 
 SHOWN = 8
@@ -21,6 +21,8 @@ SHOWN = 8
 class StopAtNonFinite(pl.Callback):
     """Ends the run after `patience` skipped updates in a row.
 
+    Every module has one, whether or not its Trainer was given one.
+
     On a GPU the flags are read every `read_every` steps, so as not to wait for the device in each;
     the steps in between change nothing, because their updates are skipped as well.
 
@@ -28,7 +30,7 @@ class StopAtNonFinite(pl.Callback):
         UserError: names stage, step, task and batch.
     """
 
-    def __init__(self, patience: int, read_every: int) -> None:
+    def __init__(self, patience: int = 5, read_every: int = 50) -> None:
         self._patience, self._read_every = patience, read_every
         self._in_a_row = 0
         self._pending: list[tuple[int, Tensor, StepRecord]] = []
@@ -77,8 +79,8 @@ class StopAtNonFinite(pl.Callback):
         task, what = _culprit(record)
         data = trainer.datamodule  # type: ignore[attr-defined]
         rows = ""
-        if isinstance(data, StageData) and task is not None:
-            indices = data.train.example_indices(task, step - 1)
+        if isinstance(data, TaskData) and task is not None:
+            indices = data.steps(module.batch_needs).example_indices(task, step - 1)
             more = "" if len(indices) <= SHOWN else ", ..."
             rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"
         return (

@@ -11,7 +11,9 @@ from lightning.pytorch.accelerators import AcceleratorRegistry
 
 from src.errors import UserError
 
-_KNOWN = ("auto", "bf16-mixed", "32-true", "64-true")
+TRAINED = ("bf16-mixed", "32-true", "64-true")
+"""Precisions in which gradients that are computed by hand are what they should be."""
+_KNOWN = ("auto", *TRAINED)
 
 
 def check_accelerator(accelerator: object) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 ELSEWHERE = (
     "data_dir",
     "cache_dir",
+    "paths",
     "num_workers",
     "logger",
     "hydra",

@@ -13,11 +13,11 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
+from src.data.prepared import Prepared
 from src.evaluation.metrics import SplitScores
 from src.methods.cost import StageCost
 from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
-from src.prepare import Prepared
 from src.run_folder.durable import write_durably
 
 SCHEMA = 2

@@ -55,7 +55,9 @@ class StepLog(pl.Callback):
             self._restored = zlib.decompress(checkpoint[_COPY].numpy().tobytes())
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Drop rows of steps that are still to come."""
+        """Drop rows of steps that are still to come, and take over the loggers."""
+        assert isinstance(pl_module, TaskMixing)
+        pl_module.logs_steps = False
         if not trainer.is_global_zero:
             return
         if self._restored is None:

@@ -31,12 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from src.study.cells import run_part
-    from src.study.part import part_names, read_part
+    from src.study.part import all_parts, read_part
 
-    for name in [options.part] if options.part else part_names():
+    chosen = {options.part: read_part(options.part)} if options.part else all_parts()
+    for name, part in chosen.items():
         failed = run_part(
             name,
-            read_part(name),
+            part,
             runs=options.runs.absolute(),
             results=options.results,
             options=options.options,
@@ -64,10 +65,10 @@ def _collect(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace) -> int:
     from src.run_folder.durable import write_durably
     from src.study.document import document_of
-    from src.study.part import part_names, read_part
+    from src.study.part import all_parts
     from src.study.row import read_rows
 
-    parts = {name: read_part(name) for name in part_names()}
+    parts = all_parts()
     rows = {name: read_rows(options.results / f"{name}.csv") for name in parts}
     text, path = document_of(parts, rows), options.results.with_suffix(".md")
     write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))

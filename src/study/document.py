@@ -9,6 +9,7 @@ from statistics import fmean
 import pandas as pd
 
 from src.report.labels import metric_label, plural
+from src.report.paper import paper_tables
 from src.report.table import p_words
 from src.report.text.escape import markdown as escape
 from src.study.estimate import (
@@ -24,6 +25,8 @@ from src.study.row import Row
 BASELINE = "finetune"
 """The setting that others are compared with, at the same budget."""
 _NONE = "–"
+_PAPER_LABELS = {"acl_arc": 1688, "scierc": 3219, "chemprot": 4169, "hyperpartisan": 516}
+"""Training examples of the paper's tasks."""
 
 
 def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> str:
@@ -37,7 +40,7 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
     for name, part in parts.items():
         blocks += [f"## {part.title}", part.about.strip(), _progress(name, part, rows[name])]
         if rows[name]:
-            blocks += _scores(rows[name])
+            blocks += [*_scores(rows[name]), *_against_cost(rows[name])]
         if part.questions:
             blocks += _questions(part, rows[name])
     blocks += ["## Reproduction status", _status([row for own in rows.values() for row in own])]
@@ -86,6 +89,19 @@ def _scores(rows: Sequence[Row]) -> Iterator[str]:
         metric = metric_label(own[0].metric)
         yield f"**{escape(task)}**, {labelled:,} labelled training examples, {metric} in percent"
         yield _table([_score_row(*cell, own) for cell in _cells(own)], left=2)
+        yield from _published(task, labelled)
+
+
+def _published(task: str, labelled: int) -> Iterator[str]:
+    """The paper's scores on the task, where its encoder had as many labels."""
+    if labelled != _PAPER_LABELS.get(task):
+        return
+    for table in paper_tables():
+        if task in table.published:
+            scores = table.published[task].scores.items()
+            told = (f"{table.columns[k].label} {m:.2f} ± {d:.2f}" for k, (m, d) in scores)
+            kind = escape(table.title.split(" (the")[0])
+            yield f"The paper, {table.encoder}, {table.seeds} seeds. {kind}: {'; '.join(told)}."
 
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -124,14 +140,37 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
     }
 
 
+def _against_cost(rows: Sequence[Row]) -> Iterator[str]:
+    """The metric on test by setting and budget, where there are several budgets."""
+    costly = [row for row in rows if row.tflop is not None]
+    budgets = list(dict.fromkeys(row.budget for row in costly))
+    if len(budgets) < 2:
+        return
+    lines = []
+    for setting in dict.fromkeys(row.setting for row in costly):
+        line = {"setting": setting}
+        for budget in budgets:
+            own = [r for r in costly if (r.budget, r.setting) == (budget, setting)]
+            cost = fmean(r.tflop or 0.0 for r in own) if own else 0.0
+            value = 100 * fmean(r.test for r in own) if own else 0.0
+            line[budget] = f"{value:.1f} ({cost:.0f})" if own else _NONE
+        lines.append(line)
+    yield "Test against cost: the metric, and in brackets TFLOP"
+    yield _table(lines, left=1)
+
+
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    if not rows:
+        asked = "\n".join(f"- {question.statement}" for question in part.questions.values())
+        yield f"Asked, and not decided:\n\n{asked}"
+        return
     yield "### What the runs say"
     for question in part.questions.values():
         points = question.of != "end_task_weight"
-        above = f" (margin {100 * question.margin:+.1f} points)" if question.margin else ""
-        yield f"**{question.statement}** {answer(question, rows)}{above}"
-        if rows:
-            yield _table(list(_contrasts(question, rows, points)), left=1)
+        margin = 100 * question.margin if points else question.margin
+        above = f" (margin {margin:+g}{' points' * points})" if margin else ""
+        yield f"**{question.statement}** {answer(question, rows).capitalize()}{above}."
+        yield _table(list(_contrasts(question, rows, points)), left=1)
 
 
 def _contrasts(question: Question, rows: Sequence[Row], points: bool) -> Iterator[dict[str, str]]:

@@ -83,7 +83,7 @@ class Question(_Described):
     Attributes:
         statement: what is said to hold.
         of: the value it is about: the metric on test or dev, or the end task's final weight.
-        margin: each contrast has to exceed it [points of the metric, or weight].
+        margin: each contrast has to exceed it [share of 1, of the metric or of the weights].
         contrasts: by what they show; the statement holds where all exceed the margin.
     """
 
@@ -99,6 +99,7 @@ class Part(_Described):
     Attributes:
         title: what it is about.
         about: what a reader has to know of its runs, in a few sentences.
+        order: its place among the parts.
         seeds: each cell is run with seeds 0, 1, ...
         steps: the budget of multiple 1: what fine-tuning takes to converge [steps].
         batch_size: examples of each task in a step.
@@ -111,6 +112,7 @@ class Part(_Described):
 
     title: str
     about: str
+    order: int
     seeds: Whole
     steps: Whole
     batch_size: Whole
@@ -119,6 +121,11 @@ class Part(_Described):
     budgets: dict[str, Budget] = Field(min_length=1)
     settings: dict[str, Setting] = Field(min_length=1)
     questions: dict[str, Question] = Field(default_factory=dict)
+
+    @property
+    def draws_data(self) -> bool:
+        """Whether each seed has data of its own; else TF-IDF is the same with any."""
+        return any("${seed}" in option for option in self.options)
 
     def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
         """Optimiser steps of each stage, at least one; the stages share the budget equally."""
@@ -155,8 +162,18 @@ class Cell:
         return f"{self.part}/{self.budget}/{self.setting}/seed{self.seed}"
 
 
+def all_parts(folder: Path = FOLDER) -> dict[str, Part]:
+    """All parts by name, in their order.
+
+    Raises:
+        UserError: see `read_part`.
+    """
+    parts = {name: read_part(name, folder) for name in part_names(folder)}
+    return dict(sorted(parts.items(), key=lambda entry: entry[1].order))
+
+
 def part_names(folder: Path = FOLDER) -> list[str]:
-    """All parts, in the order of the alphabet."""
+    """The names of all parts."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
@@ -199,7 +216,7 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
     can be compared.
     """
     for seed in range(part.seeds):
-        if part.tfidf:
+        if part.tfidf and (seed == 0 or part.draws_data):
             yield Cell(name, NO_BUDGET, TFIDF, seed, (*part.options, f"seed={seed}"))
         for budget in part.budgets:
             for setting, content in part.settings.items():

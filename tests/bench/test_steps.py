@@ -65,7 +65,7 @@ def test_a_cases_tasks_are_as_many_as_it_says(case, tmp_path):
     for tasks in (1, 2, 4):
         built = built_case(case("meta_tartan", tasks), 2, tmp_path)
         assert len(built.module.tasks) == 1 + tasks
-        batch = built.data.train[0]
+        batch = built.batch(0, CPU)
         assert [part.examples for part in batch.tasks.values()] == [8] * (1 + tasks)
         assert batch.meta.examples == 8
 
@@ -76,7 +76,7 @@ def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
     calls, body = [], floor._passes.body.module
     body.register_forward_hook(lambda *_: calls.append(1))
     before, own = copied(body), copied(built.module.body)
-    batch = built.data.train[0]
+    batch = built.batch(0, CPU)
     floor.step(batch)
     parts = [*batch.tasks.values(), batch.meta]
     assert len(calls) == sum(len(part.micro_batches) for part in parts)
@@ -96,7 +96,7 @@ def test_our_step_by_hand_is_that_of_the_module(case, tmp_path):
     """Without dropout both give the same gradients: the update is that of plain training."""
     built = built_case(case("finetune", 0, *NO_DROPOUT), 2, tmp_path)
     reference = copy.deepcopy(built.module)
-    batch = built.data.train[0]
+    batch = built.batch(0, CPU)
     ours = OurStep(built, CPU)
     loss = sum(
         reference.tasks[0].objective.losses(
@@ -119,7 +119,7 @@ def test_our_step_by_hand_is_that_of_the_module(case, tmp_path):
 def test_the_published_step_sees_each_example_of_the_batch_once(case, tmp_path):
     built = built_case(case("meta_tartan", 1), 2, tmp_path)
     published = PublishedStep(built, pad_id=0, micro_batch_size=3, device=CPU)
-    batch = built.data.train[0]
+    batch = built.batch(0, CPU)
     parts = published._micro_batches(batch.tasks["dapt"])
     assert [len(ids) for ids, _ in parts] == [3, 3, 2]
     predicted = sum(int((labels != -100).sum()) for _, labels in parts)

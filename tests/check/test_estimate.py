@@ -13,8 +13,8 @@ from src.core.meta_head import MetaHeadSettings
 from src.core.weighting.base import Needs
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
+from src.data.end_task import END_TASK
 from src.methods.stage import Stage
-from src.prepare import END_TASK
 
 BODY = 1000
 MEASURED = Measured(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.check.near import ALIKE, near_duplicates
+from src.check.near import near_duplicates
+from src.data.alike import ALIKE
 from src.data.overlap import words_of
 
 

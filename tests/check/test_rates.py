@@ -9,7 +9,8 @@ from hydra import compose, initialize_config_dir
 from src.check.inputs import read_inputs
 from src.check.rates import Bench, bytes_of, positions_of
 from src.core.task import MicroBatch
-from src.prepare import END_TASK, enabled_stages
+from src.data.end_task import END_TASK
+from src.prepare import enabled_stages
 from tests.check import made_up
 from tests.in_process import CONF
 

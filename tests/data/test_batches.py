@@ -180,13 +180,6 @@ def test_an_evaluation_has_every_example_once(size, encoder):
             found.append((ids, inputs["labels"][row].item(), inputs["unseen"][row].item()))
     expected = zip(data["input_ids"], data["label"], data["unseen"], strict=True)
     assert sorted(found) == sorted(expected)
-    assert parts.any_unseen
-
-
-def test_an_evaluation_knows_whether_any_text_is_unseen(encoder):
-    data = examples().filter(lambda row: not row["unseen"])
-    collate = Classification(classes=3).collate(encoder, 8)
-    assert not EvaluationBatches(TaskExamples(data, collate, 8)).any_unseen
 
 
 def test_rows_come_in_the_order_asked_for_and_may_repeat():

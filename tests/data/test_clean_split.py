@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.data.clean_split import ALIKE, WORDS, clean_split, same_texts
+from src.data.alike import ALIKE, WORDS
+from src.data.clean_split import clean_split, same_texts
 from src.data.paper_tasks import PaperTask
 from src.data.text_task import load_text_task
 from src.errors import UserError
@@ -20,7 +21,7 @@ from tests.in_process import config_of
 SIZES = {"train": 60, "dev": 20, "test": 20}
 
 
-def alike(left, right):
+def are_alike(left, right):
     """Whether two texts are near-duplicates, by sets of word sequences."""
     grams = []
     for text in (left, right):
@@ -39,7 +40,7 @@ def test_groups_are_the_components_of_equal_and_alike_texts(words):
     for _ in texts:
         for i, left in enumerate(texts):
             for j, right in enumerate(texts):
-                if left == right or alike(left, right):
+                if left == right or are_alike(left, right):
                     slow[i] = slow[j] = min(slow[i], slow[j])
     assert [[a == b for b in groups] for a in groups] == [[a == b for b in slow] for a in slow]
 

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 import torch
 
+from src.data.sampled_batches import sized
 from src.distributed.shares import share_of
 from src.errors import UserError
 from src.methods.module import TaskMixing
-from src.methods.sampled_batches import sized
 from src.prepare import enabled_stages, prepare
 from tests.in_process import config_of, recorded_run, same, toy
 
@@ -171,7 +171,8 @@ def test_a_step_whose_numbers_went_wrong_changes_no_factor(options, tmp_path):
 
 def test_processes_share_what_one_would_pass(options, tmp_path):
     run = recorded_run(options("max_steps=2", "micro_batch_size=2"), tmp_path / "run")
-    steps, weighting = run.data["joint"].train, run.modules["joint"].weighting
+    module = run.modules["joint"]
+    steps, weighting = run.data["joint"].steps(module.batch_needs, "cpu"), module.weighting
     alone = sized(steps[0], weighting, 12)
     shares = [sized(share_of(steps[0], rank, 2), weighting, 12, rank, 2) for rank in range(2)]
     for name, batch in alone.tasks.items():

@@ -220,12 +220,12 @@ def test_only_training_images_are_moved_and_mirrored(runs):
     plain, moved = runs("meta_tartan"), runs("meta_tartan", *changed)
     assert not same(body_of(plain), body_of(moved))
     (first,), (other,) = (
-        run.data["joint"].train[0].tasks["end_task"].micro_batches for run in (plain, moved)
+        run.data["joint"][0].tasks["end_task"].micro_batches for run in (plain, moved)
     )
     assert torch.equal(first.inputs["labels"], other.inputs["labels"])
     assert not torch.equal(first.inputs["images"], other.inputs["images"])
-    for of in (lambda d: d.train[0].meta.micro_batches[0], lambda d: d.dev[0]):
-        first, other = (of(run.data["joint"]).inputs["images"] for run in (plain, moved))
+    for of in (lambda r: r.data["joint"][0].meta.micro_batches[0], lambda r: r.dev["joint"][0]):
+        first, other = (of(run).inputs["images"] for run in (plain, moved))
         assert torch.equal(first, other)
 
 
@@ -234,7 +234,7 @@ def test_auxiliary_images_can_be_moved_by_themselves(runs):
     moved = runs("mt_tartan", "auxiliary.other_classes.shift=1")
     for task, equal in (("end_task", True), ("other_classes", False)):
         first, other = (
-            run.data["joint"].train[0].tasks[task].micro_batches[0].inputs["images"]
+            run.data["joint"][0].tasks[task].micro_batches[0].inputs["images"]
             for run in (plain, moved)
         )
         assert torch.equal(first, other) == equal

@@ -30,7 +30,7 @@ def test_a_deep_body_takes_less_memory(data_dir, cache_dir, tmp_path):
         run = recorded_run(
             [*options, f"gradient_checkpointing={how}", "max_steps=1"], tmp_path / how
         )
-        module, batch = run.modules["joint"], run.data["joint"].train[0]
+        module, batch = run.modules["joint"], run.data["joint"][0]
         step = lambda: take_step(  # noqa: E731
             module.body, module.tasks, batch.tasks, module.weighting
         )

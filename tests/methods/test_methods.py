@@ -21,6 +21,8 @@ from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 Runs = Callable[..., RecordedRun]
 MIXING = ["mt_tartan", "meta_tartan"]
 PRETRAINING = ["tapt", "dapt", "dapt_tapt"]
+METHODS = ["finetune", *PRETRAINING, "pretrain", *MIXING]
+"""Those with stages of their own and an end task."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def steps_of(evaluations) -> list[int]:
     return [step for step, _ in evaluations]
 
 
-@pytest.mark.parametrize("method", STAGES)
+@pytest.mark.parametrize("method", METHODS)
 def test_the_stages_run_in_order_and_the_test_comes_last(runs, method):
     run = runs(method)
     assert run.events == [*STAGES[method], "test"]
@@ -75,7 +77,7 @@ def test_the_stages_run_in_order_and_the_test_comes_last(runs, method):
     assert all(stage["steps"] == 6 for stage in run.result["stages"])
 
 
-@pytest.mark.parametrize("method", STAGES)
+@pytest.mark.parametrize("method", METHODS)
 def test_every_stage_trains_the_body_and_its_heads(runs, method):
     run = runs(method)
     for name in STAGES[method]:
@@ -109,7 +111,7 @@ def test_a_stage_starts_from_the_body_that_the_last_one_left(runs, method):
 
 
 def test_every_run_starts_from_the_same_encoder(runs):
-    first = [part(runs(m).starts[STAGES[m][0]], "body") for m in STAGES]
+    first = [part(runs(m).starts[STAGES[m][0]], "body") for m in METHODS]
     assert all(same(first[0], other) for other in first[1:])
 
 
@@ -237,7 +239,7 @@ def test_another_seed_gives_another_run(runs, method):
     assert second.result["seed"] == 1
 
 
-@pytest.mark.parametrize("method", STAGES)
+@pytest.mark.parametrize("method", METHODS)
 def test_the_size_of_a_micro_batch_changes_nothing(runs, method):
     options = ["encoder.dropout=0", "classifier.dropout=0", "trainer.precision=64-true"]
     small, large = (runs(method, *options, f"micro_batch_size={size}") for size in (3, 8))
@@ -313,7 +315,7 @@ def test_the_reported_metric_is_that_of_the_kept_weights(runs):
 
 def predicted(run: RecordedRun) -> tuple[list[int], list[int]]:
     """Labels and predictions of the kept module on dev, one example at a time."""
-    module, dev = run.tested_module, run.data["finetune"].dev
+    module, dev = run.tested_module, run.dev["finetune"]
     module.eval()
     labels, predictions = [], []
     for index in range(len(dev)):
@@ -399,8 +401,9 @@ def test_the_test_split_is_touched_once_at_the_end(new_run, monkeypatch, method)
 
     def prepare_watched(*args: Any) -> Prepared:
         prepared = prepare(*args)
+        assert prepared.labelled is not None
         splits = replace(prepared.splits, test=Watched(prepared.splits.test, rows))
-        return replace(prepared, splits=splits)
+        return replace(prepared, labelled=replace(prepared.labelled, splits=splits))
 
     def fit_watched(*args: Any, **kwargs: Any) -> Any:
         outcome = fit_stage(*args, **kwargs)
@@ -419,7 +422,7 @@ def test_the_last_state_of_pretraining_and_the_best_of_the_end_task_are_on_disk(
     run = runs("dapt_tapt")
     for name, file in (("dapt", "last"), ("tapt", "last"), ("finetune", "best")):
         path = run.folder / "checkpoints" / name / f"{file}.ckpt"
-        kept = {path.name, "outcome.json"}
+        kept = {path.name, "outcome.json", "steps.csv"}
         assert {p.name for p in path.parent.iterdir()} == kept | {f"{k}.sha256" for k in kept}
         state = torch.load(path, weights_only=True)["state_dict"]
         for key, value in part(run.ends[name], "body").items():

@@ -99,9 +99,7 @@ def test_each_stage_says_how_long_it_was(chain):
 def test_each_stage_counts_what_went_through_the_body(chain):
     for stage in chain.result["stages"]:
         (task,) = stage["cost"]["examples"]
-        batches = [
-            chain.data[stage["name"]].train[step].tasks[task] for step in range(stage["steps"])
-        ]
+        batches = [chain.data[stage["name"]][step].tasks[task] for step in range(stage["steps"])]
         assert stage["cost"]["examples"][task] == 8 * stage["steps"]
         attended = sum(
             int(part.inputs["attention_mask"].sum()) for b in batches for part in b.micro_batches
@@ -133,7 +131,7 @@ def forward_of_classifier(examples):
 def test_operations_of_each_task_are_those_of_its_batches(meta):
     """Against the encoder's arithmetic, written out; a training pass is three forward passes."""
     (stage,) = meta.result["stages"]
-    steps = [meta.data["joint"].train[step] for step in range(stage["steps"])]
+    steps = [meta.data["joint"][step] for step in range(stage["steps"])]
     flops = stage["cost"]["flops"]
     assert set(flops) == {"end_task", "dapt", "tapt", "meta_gradient", "meta_head"}
     for name, batches in (

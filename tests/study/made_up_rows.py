@@ -11,6 +11,7 @@ from src.study.row import Row
 PART = {
     "title": "A made-up part",
     "about": "Nothing was trained.",
+    "order": 1,
     "seeds": 2,
     "steps": 100,
     "batch_size": 8,

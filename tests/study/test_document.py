@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from src.study.document import document_of
-from src.study.part import part_names, read_part
+from src.study.part import all_parts, read_part
 from src.study.row import read_rows
 from tests.conftest import ROOT
 from tests.study.made_up_rows import PART, rows, write_part
@@ -34,10 +34,10 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
 def test_a_statement_is_answered_with_its_numbers(tmp_path):
     own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
     page = page_of(tmp_path, own)
-    assert "**TAPT is better.** holds" in page
+    assert "**TAPT is better.** Holds." in page
     differences = ["3", "+10.0 (+7.5 to +12.5)", "0.125"]
     assert line_of(page, "at 1x") == [*differences, *differences[1:]]
-    assert "**TAPT is better.** not decided" in page_of(tmp_path, own[:4])
+    assert "**TAPT is better.** Not decided." in page_of(tmp_path, own[:4])
 
 
 def test_settings_without_runs_are_told_by_their_number_only(tmp_path):
@@ -47,8 +47,24 @@ def test_settings_without_runs_are_told_by_their_number_only(tmp_path):
     assert "tapt" not in page.split("### What the runs say")[0].split("runs done")[1]
     empty = page_of(tmp_path, [])
     assert "0 of 6 runs done" in empty
-    assert "**TAPT is better.** not decided" in empty
+    assert "Asked, and not decided:\n\n- TAPT is better." in empty
     assert "at 1x" not in empty
+
+
+def test_the_metric_stands_against_the_cost(tmp_path):
+    own = rows({"finetune": [0.5, 0.6], "tapt": [0.7]})
+    assert "Test against cost" not in page_of(tmp_path, own)
+    own += rows({"finetune": [0.75]}, budget="end", tflop=4.5)
+    page = page_of(tmp_path, own)
+    _, after = page.split("Test against cost")
+    assert line_of(after, "finetune") == ["55.0 (2)", "75.0 (4)"]
+    assert line_of(after, "tapt") == ["70.0 (2)", "–"]
+
+
+def test_the_paper_s_scores_stand_beside_those_with_as_many_labels(tmp_path):
+    paper = "Fine-tuning 77.96 ± 2.96; TAPT 79.53 ± 1.93; MT-TARTAN 80.81 ± 0.74"
+    assert paper in page_of(tmp_path, rows({"tapt": [0.5]}, task="scierc", labelled=3219))
+    assert paper not in page_of(tmp_path, rows({"tapt": [0.5]}, task="scierc", labelled=300))
 
 
 def test_the_status_tells_of_the_paper_s_encoder(tmp_path):
@@ -58,7 +74,7 @@ def test_the_status_tells_of_the_paper_s_encoder(tmp_path):
 
 
 def test_the_committed_page_is_of_the_committed_rows():
-    parts = {name: read_part(name) for name in part_names()}
+    parts = all_parts()
     own = {name: read_rows(ROOT / "docs" / "results" / f"{name}.csv") for name in parts}
     committed = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert committed == document_of(parts, own), "run python -m src.study write"

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from src.errors import UserError
 from src.prepare import enabled_stages
-from src.study.part import FOLDER, NO_BUDGET, TFIDF, cells_of, part_names, read_part
+from src.study.part import FOLDER, NO_BUDGET, TFIDF, all_parts, cells_of, part_names, read_part
 from tests.in_process import config_of
 from tests.study.made_up_rows import PART, write_part
 
@@ -45,10 +45,12 @@ def test_seeds_come_one_after_the_other_and_small_budgets_first(tmp_path):
     ]
 
 
-def test_tfidf_stands_beside_the_runs_of_each_seed(tmp_path):
-    part = read_part("toy", write_part(tmp_path, {**PART, "tfidf": True}))
+@pytest.mark.parametrize(("option", "seeds"), [("task.split_seed=${seed}", [0, 1]), ("a=b", [0])])
+def test_tfidf_stands_beside_the_runs_of_each_seed_that_has_its_own_data(tmp_path, option, seeds):
+    content = {**PART, "tfidf": True, "options": [option]}
+    part = read_part("toy", write_part(tmp_path, content))
     cells = [cell for cell in cells_of("toy", part) if cell.setting == TFIDF]
-    assert [(cell.budget, cell.seed) for cell in cells] == [(NO_BUDGET, 0), (NO_BUDGET, 1)]
+    assert [(cell.budget, cell.seed) for cell in cells] == [(NO_BUDGET, seed) for seed in seeds]
 
 
 def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_evaluated(tmp_path):
@@ -98,9 +100,10 @@ def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path, place, value, m
 
 def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
     folder = write_part(tmp_path)
-    write_part(folder, {"extends": "toy", "seeds": 5, "title": "Other"}, "other")
+    write_part(folder, {"extends": "toy", "seeds": 5, "title": "Other", "order": 0}, "other")
     part, other = read_part("toy", folder), read_part("other", folder)
     assert (other.title, other.seeds, other.settings) == ("Other", 5, part.settings)
+    assert list(all_parts(folder)) == ["other", "toy"]
     for above in ("absent", "circle"):
         write_part(folder, {"extends": above}, "circle")
         with pytest.raises(UserError, match=f"extends: there is no other part '{above}'"):

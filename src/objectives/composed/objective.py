@@ -28,12 +28,14 @@ class Composed:
         output: what is predicted.
         classes: number of the end task's labels; 0 where they are not known yet, in which case no
             head can be had.
+        shared_head: objectives of the same share one head; empty for a head of its own.
     """
 
     transform: Transform
     representation: Representation
     output: Output
     classes: int = 0
+    shared_head: str = ""
 
     @property
     def hides_targets(self) -> bool:

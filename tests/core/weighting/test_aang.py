@@ -59,9 +59,9 @@ class Setup:
         for name, member in self.members.items():
             objective = copy.copy(member.objective)
             object.__setattr__(objective, "classes", CLASSES)
-            if member.head not in heads:
-                heads[member.head] = objective.new_head(self.encoder).eval()
-            self.tasks.append(Task(name, objective, heads[member.head]))
+            if member.objective.shared_head not in heads:
+                heads[member.objective.shared_head] = objective.new_head(self.encoder).eval()
+            self.tasks.append(Task(name, objective, heads[member.objective.shared_head]))
         self.heads = [self.tasks[0].head, *heads.values()]
         self.names = [task.name for task in self.tasks]
         self.by_name = {task.name: task for task in self.tasks}

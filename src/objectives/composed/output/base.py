@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ Targets = tuple[np.ndarray, np.ndarray]
 """Positions in the text, ascending, and what the head should say of each: `(n,)` both."""
 
 
+@dataclass(frozen=True)
 class Output(ABC):
     """What is predicted of a text, and by what head; all objectives of an output share the head.
 

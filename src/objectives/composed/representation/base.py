@@ -31,6 +31,7 @@ class View:
     queries: np.ndarray = field(default_factory=no_positions)
 
 
+@dataclass(frozen=True)
 class Representation(ABC):
     """Which positions a position sees, and from where a token is predicted.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from src.data.part_overhead import ON_A_CPU, ON_AN_ACCELERATOR, resolve_part_overhead
 from src.errors import UserError
-from src.methods.part_overhead import ON_A_CPU, ON_AN_ACCELERATOR, resolve_part_overhead
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "auto", "gpu"])

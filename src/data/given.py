@@ -1,0 +1,172 @@
+"""What a program gives as data or encoder: paths, names, lists, data sets, loaders, models."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import datasets
+from torch.utils.data import DataLoader
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from src.data.corpus import Corpus
+from src.data.file_task import FileTask
+from src.data.table.arrow import DatasetTable
+from src.data.table.base import Table
+from src.data.table.memory import MemoryTable
+from src.data.table.open import open_table
+from src.data.text_auxiliary import TextAuxiliary
+from src.data.text_task import TaskFiles, TextTask
+from src.encoders.base import Encoder, EncoderSource
+from src.encoders.packaged import PackagedEncoder
+from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
+from src.encoders.tiny import TinyEncoder
+from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
+from src.objectives.masked_lm_head import head_of_checkpoint
+
+OWN_TEXT = "task"
+"""What stands for the labelled training texts in the place of unlabelled ones (TAPT)."""
+
+Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
+"""Labelled examples: a file, a data set, or rows (`{"text": ..., "label": ...}`, or tuples)."""
+Texts: TypeAlias = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | TextAuxiliary
+"""Unlabelled text: `task` for the labelled texts themselves, a path, a data set, or texts."""
+AnyEncoder: TypeAlias = (
+    str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
+)
+"""`minilm`, `tiny`, a name on the Hub, a folder, a model with its tokenizer, ..."""
+
+
+@dataclass(frozen=True)
+class GivenTask(FileTask):
+    """An end task in tables that are open already.
+
+    Attributes:
+        tables: by split; dev and test are held out of train where they are not there.
+    """
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+
+    def files(self) -> TaskFiles:
+        """The tables, and what is held out."""
+        return TaskFiles(
+            train=self.tables["train"],
+            dev=self.tables.get("dev") or self._held_out("dev"),
+            test=self.tables.get("test") or self._held_out("test"),
+        )
+
+
+@dataclass(frozen=True)
+class GivenTexts(TextAuxiliary):
+    """An auxiliary task on texts that are in memory.
+
+    Attributes:
+        corpus: the texts.
+    """
+
+    corpus: Corpus | None = None
+
+    def _domain_corpus(
+        self, end_task: TextTask | None, size: float | None, cache_dir: Path
+    ) -> Corpus:
+        return self.corpus or super()._domain_corpus(end_task, size, cache_dir)
+
+
+def table_of(given: Examples, name: str) -> Table:
+    """Labelled examples as a table.
+
+    Args:
+        name: the argument they were given as, for messages.
+
+    Raises:
+        UserError: they are of no known form.
+    """
+    if isinstance(given, str | os.PathLike):
+        return open_table(Path(given))
+    if isinstance(given, datasets.Dataset):
+        return DatasetTable(name, given)
+    if isinstance(given, DataLoader):
+        given = given.dataset
+    if isinstance(given, Iterable) or hasattr(given, "__getitem__"):
+        rows = given if isinstance(given, Iterable) else _in_order(given)
+        return MemoryTable(rows, name)
+    raise UserError(f"{name} must be a path, a list of rows or a data set, got {type(given)}")
+
+
+def auxiliary_of(given: Texts, name: str, column: str | None, size: float | str) -> TextAuxiliary:
+    """An auxiliary task of masked language modelling on unlabelled text.
+
+    Args:
+        name: the task's, for messages.
+        column: that holds the text, where there are several.
+        size: multiples of the labelled training examples, or `all`.
+
+    Raises:
+        UserError: the text is of no known form.
+    """
+    if isinstance(given, TextAuxiliary):
+        return given
+    settings: dict[str, Any] = {"objective": MaskedLM(), "column": column or "text", "size": size}
+    if isinstance(given, str) and given == OWN_TEXT:
+        return TextAuxiliary(**settings, text=OWN_TEXT)
+    if isinstance(given, str | os.PathLike):
+        return TextAuxiliary(**settings, path=str(given))
+    if isinstance(given, datasets.Dataset):
+        if settings["column"] not in given.column_names:
+            raise UserError(
+                f"auxiliary {name} has no column {settings['column']!r}, only {given.column_names}"
+            )
+        rows = given.select_columns([settings["column"]])
+        rows = rows if column in (None, "text") else rows.rename_column(column, "text")
+        return GivenTexts(**settings, corpus=Corpus(name, rows, str(given._fingerprint)))
+    if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
+        if not given:
+            raise UserError(f"auxiliary {name} holds no texts")
+        rows = datasets.Dataset.from_dict({"text": list(given)})
+        digest = hashlib.sha256("\x1f".join(given).encode("utf-8", "surrogatepass")).hexdigest()
+        return GivenTexts(**settings, corpus=Corpus(name, rows, digest))
+    raise UserError(
+        f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, got "
+        f"{type(given).__name__}"
+    )
+
+
+def encoder_of(given: AnyEncoder) -> Encoder:
+    """An encoder as it can be given.
+
+    Raises:
+        UserError: it cannot be found, or is of no known form.
+    """
+    if given == "minilm":
+        return PackagedEncoder().load()
+    if given == "tiny":
+        return TinyEncoder().load()
+    if isinstance(given, str | os.PathLike):
+        return PretrainedEncoder(str(given)).load()
+    if isinstance(given, tuple):
+        return _of_model(*given)
+    if hasattr(given, "load"):
+        return given.load()
+    return given
+
+
+def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> TextEncoder:
+    if not isinstance(model, PreTrainedModel):
+        raise UserError(f"encoder must be (model, tokenizer) of Transformers, got {type(model)}")
+    name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
+    body, head = model.base_model, None
+    if type(model).__name__.endswith(("ForMaskedLM", "ForPreTraining")):
+        body, head = head_of_checkpoint(model, set())
+    if tokenizer.pad_token_id is None:
+        raise UserError(f"encoder {name}: its tokenizer has no padding token; set pad_token")
+    return TextEncoder(name, body.train(), tokenizer, head)
+
+
+def _in_order(rows: Any) -> Iterable[Any]:
+    """Of a data set that only knows its length and its rows by number."""
+    return (rows[index] for index in range(len(rows)))

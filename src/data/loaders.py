@@ -1,0 +1,80 @@
+"""Iterables that a Trainer takes as loaders, over batches that are functions of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader, Sampler
+
+from src.core.task import MicroBatch, StepBatch
+from src.data.batches import EvaluationBatches, StepBatches
+from src.distributed.shares import SharedSteps
+
+
+class StepLoader:
+    """An epoch's steps in order, from the step that is next when the first batch is asked for.
+
+    It is no `DataLoader`, in which Lightning would exchange the sampler (`overfit_batches`, several
+    processes): here each process builds every step, of which it keeps its share.
+
+    Args:
+        batches: by step.
+        length: steps that make an epoch.
+        next_step: tells the step that is next.
+        options: those of the `DataLoader` that builds them.
+    """
+
+    def __init__(
+        self,
+        batches: StepBatches | SharedSteps,
+        length: int,
+        next_step: Callable[[], int],
+        **options: Any,
+    ) -> None:
+        self._length, self._next_step = length, next_step
+        self._order = _FromStep(length)
+        self._loader: DataLoader[StepBatch] = DataLoader(
+            batches, batch_size=None, sampler=self._order, **options
+        )
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[StepBatch]:
+        # Lightning asks for an iterator before it has restored its step, and for batches afterwards
+        self._order.first = self._next_step()
+        yield from self._loader
+
+    def state_dict(self) -> dict[str, int]:
+        """Lightning puts this into its checkpoints."""
+        return {"step": self._next_step()}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Nothing is left to do: the Trainer's own step, which it restores, says what is next."""
+
+
+class _FromStep(Sampler[int]):
+    """`first`, `first + 1`, ...: as many as an epoch has."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.first = steps, 0
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.first + self.steps))
+
+
+class EvaluationLoader:
+    """A split's batches; no `DataLoader`, whose examples Lightning would share out once more."""
+
+    def __init__(self, batches: EvaluationBatches) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        return (self._batches[index] for index in range(len(self._batches)))

@@ -1,0 +1,104 @@
+"""All that training is made of: an encoder, a labelled task, its auxiliary tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+
+from src.data.auxiliary import Auxiliary, AuxiliaryExamples
+from src.data.end_task import END_TASK, EndTask, Splits
+from src.data.held_out_text import HeldOutText
+from src.data.pooled import PooledRows, pooled
+from src.encoders.base import Encoder
+from src.errors import UserError
+from src.evaluation.monitor import Monitor
+from src.objectives.base import TaskObjective
+
+TEXT = "text"
+"""The one task of continued pre-training for its own sake: all corpora together."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The end task of a run.
+
+    Attributes:
+        end_task: the labelled task.
+        splits: its splits as the encoder reads them.
+        classification: its objective.
+    """
+
+    end_task: EndTask
+    splits: Splits
+    classification: TaskObjective[Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data that were read and checked, with the encoder that they are for.
+
+    Attributes:
+        encoder: body and what belongs to it; trained further by each stage.
+        auxiliaries: settings and examples of each auxiliary task, by name.
+        labelled: the end task; None in continued pre-training for its own sake.
+        held_out: what such a run is judged by instead.
+    """
+
+    encoder: Encoder
+    auxiliaries: Mapping[str, tuple[Auxiliary, AuxiliaryExamples]]
+    labelled: Labelled | None
+    held_out: HeldOutText | None = None
+
+    @property
+    def metric(self) -> Monitor:
+        """What weights are kept by."""
+        judge = self._labelled.end_task if self.held_out is None else self.held_out
+        return Monitor(judge.metric)
+
+    @property
+    def end_task(self) -> EndTask:
+        """The labelled task.
+
+        Raises:
+            UserError: there is none.
+        """
+        return self._labelled.end_task
+
+    @property
+    def splits(self) -> Splits:
+        """The end task's splits as the encoder reads them."""
+        return self._labelled.splits
+
+    @property
+    def classification(self) -> TaskObjective[Any]:
+        """The end task's objective."""
+        return self._labelled.classification
+
+    def rows(self, task: str) -> datasets.Dataset | PooledRows:
+        """Training examples of a task: the end task, an auxiliary one, or all `TEXT` there is."""
+        if task == END_TASK:
+            return self.splits.train
+        if task == TEXT and self.held_out is not None:
+            return pooled([examples.rows for _, examples in self.auxiliaries.values()])
+        return self.auxiliaries[task][1].rows
+
+    def objective(self, task: str) -> TaskObjective[Any]:
+        """What the same task asks of the encoder."""
+        if task == END_TASK:
+            return self.classification
+        if task == TEXT and self.held_out is not None:
+            return next(iter(self.auxiliaries.values()))[1].objective
+        return self.auxiliaries[task][1].objective
+
+    def draws(self, task: str) -> str | None:
+        """See `AuxiliaryExamples.draws`; None for the end task and for `TEXT`."""
+        return self.auxiliaries[task][1].draws if task in self.auxiliaries else None
+
+    @property
+    def _labelled(self) -> Labelled:
+        if self.labelled is None:
+            raise UserError("this needs an end task, and task=held_out_text has none")
+        return self.labelled

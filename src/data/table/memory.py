@@ -1,0 +1,59 @@
+"""A table whose rows are objects of the program: dictionaries, or tuples of text and label."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from src.data.table.base import Row, Table
+from src.errors import UserError
+
+
+class MemoryTable(Table):
+    """Rows that were given as they are.
+
+    Args:
+        rows: mappings of columns to values; or tuples of a text, perhaps a second one, and a label.
+        source: what to call them in messages, e.g. `train`.
+
+    Raises:
+        UserError: a row is neither.
+    """
+
+    unit = "row"
+
+    def __init__(self, rows: Iterable[Any], source: str) -> None:
+        self.source = source
+        self._rows = [self._named(row, number) for number, row in enumerate(rows, start=1)]
+        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
+
+    def rows(self, last: bool = False) -> Iterator[Row]:
+        """See `Table.rows`."""
+        return (Row(number, values) for number, values in enumerate(self._rows, start=1))
+
+    def progress(self) -> tuple[int, int | None]:
+        return len(self._rows), len(self._rows)
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for row in self._rows:
+            digest.update(json.dumps(row, default=repr, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def _named(self, row: Any, number: int) -> dict[str, Any]:
+        if isinstance(row, Mapping):
+            return {str(name): _plain(value) for name, value in row.items()}
+        if isinstance(row, tuple | list) and len(row) in (2, 3):
+            names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
+            return dict(zip(names, map(_plain, row), strict=True))
+        raise UserError(
+            f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
+            f"them, got {type(row).__name__}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy and torch as Python's own."""
+    return value.item() if hasattr(value, "item") and callable(value.item) else value

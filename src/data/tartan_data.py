@@ -1,0 +1,161 @@
+"""A labelled table and any unlabelled text, as the data of the methods' modules."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from src.data.auxiliary import AuxiliaryExamples, Surroundings
+from src.data.end_task import END_TASK
+from src.data.given import (
+    AnyEncoder,
+    Examples,
+    GivenTask,
+    Texts,
+    auxiliary_of,
+    encoder_of,
+    table_of,
+)
+from src.data.prepared import Labelled, Prepared
+from src.data.remarks import warn_of_imbalance
+from src.data.task_data import BatchSizes, TaskData
+from src.encoders.text_encoder import reads_text
+from src.errors import UserError
+from src.evaluation.named_metrics import check_metric
+from src.objectives.class_weights import class_weights as scaled_weights
+from src.objectives.classification import Classification
+
+log = logging.getLogger(__name__)
+
+
+class TartanData(TaskData):
+    """One LightningDataModule for labelled texts and unlabelled ones.
+
+    Nothing is read before a module (`MetaTartan.for_data`) or a Trainer asks for it. Steps are
+    functions of `seed` and their number: a training can go on from any checkpoint.
+
+    Args:
+        train: labelled examples: a file (CSV, TSV, JSONL, JSON, Parquet), a `datasets.Dataset`, or
+            rows such as `{"text": ..., "label": ...}` in a list, a torch data set or its loader.
+        dev: the same, for validation and for the meta-gradient; None holds some of train out.
+        test: the same, for the one final look; None holds some of train out.
+        auxiliaries: auxiliary tasks by name, each masked language modelling on unlabelled text:
+            `task` for the labelled training texts themselves (TAPT), or a file, folder or glob,
+            texts in a list, or a `datasets.Dataset` (DAPT).
+        encoder: `minilm` (an installed package), a name on the Hugging Face Hub, a folder that
+            `save_pretrained` wrote, a Transformers model with its tokenizer in a tuple, or `tiny`
+            (random weights, for trying out).
+        batch_size: examples of each task in an optimiser step [examples].
+        seed: of every random draw.
+        max_length: longest input; longer texts are cut [tokens].
+        metric: chooses the checkpoint: `macro_f1`, `accuracy`, ... (`src.evaluation`).
+        text: the column of texts; None finds it.
+        label: the column of labels; None finds it.
+        text_pair: the column of second texts, which makes pairs; None for single texts.
+        dev_share: of train, where dev is held out of it.
+        test_share: of train, where test is held out of it.
+        split_seed: of that choice.
+        size: unlabelled text that is used, in multiples of the labelled training examples, or
+            `all`.
+        size_seed: of the choice of a part of the unlabelled text.
+        column: the column of unlabelled texts, in files and data sets that have several.
+        dropout: of the end task's head.
+        class_weights: `balanced`, or a weight for each label; None for equal ones.
+        name: what to call the task in messages.
+        sizes: further sizes of batches; `batch_size` is that given above.
+        num_workers: loader processes; None chooses.
+        cache_dir: for tokenised text; None takes `TARTAN_CACHE_DIR`, or `~/.cache/tartan`.
+    """
+
+    def __init__(
+        self,
+        train: Examples,
+        dev: Examples | None = None,
+        test: Examples | None = None,
+        *,
+        auxiliaries: Mapping[str, Texts] | None = None,
+        encoder: AnyEncoder = "minilm",
+        batch_size: int = 32,
+        seed: int = 0,
+        max_length: int = 128,
+        metric: str = "macro_f1",
+        text: str | None = None,
+        label: str | None = None,
+        text_pair: str | None = None,
+        dev_share: float = 0.2,
+        test_share: float = 0.2,
+        split_seed: int = 0,
+        size: float | str = "all",
+        size_seed: int = 0,
+        column: str | None = None,
+        dropout: float = 0.1,
+        class_weights: Any = None,
+        name: str = "own",
+        sizes: Mapping[str, Any] | None = None,
+        num_workers: int | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        super().__init__(
+            self._prepare,
+            BatchSizes(batch_size=batch_size, **(sizes or {})),
+            seed=seed,
+            num_workers=num_workers,
+        )
+        check_metric(metric, ())
+        self._splits = {"train": train, "dev": dev, "test": test}
+        self._auxiliaries = dict(auxiliaries or {})
+        if END_TASK in self._auxiliaries:
+            raise UserError(f"an auxiliary task cannot be named {END_TASK}")
+        self._encoder = encoder
+        self._task: dict[str, Any] = {
+            "name": name, "metric": metric, "max_length": max_length, "text": text,
+            "label": label, "text_pair": text_pair, "dev_share": dev_share,
+            "test_share": test_share, "split_seed": split_seed,
+        }  # fmt: skip
+        self._size, self._size_seed, self._column = size, size_seed, column
+        self._dropout, self._class_weights = dropout, class_weights
+        given = cache_dir or os.environ.get("TARTAN_CACHE_DIR", "~/.cache/tartan")
+        self._cache_dir = Path(given).expanduser()
+
+    def _prepare(self) -> Prepared:
+        named: dict[str, Any] = {
+            split: str(given)
+            for split, given in self._splits.items()
+            if isinstance(given, str | os.PathLike)
+        }
+        tables = {
+            split: table_of(given, split)
+            for split, given in self._splits.items()
+            if given is not None
+        }
+        task = GivenTask(**self._task, **named, tables=tables).load()
+        encoder = encoder_of(self._encoder)
+        auxiliaries = {
+            name: auxiliary_of(given, name, self._column, self._size)
+            for name, given in self._auxiliaries.items()
+        }
+        for name, auxiliary in auxiliaries.items():
+            auxiliary.check(name, encoder)
+        if self._class_weights is None:
+            warn_of_imbalance(task.name, task.labels, task.label_counts)
+        weights = scaled_weights(self._class_weights, task.labels, task.label_counts)
+        classification = Classification(len(task.labels), self._dropout, weights)
+        classification.collate(reads_text(encoder, "TartanData"), 1)
+        self._cache_dir.mkdir(parents=True, exist_ok=True)
+        splits = task.splits(encoder, self._cache_dir)
+        around = Surroundings(
+            end_task=task,
+            encoder=encoder,
+            train_examples=len(splits.train),
+            default_size=self._size,
+            seed=self._size_seed,
+            cache_dir=self._cache_dir,
+        )
+        found: dict[str, tuple[Any, AuxiliaryExamples]] = {
+            name: (auxiliary, auxiliary.examples(name, around))
+            for name, auxiliary in auxiliaries.items()
+        }
+        return Prepared(encoder, found, Labelled(task, splits, classification))

@@ -1,0 +1,257 @@
+"""A labelled task and its auxiliary tasks as a LightningDataModule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import datasets
+import lightning.pytorch as pl
+import torch
+from torch.utils.data import DataLoader
+
+from src.core.task import StepBatch
+from src.core.weighting.base import Weighting
+from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
+from src.data.end_task import END_TASK
+from src.data.held_out_text import HeldOutText
+from src.data.loaders import EvaluationLoader, StepLoader
+from src.data.part_overhead import resolve_part_overhead
+from src.data.prepared import Prepared
+from src.data.sampled_batches import sized
+from src.data.text_task import TextTask
+from src.distributed.shares import SharedSteps
+from src.distributed.strategy import ShardStrategy
+from src.encoders.text_encoder import reads_text
+from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
+
+
+@dataclass(frozen=True)
+class BatchSizes:
+    """How many examples make what.
+
+    Attributes:
+        batch_size: examples of each task in an optimiser step [examples].
+        meta_batch_size: examples of `B_val` [examples].
+        micro_batch_size: examples that go through the body at once in training: bounds memory
+            [examples].
+        evaluation_batch_size: the same in evaluations [examples].
+        part_overhead: what a further part of a batch costs (see `split_by_length`): a number, None
+            for as few parts as there can be, or `auto` for what suits the device [tokens].
+        epoch_steps: optimiser steps that count as an epoch; None takes those of one pass over the
+            end task's training examples (without the end task, over the largest auxiliary task's)
+            [steps].
+    """
+
+    batch_size: int = 32
+    meta_batch_size: int = 32
+    micro_batch_size: int = 16
+    evaluation_batch_size: int = 64
+    part_overhead: int | str | None = "auto"
+    epoch_steps: int | None = None
+
+
+class TaskData(pl.LightningDataModule):
+    """Loaders for the module that a Trainer trains: its batches are functions of seed and step.
+
+    Whatever is random in a batch is drawn from the seed, the module's stage, the task and the
+    number of the step, so that a run can go on at any step, in any number of processes.
+
+    Args:
+        prepared: the data, or what reads them when they are first needed.
+        sizes: of batches.
+        seed: of every random draw.
+        num_workers: loader processes; None chooses 0 on the CPU (where they would take the
+            cores that train) and 2 with an accelerator.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared | Callable[[], Prepared],
+        sizes: BatchSizes,
+        *,
+        seed: int = 0,
+        num_workers: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._source = prepared
+        self.sizes, self.seed = sizes, seed
+        accelerated = torch.cuda.is_available()
+        self._workers = num_workers if num_workers is not None else (2 if accelerated else 0)
+        self._pin_memory = accelerated
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The data and their encoder, read when this is first asked for.
+
+        Raises:
+            UserError: something is wrong with them.
+        """
+        return self._source if isinstance(self._source, Prepared) else self._source()
+
+    def prepare_data(self) -> None:
+        """Read the data, so that whatever is written into the cache is written once."""
+        _ = self.prepared
+
+    def counts(self, needs: BatchNeeds) -> tuple[int | None, list[int]]:
+        """Training examples of the end task (None where it is not trained), and of the others."""
+        by_name = {name: len(self.prepared.rows(name)) for name in needs.tasks}
+        return by_name.pop(END_TASK, None), list(by_name.values())
+
+    def epoch_steps(self, needs: BatchNeeds) -> int:
+        """Optimiser steps of an epoch (see `BatchSizes`)."""
+        if self.sizes.epoch_steps is not None:
+            return self.sizes.epoch_steps
+        end_task, others = self.counts(needs)
+        examples = max(others) if end_task is None else end_task
+        return math.ceil(examples / self.sizes.batch_size)
+
+    def steps(self, needs: BatchNeeds, accelerator: str = "auto") -> StepBatches:
+        """The batches of every step of a module.
+
+        Args:
+            accelerator: Lightning's name, to which `part_overhead` is suited.
+
+        Raises:
+            UserError: there are too few examples for them.
+        """
+        prepared, sizes = self.prepared, self.sizes
+        overhead = resolve_part_overhead(sizes.part_overhead, accelerator)
+        sources = {
+            name: TaskExamples(
+                prepared.rows(name),
+                prepared.objective(name).collate(
+                    prepared.encoder, sizes.micro_batch_size, part_overhead=overhead
+                ),
+                sizes.batch_size,
+                prepared.draws(name),
+            )
+            for name in needs.tasks
+        }
+        sampling = None
+        if needs.sampled is not None:
+            others = tuple(name for name in needs.tasks if name != END_TASK)
+            sampling = TaskSampling(others, needs.sampled, sizes.batch_size, self.seed, needs.stage)
+        meta = None
+        if needs.meta:
+            collate = prepared.classification.collate(
+                prepared.encoder, sizes.micro_batch_size, training=False, part_overhead=overhead
+            )
+            meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
+        available = len(prepared.splits.train) if needs.apart else 0
+        if needs.apart and sizes.batch_size + needs.apart > available:
+            raise UserError(
+                f"meta_head.examples_from=rest needs {needs.apart} training examples beside each "
+                f"batch of {sizes.batch_size}, but there are only {available}; use a smaller "
+                "batch_size, or examples_from=batch"
+            )
+        return StepBatches(
+            sources,
+            meta,
+            self.epoch_steps(needs),
+            self.seed,
+            needs.stage,
+            apart=(END_TASK, needs.apart) if needs.apart else None,
+            second=needs.second,
+            sampling=sampling,
+        )
+
+    def evaluation(self, split: str) -> EvaluationBatches:
+        """A split of the end task, `train`, `dev` or `test`, in evaluation batches.
+
+        Without an end task, dev are the texts that are held out of all corpora.
+        """
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        if split == "dev" and prepared.held_out is not None:
+            return self._held_out(prepared.held_out)
+        collate = prepared.classification.collate(prepared.encoder, size, training=False)
+        return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Share a batch among the tasks that a step samples, by what they weigh now."""
+        if not isinstance(batch, StepBatch) or not batch.unsized:
+            return batch
+        trainer = self._running()
+        weighting = getattr(trainer.lightning_module, "weighting", None)
+        assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
+        return sized(
+            batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
+            isinstance(trainer.strategy, ShardStrategy),
+        )  # fmt: skip
+
+    def train_dataloader(self) -> StepLoader:
+        """The steps of the Trainer's module, an epoch at a time."""
+        trainer, needs = self._running(), self._needs()
+        on_cpu = trainer.strategy.root_device.type == "cpu"
+        whole = self.steps(needs, "cpu" if on_cpu else "auto")
+        steps: StepBatches | SharedSteps = whole
+        if trainer.world_size > 1:
+            steps = SharedSteps(
+                whole,
+                trainer.global_rank,
+                trainer.world_size,
+                equally_often=isinstance(trainer.strategy, ShardStrategy),
+            )
+        return StepLoader(
+            steps,
+            len(whole),
+            # with overfit_batches every epoch is the first one again
+            lambda: 0 if trainer.overfit_batches else int(trainer.global_step),
+            num_workers=self._workers,
+            pin_memory=self._pin_memory,
+            persistent_workers=self._workers > 0,
+        )
+
+    def val_dataloader(self) -> EvaluationLoader | list[EvaluationLoader]:
+        """The dev split, each example once; nothing where the end task is not trained."""
+        return self._split("dev") if END_TASK in self._needs().tasks else []
+
+    def test_dataloader(self) -> EvaluationLoader:
+        """The test split, each example once."""
+        return self._split("test")
+
+    def predict_dataloader(self) -> EvaluationLoader | DataLoader[Any]:
+        """The test split, in its own order where it is text."""
+        task = self.prepared.end_task
+        if not isinstance(task, TextTask):
+            return self._split("test")
+        texts, pairs = task.test.texts, task.test.pairs
+        inputs: Any = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
+        return DataLoader(inputs, batch_size=self.sizes.evaluation_batch_size, collate_fn=list)
+
+    def _split(self, name: str) -> EvaluationLoader:
+        batches, trainer = self.evaluation(name), self._running()
+        if trainer.world_size > 1:
+            batches = batches.share(trainer.global_rank, trainer.world_size)
+        return EvaluationLoader(batches)
+
+    def _held_out(self, held_out: HeldOutText) -> EvaluationBatches:
+        """Held-out texts of all corpora in evaluation batches, their masks the same every time."""
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        examples = [examples for _, examples in prepared.auxiliaries.values()]
+        rows = datasets.concatenate_datasets(
+            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
+        )
+        objective = examples[0].objective
+        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
+        encoder = reads_text(prepared.encoder, "continued pre-training")
+        collate = objective.collate(encoder, size, training=False, own_masks=held_out.seed)
+        return EvaluationBatches(TaskExamples(rows, collate, size))
+
+    def _running(self) -> pl.Trainer:
+        if self.trainer is None:
+            raise ValueError("give this to a Trainer: trainer.fit(module, datamodule=data)")
+        return self.trainer
+
+    def _needs(self) -> BatchNeeds:
+        needs = getattr(self._running().lightning_module, "batch_needs", None)
+        if not isinstance(needs, BatchNeeds):
+            raise UserError(
+                "this data is for the modules of src.methods, e.g. MetaTartan.for_data(data); for "
+                "another LightningModule use loaders of your own"
+            )
+        return needs

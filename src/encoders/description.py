@@ -1,0 +1,118 @@
+"""An encoder as plain values, from which it is built again without its files (but for weights)."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModel
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
+
+from src.encoders.base import Encoder
+from src.encoders.pretrained import load_config, load_tokenizer
+from src.encoders.text_encoder import TextEncoder
+from src.encoders.wide_resnet import ImageEncoder, WideResNet
+from src.errors import UserError
+from src.objectives.masked_lm_head import MaskedLMHead
+
+TEXT, IMAGES, OTHER = "text", "images", "other"
+"""Kinds of encoders; of another one only the name is kept."""
+
+
+def describe(encoder: Encoder) -> dict[str, Any]:
+    """What `encoder_of` needs: configuration, the texts of the tokenizer's files, sizes."""
+    if isinstance(encoder, TextEncoder) and _is_of_transformers(encoder.body):
+        head = encoder.mlm_head
+        return {
+            "kind": TEXT,
+            "name": encoder.name,
+            "config": json.loads(encoder.body.config.to_json_string(use_diff=False)),
+            "pooler": getattr(encoder.body, "pooler", None) is not None,
+            "tokenizer": _files_of(encoder.tokenizer),
+            "masked_lm_head": None if head is None else _form_of(head),
+        }
+    if isinstance(encoder, ImageEncoder) and isinstance(encoder.body, WideResNet):
+        return {
+            "kind": IMAGES,
+            "name": encoder.name,
+            "depth": encoder.body.depth,
+            "width": encoder.body.width,
+            "mean": list(encoder.mean),
+            "std": list(encoder.std),
+        }
+    return {"kind": OTHER, "name": encoder.name}
+
+
+def encoder_of(description: Mapping[str, Any]) -> Encoder:
+    """The encoder that was described, its weights drawn at random.
+
+    The caller's random state is left as it was. No code that a configuration may name is run.
+
+    Raises:
+        UserError: it is of a kind that is not described, or the description is damaged.
+    """
+    kind, name = description.get("kind"), description.get("name")
+    try:
+        with torch.random.fork_rng(devices=[]):
+            if kind == TEXT:
+                return _text_encoder(description)
+            if kind == IMAGES:
+                mean, std = tuple(description["mean"]), tuple(description["std"])
+                body = WideResNet(len(mean), int(description["depth"]), int(description["width"]))
+                return ImageEncoder(str(name), body, body.hidden_size, mean, std)
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise UserError(
+            f"encoder {name} cannot be built again ({type(error).__name__}: {reason}); give it: "
+            "load_from_checkpoint(PATH, encoder=...)"
+        ) from error
+    raise UserError(
+        f"the checkpoint does not hold how encoder {name} is built; give it: "
+        "load_from_checkpoint(PATH, encoder=...)"
+    )
+
+
+def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in description["tokenizer"].items():
+            (folder / Path(file).name).write_text(text, encoding="utf-8")
+        settings = json.dumps(description["config"])
+        (folder / "config.json").write_text(settings, encoding="utf-8")
+        config, tokenizer = load_config(folder), load_tokenizer(folder)
+    options = {"dtype": torch.float32, "trust_remote_code": False}
+    pooler = {} if description["pooler"] else {"add_pooling_layer": False}
+    try:
+        body = AutoModel.from_config(config, **options, **pooler)
+    except TypeError:  # architectures without a pooler do not know the argument
+        body = AutoModel.from_config(config, **options)
+    head, form = None, description["masked_lm_head"]
+    if form is not None:
+        rows, width = body.get_input_embeddings().weight.shape
+        head = MaskedLMHead(
+            int(config.hidden_size), rows, width, list(form["biases"]), float(form["eps"])
+        )
+    return TextEncoder(str(description["name"]), body, tokenizer, head)
+
+
+def _form_of(head: MaskedLMHead) -> dict[str, Any]:
+    biases = {"dense": head.dense.bias, "norm": head.norm.bias, "decoder": head.bias}
+    return {"biases": [name for name in biases if biases[name] is not None], "eps": head.norm.eps}
+
+
+def _files_of(tokenizer: Any) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        files = sorted(path for path in Path(folder).iterdir() if path.is_file())
+        return {path.name: path.read_text(encoding="utf-8") for path in files}
+
+
+def _is_of_transformers(body: nn.Module) -> bool:
+    """Whether the body's class is Transformers' own; code that came with a checkpoint is not."""
+    kinds = MODEL_MAPPING.get(type(body.config), ())
+    return type(body) in (kinds if isinstance(kinds, tuple) else (kinds,))

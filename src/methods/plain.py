@@ -1,0 +1,114 @@
+"""Objects as plain values and back, for checkpoints that hold nothing but tensors and such values.
+
+What is read from a checkpoint is not trusted: an entry names a class, and only a class of this
+project, one of torchmetrics' for classification, or one that the program has imported already is
+taken, and only where it is of the kind that is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from src.errors import UserError
+
+TARGET = "_target_"
+"""The key of a class's name, as in Hydra's configs."""
+_IMPORTED = ("src.", "torchmetrics.classification.")
+_ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")
+"""Libraries whose other classes no module is made of."""
+
+Node = Mapping[str, Any]
+"""`_target_`, and the arguments of that class."""
+
+
+def node_of(thing: object) -> dict[str, Any]:
+    """The node that `rebuilt` makes `thing` of again.
+
+    Args:
+        thing: an instance of a dataclass; a class, with its keyword arguments in a `partial` where
+            it takes any; or a node.
+
+    Raises:
+        UserError: it is something else.
+    """
+    if isinstance(thing, Mapping):
+        return dict(thing)
+    if isinstance(thing, partial) and isinstance(thing.func, type) and not thing.args:
+        return {TARGET: _name(thing.func), **thing.keywords}
+    if isinstance(thing, type):
+        return {TARGET: _name(thing)}
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+        parts = {k: node_of(v) for k, v in values.items() if _is_part(type(v))}
+        return {TARGET: _name(type(thing)), **dataclasses.asdict(thing), **parts}
+    raise UserError(
+        f"{thing!r} cannot be stored in a checkpoint; give its class, or "
+        "functools.partial(CLASS, NAME=VALUE, ...)"
+    )
+
+
+def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments: Any) -> Any:
+    """What `node` names, made with `arguments` besides the node's own.
+
+    Args:
+        is_kind: whether a class may be named here.
+        what: the argument of `load_from_checkpoint` by which a user can give it, for messages.
+
+    Raises:
+        UserError: it names nothing, or something else.
+    """
+    target = str(node.get(TARGET))
+    found = _class(target)
+    if found is None or not is_kind(found):
+        raise UserError(
+            f"{what}: {target} is no class that can stand here; import the module that defines it "
+            f"first, or give it: {what}=..."
+        )
+    own = {k: v for k, v in node.items() if k != TARGET}
+    own |= {
+        k: rebuilt(v, _is_part, what)
+        for k, v in own.items()
+        if isinstance(v, Mapping) and TARGET in v and dataclasses.is_dataclass(found)
+    }
+    return found(**own, **arguments)
+
+
+def subclass_of(kind: type) -> Callable[[type], bool]:
+    """Whether a class is `kind`, or made of it."""
+    return lambda found: issubclass(found, kind)
+
+
+def has_members(*names: str) -> Callable[[type], bool]:
+    """Whether a class is a dataclass with all of these methods."""
+    return lambda found: (
+        dataclasses.is_dataclass(found) and all(callable(getattr(found, n, None)) for n in names)
+    )
+
+
+def _is_part(kind: type) -> bool:
+    """Whether objects of a class may be parts of objectives."""
+    return dataclasses.is_dataclass(kind) and kind.__module__.startswith("src.objectives.")
+
+
+def _class(target: str) -> type | None:
+    folder, _, name = target.rpartition(".")
+    try:
+        if target.startswith(_IMPORTED):
+            module = importlib.import_module(folder)
+        elif target.startswith(_ELSEWHERE):
+            return None
+        else:
+            module = sys.modules[folder]
+    except (ImportError, KeyError, ValueError):
+        return None
+    found = getattr(module, name, None)
+    return found if isinstance(found, type) else None
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

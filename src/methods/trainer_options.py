@@ -1,0 +1,125 @@
+"""Which of the Trainer's options a module honours, and how long it is to train."""
+
+from __future__ import annotations
+
+import math
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from lightning.pytorch.trainer.states import TrainerFn
+
+from src.distributed.strategy import ReplicaStrategy, ShardStrategy
+from src.errors import UserError
+from src.evaluation.monitor import Monitor
+from src.methods.precision import TRAINED
+
+EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
+"""What Lightning trains for if it is told neither steps nor epochs nor a time."""
+
+
+def check_trainer(trainer: pl.Trainer) -> None:
+    """Check what the Trainer is asked to do with the module.
+
+    Raises:
+        UserError: names an option that cannot be honoured, and what to use instead.
+    """
+    _check_optimisation(trainer)
+    precision = str(trainer.precision)
+    if precision not in TRAINED:
+        raise UserError(
+            f"Trainer(precision={precision!r}): gradients of single tasks are computed by hand, "
+            f"without a scaler; use one of {', '.join(TRAINED)}"
+        )
+    if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
+        raise UserError(
+            f"Trainer(devices=..., strategy=...): {type(trainer.strategy).__name__} would sum the "
+            "gradient of a whole loss, not those of single tasks; use "
+            "strategy=ReplicaStrategy() or ShardStrategy() from src.distributed.strategy"
+        )
+    if trainer.state.fn == TrainerFn.FITTING:
+        _check_length(trainer)
+
+
+def _check_optimisation(trainer: pl.Trainer) -> None:
+    """Lightning refuses these as well where optimisation is manual, but not with what to do."""
+    if trainer.accumulate_grad_batches != 1:
+        raise UserError(
+            f"Trainer(accumulate_grad_batches={trainer.accumulate_grad_batches}): a step's "
+            "gradients are those of whole batches, in parts that fit memory; use "
+            "TartanData(batch_size=..., micro_batch_size=...)"
+        )
+    if trainer.gradient_clip_val is not None:
+        raise UserError(
+            f"Trainer(gradient_clip_val={trainer.gradient_clip_val}): the mixed gradient is "
+            "clipped by the module; use for_data(optimisation=Optimisation(clip_norm=...))"
+        )
+
+
+def _check_length(trainer: pl.Trainer) -> None:
+    steps, epochs = trainer.max_steps, trainer.max_epochs
+    if steps == -1 and epochs == EPOCHS_WHERE_NONE_ARE_GIVEN:
+        raise UserError(
+            "give the Trainer max_steps=N or max_epochs=N: the learning rate rises and falls over "
+            "the whole training (Lightning takes 1000 epochs where nothing is given; for exactly "
+            "these give max_steps)"
+        )
+    if steps == -1 and epochs in (-1, None):
+        raise UserError(
+            "give the Trainer max_steps=N or max_epochs=N as an upper bound: the learning rate "
+            "rises and falls over the whole training"
+        )
+
+
+def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
+    """Optimiser steps of the whole training: the smaller of the Trainer's two bounds.
+
+    `trainer.estimated_stepping_batches` would ask for the loaders, and drop the state that a
+    checkpoint has for them.
+
+    Args:
+        epoch_steps: of an epoch, before the Trainer limits it.
+
+    Raises:
+        UserError: the length of an epoch is not known, and needed.
+    """
+    steps, epochs = int(trainer.max_steps), trainer.max_epochs
+    if epochs in (-1, None):
+        return steps
+    if epoch_steps is None:
+        raise UserError("training takes the batches of TartanData: fit(module, datamodule=data)")
+    limit = trainer.limit_train_batches
+    whole = min(epoch_steps, limit) if isinstance(limit, int) else int(epoch_steps * limit)
+    by_epochs = math.ceil(max(whole, 1) * int(epochs))
+    return by_epochs if steps == -1 else min(steps, by_epochs)
+
+
+def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callback]:
+    """Callbacks that a training gets beside those that the Trainer was given.
+
+    Args:
+        monitor: the metric by which a checkpoint is chosen; None where nothing is evaluated.
+    """
+    from src.methods.non_finite import StopAtNonFinite  # which looks at the module
+
+    if trainer.state.fn != TrainerFn.FITTING:
+        return []
+    found: list[pl.Callback] = []
+    if not any(isinstance(callback, StopAtNonFinite) for callback in trainer.callbacks):
+        found.append(StopAtNonFinite())
+    kept = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
+    if (
+        monitor is not None
+        and trainer.limit_val_batches
+        and len(kept) == 1
+        and _is_default(kept[0])
+    ):
+        found.append(ModelCheckpoint(monitor=f"dev/{monitor.name}", mode=monitor.mode))
+    return found
+
+
+def _is_default(checkpoint: ModelCheckpoint) -> bool:
+    """Whether it is the one that Lightning adds where there is none."""
+    return type(checkpoint) is ModelCheckpoint and checkpoint.state_key == (
+        ModelCheckpoint().state_key
+    )

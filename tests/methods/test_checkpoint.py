@@ -1,0 +1,202 @@
+"""A checkpoint makes its module again, and holds nothing but tensors and plain values."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
+
+from src.core.weighting.static import Static
+from src.data import TartanData
+from src.encoders.description import describe, encoder_of
+from src.encoders.tiny import letter_pair_tokenizer
+from src.errors import UserError
+from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from src.methods.plain import node_of, rebuilt, subclass_of
+from tests.in_process import same
+from tests.methods.lightning import fitted, state_of, toy_data, trainer
+
+TEXTS = ["red apple", "an old and cold river", "stone"]
+
+
+@pytest.fixture(scope="module")
+def trained(data_dir, cache_dir, tmp_path_factory):
+    """A module after three steps, its data, and its checkpoint."""
+    folder = tmp_path_factory.mktemp("trained")
+    data = toy_data(data_dir, cache_dir)
+    module = MetaTartan.for_data(data, lr=2e-3, eta=0.3)
+    running = trainer(folder, max_steps=3)
+    running.fit(module, datamodule=data)
+    path = Path(running.checkpoint_callback.best_model_path)
+    return module.eval(), data, path
+
+
+def test_a_checkpoint_alone_gives_the_same_module(trained, tmp_path, monkeypatch):
+    module, _, path = trained
+    monkeypatch.chdir(tmp_path)
+    random = torch.random.get_rng_state()
+    again = MetaTartan.load_from_checkpoint(path).eval()
+    assert torch.equal(random, torch.random.get_rng_state())
+    assert same(state_of(module), state_of(again))
+    assert torch.equal(module(TEXTS), again(TEXTS))
+    assert again.labels == module.labels == ("A", "R", "S")
+    assert again.task_weights == module.task_weights
+    assert (again.weighting.eta, again.optimisation) == (0.3, module.optimisation)
+
+
+def test_a_checkpoint_holds_tensors_and_plain_values_only(trained):
+    content = torch.load(trained[2], weights_only=True)  # refuses anything else
+    assert content["hyper_parameters"]["labels"] == ["A", "R", "S"]
+
+
+def test_a_module_that_was_loaded_trains_on_as_the_one_that_was_saved(
+    trained, data_dir, cache_dir, tmp_path
+):
+    ends = []
+    for load in (False, True):
+        data = toy_data(data_dir, cache_dir)
+        made = MetaTartan.load_from_checkpoint(trained[2]) if load else None
+        module = made or MetaTartan.for_data(data, lr=2e-3, eta=0.3)
+        more = {"ckpt_path": trained[2], "enable_checkpointing": False}
+        fitted(module, data, tmp_path, max_steps=6, **more)
+        ends.append(state_of(module))
+    assert same(*ends)
+
+
+@pytest.mark.parametrize("kind", [FineTuning, MTTartan, ContinuedPretraining])
+def test_every_method_comes_back(data_dir, cache_dir, tmp_path, kind):
+    data = toy_data(data_dir, cache_dir)
+    module = kind.for_data(data, lr=1e-3)
+    running = trainer(tmp_path, max_steps=1)
+    running.fit(module, datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    again = kind.load_from_checkpoint(tmp_path / "here.ckpt")
+    assert same(state_of(module), state_of(again))
+    assert [task.objective for task in again.tasks] == [task.objective for task in module.tasks]
+
+
+def test_predictions_are_the_logits_of_forward(trained, tmp_path):
+    module, data, _ = trained
+    with torch.no_grad():
+        logits = module(data.prepared.end_task.test.texts)
+    running = trainer(tmp_path)
+    found = running.predict(module, datamodule=data)
+    assert torch.allclose(
+        torch.cat([part["probabilities"] for part in found]), logits.softmax(1), atol=1e-6
+    )
+    labels = [label for part in found for label in part["label"]]
+    assert labels == [module.labels[i] for i in logits.argmax(1).tolist()]
+    (own,) = running.predict(module, torch.utils.data.DataLoader(TEXTS, batch_size=3))
+    assert torch.allclose(own["probabilities"], module(TEXTS).softmax(1), atol=1e-6)
+
+
+def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):
+    module, data, _ = trained
+    test = data.prepared.end_task.test
+    rows = [
+        {"text": text, "label": module.labels[label]}
+        for text, label in zip(test.texts, test.labels, strict=True)
+    ]
+    loader = torch.utils.data.DataLoader(rows, batch_size=7)
+    running = trainer(tmp_path)
+    (own,) = running.test(module, loader, verbose=False)
+    (ours,) = running.test(module, datamodule=data, verbose=False)
+    assert own == pytest.approx({k: v for k, v in ours.items() if "unseen" not in k}, abs=1e-6)
+    unknown = torch.utils.data.DataLoader([{"text": "a", "label": "Q"}])
+    with pytest.raises(UserError, match=r"label 'Q' is not one of those trained on.*'A'"):
+        running.test(module, unknown, verbose=False)
+
+
+def test_save_pretrained_is_what_transformers_loads(trained, tmp_path):
+    module, _, _ = trained
+    module.save_pretrained(tmp_path / "classifier")
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classifier").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "classifier")
+    with torch.no_grad():
+        theirs = model(**tokenizer(TEXTS, padding=True, return_tensors="pt")).logits
+        assert torch.allclose(theirs, module(TEXTS), atol=1e-5)
+    assert model.config.id2label == {0: "A", 1: "R", 2: "S"}
+
+
+def test_a_model_with_its_tokenizer_is_trained_in_place_and_comes_back(
+    data_dir, cache_dir, tmp_path
+):
+    tokenizer = letter_pair_tokenizer()
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32,
+    )  # fmt: skip
+    body = BertModel(config)
+    before = body.embeddings.word_embeddings.weight.detach().clone()
+    data = toy_data(data_dir, cache_dir, encoder=(body, tokenizer))
+    module = MTTartan.for_data(data, lr=1e-3)
+    running = trainer(tmp_path, max_steps=2)
+    running.fit(module, datamodule=data)
+    assert module.body is body
+    assert not torch.equal(before, body.embeddings.word_embeddings.weight)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    again = MTTartan.load_from_checkpoint(tmp_path / "here.ckpt")
+    with torch.no_grad():
+        assert torch.equal(again.eval()(TEXTS), module.eval()(TEXTS))
+
+
+def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_dir):
+    import datasets
+
+    files = toy_data(data_dir, cache_dir)
+    task = files.prepared.end_task
+
+    def rows(split):
+        own = getattr(task, split)
+        return [(text, task.labels[i]) for text, i in zip(own.texts, own.labels, strict=True)]
+
+    dev = [{"text": text, "label": label} for text, label in rows("dev")]
+    texts = (data_dir / "corpus.txt").read_text().split("\n")[:-1]
+    given = TartanData(
+        rows("train"), dev, datasets.Dataset.from_list(dev),
+        auxiliaries={"tapt": "task", "dapt": texts}, encoder="tiny", batch_size=8,
+        max_length=32, cache_dir=cache_dir,
+    )  # fmt: skip
+    modules = [MTTartan.for_data(data, lr=1e-3) for data in (files, given)]
+    assert same(*map(state_of, modules))
+    steps = [data.steps(m.batch_needs) for data, m in zip((files, given), modules, strict=True)]
+    for task_name in modules[0].heads:
+        ours, theirs = (
+            part.tasks[task_name].micro_batches[0].inputs for part in (steps[0][3], steps[1][3])
+        )
+        assert torch.equal(ours["input_ids"], theirs["input_ids"])
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["os.system", "builtins.eval", "torch.nn.Linear", "transformers.AutoModel.from_pretrained",
+     "src.encoders.hub.local_or_cached", "src.core.weighting.meta.Nothing", "", "Meta"],
+)  # fmt: skip
+def test_a_checkpoint_names_no_other_classes_than_it_may(target):
+    with pytest.raises(UserError, match=r"weighting: .*no class that can stand here"):
+        rebuilt({"_target_": target}, subclass_of(torch.nn.Module), "weighting")
+
+
+def test_a_class_with_arguments_is_stored_and_comes_back(data_dir, cache_dir):
+    data = toy_data(data_dir, cache_dir)
+    values = {"end_task": 2.0, "tapt": 1.0, "dapt": 1.0}
+    module = MTTartan.for_data(data, lr=1e-3, weighting=partial(Static, values=values))
+    assert module.hparams["weighting"]["values"] == values
+    assert module.weighting.alpha.tolist() == [0.5, 0.25, 0.25]
+    with pytest.raises(UserError, match="give its class"):
+        node_of(Static(["a"], {"a": 1.0}))
+
+
+def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir):
+    description = describe(toy_data(data_dir, cache_dir).prepared.encoder)
+    for changes in ({"auto_map": {"AutoModel": "own.Model"}, "model_type": "unheard_of"},
+                    {"attn_implementation": "somebody/kernels"}):  # fmt: skip
+        changed = {**description, "config": {**description["config"], **changes}}
+        with pytest.raises(UserError):
+            encoder_of(changed)
+    assert encoder_of({"kind": "text"} | description).name == "tiny"
+    with pytest.raises(UserError, match=r"give it: load_from_checkpoint\(PATH, encoder=...\)"):
+        encoder_of({"kind": "other", "name": "mine"})

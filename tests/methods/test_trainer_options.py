@@ -1,0 +1,201 @@
+"""The Trainer's contract: each option is honoured, or refused by its name."""
+
+from __future__ import annotations
+
+import warnings
+
+import lightning.pytorch as pl
+import pytest
+from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+
+from src.data import TartanData
+from src.errors import UserError
+from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from tests.in_process import same
+from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
+
+
+@pytest.fixture
+def data(data_dir, cache_dir) -> TartanData:
+    return toy_data(data_dir, cache_dir)
+
+
+@pytest.fixture
+def module(data):
+    return FineTuning.for_data(data, lr=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"max_steps": 7}, 7),
+        ({"max_epochs": 2}, 2 * EPOCH),
+        ({"max_steps": 7, "max_epochs": 2}, 7),
+        ({"max_steps": 70, "max_epochs": 1}, EPOCH),
+        ({"max_epochs": 2, "limit_train_batches": 3}, 6),
+        ({"max_epochs": 2, "limit_train_batches": 0.5}, 6),
+        ({"fast_dev_run": 2}, 2),
+    ],
+    ids=str,
+)
+def test_the_schedule_is_as_long_as_the_training(module, data, tmp_path, options, steps):
+    seen = fitted(module, data, tmp_path, enable_checkpointing=False, **options)
+    assert seen.steps == list(range(steps))
+    falling = [rate / 2e-3 for rate in seen.rates]
+    expected = module.optimisation.schedule(module.new_optimiser(), steps).lr_lambdas[0]
+    assert falling == pytest.approx([expected(step) for step in range(steps)])
+    assert seen.evaluated[-1] == steps  # training ends with an evaluation
+
+
+@pytest.mark.parametrize("options", [{}, {"max_epochs": -1}, {"max_time": "00:01:00:00"}], ids=str)
+def test_a_training_without_a_length_is_refused_with_both_options_named(
+    module, data, tmp_path, options
+):
+    with pytest.raises(UserError, match=r"max_steps=N or max_epochs=N"):
+        trainer(tmp_path, **options).fit(module, datamodule=data)
+
+
+@pytest.mark.parametrize(
+    ("options", "instead"),
+    [
+        ({"accumulate_grad_batches": 2}, "micro_batch_size"),
+        ({"gradient_clip_val": 1.0}, "clip_norm"),
+        ({"precision": "bf16-true"}, "bf16-mixed"),
+        ({"strategy": "ddp", "devices": 2}, "ReplicaStrategy"),
+        ({"devices": 2}, "ReplicaStrategy"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_honoured_is_refused_with_what_to_use(
+    module, data, tmp_path, options, instead
+):
+    (option, _), *_ = options.items()
+    before = state_of(module)
+    with pytest.raises(UserError, match=rf"(?s)Trainer\(.*{option}=.*{instead}"):
+        trainer(tmp_path, max_steps=2, **options).fit(module, datamodule=data)
+    assert same(before, state_of(module))
+
+
+def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):
+    options = {"enable_checkpointing": False, "limit_val_batches": 1}
+    seen = fitted(module, data, tmp_path, max_epochs=2, val_check_interval=2, **options)
+    assert seen.evaluated == [2, 4, 6, 8, 10, 12]
+    module = FineTuning.for_data(data, lr=2e-3)
+    options["check_val_every_n_epoch"] = None
+    seen = fitted(module, data, tmp_path, max_steps=10, val_check_interval=4, **options)
+    assert seen.evaluated == [4, 8, 10]
+
+
+def test_evaluations_and_their_limits_do_not_change_training(data_dir, cache_dir, tmp_path):
+    ends = []
+    for options in (
+        {},
+        {"val_check_interval": 2, "limit_val_batches": 1, "num_sanity_val_steps": 0},
+    ):
+        data = toy_data(data_dir, cache_dir)
+        module = MetaTartan.for_data(data, lr=2e-3)
+        fitted(module, data, tmp_path, max_steps=8, enable_checkpointing=False, **options)
+        ends.append(state_of(module))
+    assert same(*ends)
+
+
+def test_overfit_batches_repeats_the_first_ones(module, data, tmp_path):
+    options = {"overfit_batches": 2, "enable_checkpointing": False}
+    seen = fitted(module, data, tmp_path, max_epochs=3, **options)
+    assert seen.steps == [0, 1, 0, 1, 0, 1]
+
+
+def test_early_stopping_on_dev_ends_a_training(module, data, tmp_path):
+    never = EarlyStopping("dev/macro_f1", mode="max", patience=1, min_delta=2.0)
+    seen = fitted(module, data, tmp_path, max_epochs=5, callbacks=[never])
+    assert seen.evaluated == [EPOCH, 2 * EPOCH]
+    assert len(seen.steps) == 2 * EPOCH
+
+
+def test_model_checkpoint_keeps_the_best_on_dev_also_where_none_is_given(module, data, tmp_path):
+    found = {}
+
+    class Scores(pl.Callback):
+        def on_validation_end(self, trainer, pl_module):
+            if not trainer.sanity_checking:
+                found[trainer.global_step] = float(trainer.callback_metrics["dev/macro_f1"])
+
+    running = trainer(tmp_path, max_epochs=2, val_check_interval=2, callbacks=[Scores()])
+    running.fit(module, datamodule=data)
+    best = max(found, key=lambda step: (found[step], -step))
+    (kept,) = (c for c in running.callbacks if isinstance(c, ModelCheckpoint))
+    assert kept.best_model_path.endswith(f"step={best}.ckpt")
+    (tested,) = running.validate(module, datamodule=data, ckpt_path="best", verbose=False)
+    assert tested["dev/macro_f1"] == pytest.approx(found[best], abs=1e-6)
+
+
+def test_a_users_checkpoint_callback_is_left_as_it_is(module, data, tmp_path):
+    own = ModelCheckpoint(tmp_path / "own", monitor="dev/loss", mode="min", filename="{step}")
+    running = trainer(tmp_path, max_steps=2, callbacks=[own])
+    running.fit(module, datamodule=data)
+    assert [c for c in running.callbacks if isinstance(c, ModelCheckpoint)] == [own]
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["step=2.ckpt"]
+
+
+def test_a_logger_gets_losses_weights_rates_and_dev_metrics(data, tmp_path):
+    module = MTTartan.for_data(data, lr=2e-3)
+    logger = CSVLogger(tmp_path)
+    running = trainer(
+        tmp_path, max_steps=4, log_every_n_steps=1, logger=logger,
+        callbacks=[LearningRateMonitor()], enable_checkpointing=False,
+    )  # fmt: skip
+    running.fit(module, datamodule=data)
+    header = (tmp_path / "lightning_logs" / "version_0" / "metrics.csv").read_text().split("\n")[0]
+    names = set(header.split(","))
+    assert {"loss/end_task", "weight/tapt", "loss/dapt", "dev/macro_f1", "dev/loss"} <= names
+    assert any(name.startswith("lr-AdamW") for name in names)
+    assert module.task_weights == pytest.approx(dict.fromkeys(module.heads, 1 / 3))
+
+
+def test_a_training_goes_on_from_lightnings_checkpoints_with_equal_bits(
+    data_dir, cache_dir, tmp_path
+):
+    """In the middle of an epoch, before and after an evaluation there, and at an epoch's end."""
+
+    def made():
+        data = toy_data(data_dir, cache_dir)
+        return MetaTartan.for_data(data, lr=2e-3), data
+
+    often = {"max_epochs": 3, "val_check_interval": 4}
+    module, data = made()
+    points = [
+        ModelCheckpoint(
+            tmp_path / when, filename="{step}", save_top_k=-1, save_on_train_epoch_end=False, **how
+        )
+        for when, how in (("steps", {"every_n_train_steps": 2}), ("evaluations", {}))
+    ]
+    undisturbed = fitted(module, data, tmp_path, callbacks=points, **often)
+    stops = [("steps", 4), ("steps", EPOCH), ("evaluations", 4), ("evaluations", 10)]
+    for when, stop in stops:
+        again, data = made()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*dataloader is not resumable.*")
+            point = tmp_path / when / f"step={stop}.ckpt"
+            more = {"ckpt_path": point, "enable_checkpointing": False}
+            seen = fitted(again, data, tmp_path, **often, **more)
+        assert seen.steps == undisturbed.steps[stop:]
+        assert seen.rates == undisturbed.rates[stop:]
+        assert same(state_of(module), state_of(again))
+        assert module.task_weights == again.task_weights
+
+
+def test_pretraining_needs_no_dev_and_hands_its_head_on(data, tmp_path):
+    module = ContinuedPretraining.for_data(data, lr=2e-3, tasks=["dapt"])
+    seen = fitted(module, data, tmp_path, max_steps=3)
+    assert (len(seen.steps), seen.evaluated) == (3, [])
+    assert data.prepared.encoder.mlm_head is module.heads["dapt"]
+    with pytest.raises(UserError, match="nothing to evaluate"):
+        module(["a text"])
+
+
+def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, tmp_path):
+    module = FineTuning.for_data(data, lr=2e-3)
+    module.heads["end_task"].out.weight.data.fill_(float("nan"))
+    with pytest.raises(UserError, match="not finite"):
+        fitted(module, data, tmp_path, max_steps=20, num_sanity_val_steps=0)

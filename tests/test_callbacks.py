@@ -1,0 +1,86 @@
+"""The `callbacks` group drives a run, and no option of the Trainer is swallowed."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+import torch
+
+from src.errors import UserError
+from src.methods import FineTuning
+from src.prepare import enabled_stages, prepare
+from tests.in_process import config_of, recorded_run, toy
+
+STAGE = "method.stages.finetune"
+
+
+def test_callbacks_drive_a_run(data_dir, cache_dir, tmp_path):
+    """Early stopping ends it, a checkpoint can be loaded, and rates are logged."""
+    own = [
+        "callbacks=[early_stopping,model_checkpoint,learning_rate_monitor]",
+        "callbacks.early_stopping.min_delta=2", "callbacks.early_stopping.patience=2",
+        "callbacks.model_checkpoint.save_top_k=-1", "max_steps=40", "trainer.log_every_n_steps=1",
+        f"{STAGE}.evaluate_every=2", f"{STAGE}.patience=null",
+    ]  # fmt: skip
+    run = recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
+    (stage,) = run.result["stages"]
+    assert [step for step, _ in stage["evaluations"]] == [2, 4, 6]
+    kept = sorted((tmp_path / "checkpoints" / "finetune" / "kept").glob("*.ckpt"))
+    assert [path.name for path in kept] == ["step=2.ckpt", "step=4.ckpt", "step=6.ckpt"]
+    again = FineTuning.load_from_checkpoint(kept[-1])
+    for name, value in again.state_dict().items():
+        if stage["best_step"] == 6:
+            assert torch.equal(value, run.tested[name])
+    with (tmp_path / "logs" / "finetune" / "metrics.csv").open() as file:
+        assert any(name.startswith("lr-AdamW") for name in next(csv.reader(file)))
+
+
+def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_path):
+    own = ["+callbacks.mine._target_=lightning.pytorch.callbacks.DeviceStatsMonitor",
+           "+callbacks.timer._target_=lightning.pytorch.callbacks.Timer",
+           "+callbacks.timer.duration=null", "max_steps=1"]  # fmt: skip
+    run = recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
+    assert run.result["stages"][0]["steps"] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("+trainer.max_epochs=3", "method.stages.STAGE.max_epochs"),
+        ("+trainer.max_steps=3", "max_steps"),
+        ("+trainer.val_check_interval=0.5", "method.stages.STAGE.evaluate_every"),
+        ("+trainer.check_val_every_n_epoch=2", "method.stages.STAGE.evaluate_every"),
+        ("+trainer.limit_train_batches=2", "max_steps"),
+        ("+trainer.callbacks=[]", "callbacks=NAME"),
+        ("+trainer.logger=false", "logger=NAME"),
+        ("+trainer.enable_checkpointing=false", "checkpoint_minutes"),
+        ("+trainer.default_root_dir=x", "hydra.run.dir"),
+        ("+trainer.fast_dev_run=true", r"\+debug=fast"),
+        ("+trainer.barebones=true", "logger=none"),
+        ("+trainer.limit_val_batches=0", "more than 0"),
+        ("+callbacks.mine._target_=builtins.dict", "no Callback"),
+        ("+callbacks.mine._target_=nowhere.Mine", "callbacks.mine"),
+    ],
+)
+def test_what_a_run_does_not_take_is_an_error_that_names_what_to_use(toy_options, option, instead):
+    config = config_of([*toy_options, "method=finetune", "auxiliary=none", option])
+    with pytest.raises(UserError, match=instead) as caught:
+        prepare(config, enabled_stages(config))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_run_takes_of_the_trainer_changes_what_it_says(data_dir, cache_dir, tmp_path):
+    own = ["+trainer.limit_val_batches=1", "+trainer.num_sanity_val_steps=1", "max_steps=2",
+           "evaluation_batch_size=8", "+trainer.limit_test_batches=1"]  # fmt: skip
+    run = recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
+    parts = run.tested_module.metrics.confusion["whole"]
+    assert int(parts.sum()) == 8  # of 31
+    assert len(run.result["stages"][0]["evaluations"]) == 1
+
+
+def test_debug_and_paths_are_where_they_are_looked_for():
+    config = config_of(["+experiment=acl_arc_meta", "+debug=fast", "paths.data_dir=here"])
+    assert config.encoder._target_ == "src.encoders.tiny.TinyEncoder"
+    assert (config.max_steps, config.data_dir, config.task.data_dir) == (4, "here", "here")
+    assert config_of(["data_dir=there"]).task.get("data_dir", "there") == "there"

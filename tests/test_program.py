@@ -1,0 +1,123 @@
+"""README's program, as its readers run it: in a process of its own, in a folder of their own."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.conftest import ROOT
+from tests.in_process import recorded_run, same
+
+TEXTS = {
+    name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/lightning.md")
+}
+NEAR = 1e-9
+
+
+def program(name: str) -> str:
+    """The first Python block of a page."""
+    found = re.search(r"```python\n(.*?)```", TEXTS[name], flags=re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def folder(data_dir, tmp_path) -> Path:
+    """Tables and texts by the names that the program has for them."""
+    import json
+
+    for table, split in (("labels", "train"), ("dev", "dev")):
+        lines = (data_dir / "toy" / f"{split}.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        with (tmp_path / f"{table}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["text", "label"])
+            writer.writeheader()
+            writer.writerows(rows)
+    (tmp_path / "texts").mkdir()
+    corpus = [line for line in (data_dir / "corpus.txt").read_text().splitlines() if line]
+    (tmp_path / "texts" / "a.txt").write_text("\n".join(corpus) + "\n")
+    return tmp_path
+
+
+def run(code: str, folder: Path, cache_dir: Path, *arguments: str) -> str:
+    (folder / "program.py").write_text(code, encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TARTAN_CACHE_DIR": str(cache_dir),
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "program.py", *arguments], cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_program_is_short_and_the_same_in_readme_and_docs():
+    code = program("README.md")
+    assert len(code.splitlines()) <= 12
+    assert code == program("docs/lightning.md")
+    # within the first two screens
+    assert TEXTS["README.md"].index(code.splitlines()[0]) < len("\n".join(["x" * 60] * 100))
+
+
+def test_the_program_ends_with_the_bits_of_the_command_line(folder, cache_dir):
+    code = program("README.md").replace('"minilm"', '"tiny"').replace("=300", "=5")
+    code = code.replace("batch_size=32", "batch_size=16").replace("bf16-mixed", "32-true")
+    assert "test/macro_f1" in run(code, folder, cache_dir)
+    stage = "method.stages.joint"
+    options = [
+        "encoder=tiny", "task=files",
+        f"task.train={folder}/labels.csv", f"task.dev={folder}/dev.csv",
+        "auxiliary=dapt_tapt", f"auxiliary.dapt.path={folder}/texts", "auxiliary.size=all",
+        f"cache_dir={cache_dir}", "max_steps=5", "method=meta_tartan", "weighting.eta=0.1",
+        f"{stage}.batch_size=16", f"{stage}.optimisation.body_lr=2e-4",
+        f"{stage}.evaluate_every=null", f"{stage}.patience=null",
+        "trainer.precision=32-true", "trainer.enable_progress_bar=false", "trainer.accelerator=cpu",
+    ]  # fmt: skip
+    theirs = recorded_run(options, folder / "run")
+    ours = load_file(folder / "classifier" / "model.safetensors")
+    assert same(ours, load_file(theirs.folder / "classifier" / "model.safetensors"))
+
+
+SEVERAL = """
+import sys
+import torch
+from lightning.pytorch import Trainer
+from src.data import TartanData
+from src.distributed.strategy import ReplicaStrategy
+from src.methods import MetaTartan
+
+devices = int(sys.argv[1])
+data = TartanData("labels.csv", "dev.csv", auxiliaries={"tapt": "task"}, encoder="tiny",
+                  batch_size=8, sizes={"micro_batch_size": 3})
+module = MetaTartan.for_data(data, lr=2e-3)
+trainer = Trainer(max_steps=3, precision="64-true", accelerator="cpu", devices=devices,
+                  strategy=ReplicaStrategy() if devices > 1 else "auto", logger=False,
+                  enable_checkpointing=False, enable_progress_bar=False)
+trainer.fit(module, datamodule=data)
+(scores,) = trainer.validate(module, datamodule=data)
+if trainer.is_global_zero:
+    torch.save({**module.state_dict(), "f1": torch.tensor(scores["dev/macro_f1"])}, f"{devices}.pt")
+"""
+
+
+@pytest.mark.processes
+def test_two_processes_train_what_one_does(folder, cache_dir):
+    for devices in ("1", "2"):
+        run(SEVERAL, folder, cache_dir, devices)
+    one, two = (torch.load(folder / f"{n}.pt", weights_only=True) for n in (1, 2))
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=NEAR), name
