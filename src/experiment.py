@@ -27,7 +27,7 @@ from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import Encoder, freeze
 from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import reads_text
-from src.methods.fit import STEP_LOG, evaluate_on_test, fit_stage
+from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
@@ -41,6 +41,7 @@ from src.prepare import (
     prepare,
 )
 from src.run_folder.durable import disk_advice, write_durably
+from src.run_folder.factor_figure import draw_factor_weights
 from src.run_folder.lock import alone_in
 from src.run_folder.result import result_of, write_result
 from src.run_folder.splits import write_splits
@@ -197,6 +198,7 @@ class StageChain:
             stage=name,
             metrics=_plain(config.metrics),
             inner_products=stage.inner_products,
+            sampled=stage.sampled if module_type.trains_auxiliaries else None,
         )
         # a stage is one epoch: its steps are in one progress bar, and no epoch's end interrupts it
         steps = stage.steps(stage.epoch_examples(*data.counts(module.batch_needs)))
@@ -245,6 +247,10 @@ def _draw(result: dict[str, Any], outcomes: list[StageOutcome], folder: Path) ->
     for outcome in outcomes:
         if outcome.task_weights and outcome.dev is not None:
             title = f"{result['method']} on {result['task']} ({result['encoder']})"
+            if (folder / FACTOR_LOG).exists():
+                draw_factor_weights(
+                    folder / FACTOR_LOG, outcome.name, title, folder / "factor_weights.png"
+                )
             draw_task_weights(
                 folder / STEP_LOG,
                 outcome.name,

@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration import build, check_number, typed
-from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
+from src.data.auxiliary import Auxiliary, AuxiliaryExamples, AuxiliarySpace, Surroundings
 from src.data.end_task import END_TASK, EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
@@ -239,11 +239,10 @@ def _warn_of_large_batches(
 
 def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[str, Auxiliary]:
     """The auxiliaries that some stage trains; text that nobody trains on is not even read."""
-    settings: dict[str, Auxiliary] = {
-        str(name): build(node, f"auxiliary.{name}")
-        for name, node in config.auxiliary.items()
-        if name not in SETTINGS
-    }
+    settings: dict[str, Auxiliary] = {}
+    for name, node in config.auxiliary.items():
+        if name not in SETTINGS:
+            settings |= members_of(str(name), build(node, f"auxiliary.{name}"))
     for name in settings:
         if name in _RESERVED or name.startswith(SECOND):
             raise UserError(
@@ -273,6 +272,12 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     for name in sorted(left_out):
         log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
     return {name: auxiliary for name, auxiliary in settings.items() if name in used}
+
+
+def members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
+    """The auxiliary tasks of an entry of `auxiliary`: itself, or what it composes."""
+    members = getattr(entry, "members", None)
+    return {name: entry} if members is None else dict(members(name))  # type: ignore[dict-item]
 
 
 def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
@@ -311,8 +316,9 @@ def _check_weighting(
     config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary]
 ) -> None:
     """Find a weighting that cannot be before any stage is trained."""
-    for stage in stages.values():
+    for stage_name, stage in stages.items():
         module_type = module_class(stage)
+        _check_sampling(config, stage_name, stage, used)
         if mixes_with_end_task(module_type):
             names = [END_TASK, *auxiliaries_of(stage, used)]
             weighting = build(config.weighting, "weighting", task_names=names)
@@ -328,3 +334,35 @@ def _check_weighting(
                     "this weighting needs the meta-gradient, which method "
                     f"{config.method.name} has not; use method=meta_tartan, or another weighting"
                 )
+
+
+def _check_sampling(
+    config: DictConfig, stage_name: str, stage: Stage, used: Mapping[str, Auxiliary]
+) -> None:
+    """Whether a stage samples no more auxiliary tasks than it has, and its weighting lets it.
+
+    Raises:
+        UserError: it does not.
+    """
+    module_type = module_class(stage)
+    option = f"method.stages.{stage_name}.sampled"
+    names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+    if stage.sampled is not None and stage.sampled > len(names):
+        raise UserError(
+            f"{option}={stage.sampled} is more than the stage's auxiliary tasks, of which there "
+            f"are {len(names)}"
+        )
+    if not mixes_with_end_task(module_type):
+        return
+    weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
+    kind = type(weighting).__name__
+    if weighting.needs.one_batch and stage.sampled is None:
+        raise UserError(
+            f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
+            "method=aang or aang_static"
+        )
+    if weighting.needs.every_task and stage.sampled is not None:
+        raise UserError(
+            f"weighting {kind} follows every task from step to step, but {option}="
+            f"{stage.sampled} takes others in each; use another weighting, or {option}=null"
+        )

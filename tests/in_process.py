@@ -32,6 +32,8 @@ STAGES = {
     "pretrain": ["pretrain", "finetune"],
     "mt_tartan": ["joint"],
     "meta_tartan": ["joint"],
+    "aang": ["joint"],
+    "aang_static": ["joint"],
     "continued_pretraining": ["adapt"],
     "released_tapt": ["finetune"],
     "released_dapt": ["finetune"],

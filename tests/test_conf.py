@@ -10,16 +10,18 @@ from src.core.weighting.static import Static
 from src.core.weighting.uniform import Uniform
 from src.data.end_task import EndTaskSource
 from src.data.held_out_text import HeldOutText
+from src.data.objective_space import ComposedAuxiliary
 from src.data.other_classes import OtherClasses
 from src.data.text_auxiliary import TextAuxiliary
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.fit import build_trainer
 from src.methods.stage import Stage
-from src.prepare import SETTINGS, auxiliaries_of, enabled_stages, module_class
+from src.prepare import SETTINGS, auxiliaries_of, enabled_stages, members_of, module_class
 from tests.in_process import CONF, STAGES, config_of
 
 SHARED = (
-    "paper", "paper_joint", "released", "images", "cifar100", "docstrings", "minilm_pretrain"
+    "paper", "paper_joint", "released", "images", "cifar100", "docstrings", "minilm_pretrain",
+    "aang",
 )  # fmt: skip
 """What experiments have in common; none by itself."""
 EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in SHARED)
@@ -32,6 +34,8 @@ METHODS = {
     "dapt_tapt": "dapt_tapt",
     "mt": "mt_tartan",
     "meta": "meta_tartan",
+    "aang": "aang",
+    "aang_static": "aang_static",
 }
 """The method that each ending of an experiment's name stands for."""
 
@@ -44,7 +48,10 @@ RELEASED = {
 """The DAPT checkpoint of each task's domain, and how TAPT's names end, as their authors list."""
 PRETRAINING = {"pretrain", "pretrain_minilm_biomed", "pretrain_minilm_cs"}
 """Experiments without an end task."""
-OWN = {"custom", "custom_mt", "custom_dapt", "custom_tapt", "custom_finetune"}
+OWN = {
+    "custom", "custom_mt", "custom_dapt", "custom_tapt", "custom_finetune", "custom_aang",
+    "custom_aang_static",
+}  # fmt: skip
 """Experiments on the user's own files."""
 WEIGHTINGS = {"uniform": Uniform, "static": Static, "meta": Meta}
 NEEDED = {
@@ -74,6 +81,7 @@ def test_the_experiments_are_every_method_on_every_task_of_the_paper_and_the_qui
     }
     assert set(EXPERIMENTS) == papers | released | images | docstrings | OWN | PRETRAINING | {
         "quickstart",
+        "quickstart_aang",
         "digits_finetune",
     }
 
@@ -114,12 +122,12 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     source: EndTaskSource = build(config.task, "task")
     assert source.metric in config.metrics
     assert callable(build(config.encoder, "encoder").load)
-    auxiliaries = {
-        name: build(node, f"auxiliary.{name}")
-        for name, node in config.auxiliary.items()
-        if name not in SETTINGS
-    }
+    auxiliaries = {}
+    for name, node in config.auxiliary.items():
+        if name not in SETTINGS:
+            auxiliaries |= members_of(str(name), build(node, f"auxiliary.{name}"))
     kind = OtherClasses if experiment.startswith(tuple(IMAGES)) else TextAuxiliary
+    kind = ComposedAuxiliary if "aang" in experiment else kind
     assert all(isinstance(auxiliary, kind) for auxiliary in auxiliaries.values())
     for stage in stages.values():
         assert not module_class(stage).trains_auxiliaries or auxiliaries_of(stage, auxiliaries)
@@ -140,7 +148,9 @@ def test_an_experiments_name_says_task_and_method(task, ending):
     assert config.encoder.name == "FacebookAI/roberta-base"
 
 
-@pytest.mark.parametrize("ending", ["finetune", "tapt", "dapt", "mt", "meta"])
+@pytest.mark.parametrize(
+    "ending", ["finetune", "tapt", "dapt", "mt", "meta", "aang", "aang_static"]
+)
 def test_methods_on_docstrings_see_as_many_labelled_examples(ending):
     config = config_of([f"+experiment=docstrings_{ending}"])
     assert (config.task.name, config.method.name) == ("docstrings", METHODS[ending])

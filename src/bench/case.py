@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.core.task import StepBatch
 from src.cpu.kernels import use_cpu_kernels
 from src.data.prepared import Prepared
+from src.data.sampled_batches import sized
 from src.data.task_data import TaskData
 from src.experiment import StageChain
 from src.methods.module import TaskMixing
@@ -23,8 +24,28 @@ from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
 from src.prepare import enabled_stages, prepare
 
-STAGE_OF = {"finetune": "finetune", "mt_tartan": "joint", "meta_tartan": "joint", "tapt": "tapt"}
+STAGE_OF = {
+    "finetune": "finetune",
+    "mt_tartan": "joint",
+    "meta_tartan": "joint",
+    "tapt": "tapt",
+    "aang": "joint",
+}
 """The stage that a method's case measures."""
+OBJECTIVE = "task-bert-bidirectional-denoise"
+"""The one objective of the smallest space of composed ones; it is in the larger ones too."""
+_SPACES = {
+    1: ["auxiliary=aang_td"]
+    + [f"~auxiliary.aang.transforms.{name}" for name in ("none", "replace", "mask")]
+    + [
+        f"~auxiliary.aang.representations.{name}"
+        for name in ("left_to_right", "right_to_left", "random_factorised")
+    ]
+    + ["~auxiliary.aang.outputs.end_label"],
+    24: ["auxiliary=aang_td"],
+    40: ["auxiliary=aang_td_ed"],
+}
+"""Options that compose so many objectives."""
 _FURTHER = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in range(4, 17)))
 
 
@@ -34,7 +55,8 @@ class Case:
 
     Attributes:
         method: its name in `conf/method`.
-        tasks: number of auxiliary tasks: domain text, the task's text, more domain text.
+        tasks: number of auxiliary tasks: domain text, the task's text, more domain text; of `aang`
+            1, 24 or 40 composed objectives, of which a step samples one.
         batch_size: examples of each task in a step.
         options: further overrides: data, encoder, precision.
         corpus: domain text; None: the task's own.
@@ -76,6 +98,8 @@ class Case:
             return ["auxiliary=none"]
         if self.method == "tapt":
             return ["auxiliary=tapt"]
+        if self.method == "aang":
+            return [*_SPACES[self.tasks], "method.stages.joint.sampled=1"]
         names = _FURTHER[: self.tasks]
         kinds = {name: "mlm_task" if name == "tapt" else "mlm_domain" for name in names}
         chosen = [f"+auxiliary_task@auxiliary.{name}={kind}" for name, kind in kinds.items()]
@@ -129,7 +153,10 @@ class BuiltCase:
     def batch(self, step: int, device: torch.device) -> StepBatch:
         """Of one step, where it is needed."""
         steps = self.data.steps(self.module.batch_needs, str(self.config.trainer.accelerator))
-        moved: StepBatch = move_data_to_device(steps[step], device)
+        whole = steps[step]
+        if steps.sampling is not None:
+            whole = sized(whole, self.module.weighting, steps.sampling.batch_size)
+        moved: StepBatch = move_data_to_device(whole, device)
         return moved
 
     def batches(self, device: torch.device) -> list[StepBatch]:

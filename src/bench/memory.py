@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 
 from src.bench.by_hand import OurStep
-from src.bench.case import Case, built_case
+from src.bench.case import OBJECTIVE, Case, built_case
 from src.bench.measure import peak_bytes
+from src.data.end_task import END_TASK
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,18 @@ class MemoryRow:
 
 
 def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
-    """Take three steps of a case; the third's peak counts."""
-    built = built_case(case, 3, folder)
+    """Take three steps of a case; the third's peak counts.
+
+    Of composed objectives the same one is sampled in each, however many there are.
+    """
+    built = built_case(case, 3 if case.method != "aang" else 1000, folder)
     ours = OurStep(built, device)
-    batches = built.batches(device)
+    steps = built.data.steps(built.module.batch_needs, device.type)
+    sampling, numbers = steps.sampling, range(len(steps))
+    fitting = [n for n in numbers if sampling is None or sampling.at(n) == [OBJECTIVE]]
+    batches = [built.batch(number, device) for number in fitting[:3]]
     ours.all_steps(batches[:2])()
-    heads = [task.head for task in ours.module.tasks if task is not ours.module.end_task]
+    heads = [head for name, head in ours.module.heads.items() if name != END_TASK]
     return MemoryRow(
         method=case.method,
         tasks=0 if case.method == "finetune" else case.tasks,

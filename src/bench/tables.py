@@ -64,11 +64,11 @@ def memory_table(rows: Sequence[MemoryRow]) -> Table:
     table = _table(
         "peak memory of a step", "method", "auxiliary", "MiB", "growth a task, head left out"
     )
-    first: MemoryRow | None = None
+    firsts: dict[str, MemoryRow] = {}
     for row in rows:
         growth = ""
-        if row.method == "meta_tartan":
-            first = first or row
+        if row.method in ("meta_tartan", "aang"):
+            first = firsts.setdefault(row.method, row)
             if row.tasks > first.tasks:
                 added = (row.peak - row.heads) - (first.peak - first.heads)
                 growth = f"{added / (row.tasks - first.tasks) / first.peak:+.2%}"

@@ -139,6 +139,8 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
         # a frozen body is passed forwards only
         rate = rates[task].forward_seconds if settings.freeze_body else rates[task].seconds
         times = 2.0 if plan.weighting.needs.second_batches else 1.0
+        if settings.sampled is not None and task != END_TASK:
+            times /= plan.auxiliaries  # on average: one batch, shared by those that are sampled
         if plan.weighting.needs.example_weights and task != END_TASK:
             times += ALIGNMENT_PASSES
         seconds += times * rate * positions(task, settings.batch_size)
@@ -151,16 +153,21 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
 
 
 def gradients_held(plan: StagePlan) -> int:
-    """Body-sized gradients at once: the current one, the mixed one, that of the meta-gradient."""
+    """Body-sized gradients at once: the current one, the mixed one, that of the meta-gradient.
+
+    Where auxiliary tasks are sampled for a meta-gradient, the end task's is kept apart.
+    """
     tasks = len(plan.tasks)
     if plan.weighting.needs.all_gradients:
         return tasks + 1 + int(plan.meta_gradient)
+    if plan.weighting.needs.one_batch:
+        return 2 + 2 * int(plan.meta_gradient)
     return 1 if tasks == 1 else 2 + int(plan.meta_gradient)
 
 
 def _bytes(plan: StagePlan, measured: Measured) -> int:
     body, rates = measured.machine.body, measured.rates
-    heads = sum(rates[task].head for task in plan.tasks)
+    heads = sum(rates[task].head for task in plan.with_own_head)
     meta_head = rates[END_TASK].head * 4 if plan.meta_gradient else 0  # with moments and gradient
     trained = heads if plan.settings.freeze_body else body + heads
     gradients = heads if plan.settings.freeze_body else heads + gradients_held(plan) * body

@@ -36,6 +36,7 @@ class StagePlan:
         interval: steps between two evaluations on dev; None without any.
         weighting: what mixes the tasks.
         meta_gradient: whether a step takes it.
+        sharing_heads: of the tasks those whose head is an earlier one's.
     """
 
     name: str
@@ -46,12 +47,26 @@ class StagePlan:
     interval: int | None
     weighting: Weighting
     meta_gradient: bool
+    sharing_heads: frozenset[str] = frozenset()
 
     @property
     def passes(self) -> int:
-        """Forward and backward passes of a step, each over a batch."""
-        second = len(self.tasks) if self.weighting.needs.second_batches else 0
-        return len(self.tasks) + second + int(self.meta_gradient)
+        """Forward and backward passes of a step, each over a batch, or a sampled task's part."""
+        tasks, sampled = len(self.tasks), self.settings.sampled
+        if sampled is not None:
+            tasks -= self.auxiliaries - sampled
+        second = tasks if self.weighting.needs.second_batches else 0
+        return tasks + second + int(self.meta_gradient)
+
+    @property
+    def auxiliaries(self) -> int:
+        """Auxiliary tasks, sampled or not."""
+        return len(self.tasks) - int(END_TASK in self.tasks)
+
+    @property
+    def with_own_head(self) -> list[str]:
+        """The tasks, one for each head."""
+        return [task for task in self.tasks if task not in self.sharing_heads]
 
 
 @dataclass(frozen=True)
@@ -140,4 +155,13 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
         else Uniform(tasks)
     )
     meta = bool(module.has_meta_head and weighting.needs.meta_gradient)
-    return StagePlan(name, stage, tuple(tasks), steps, least, interval, weighting, meta)
+    heads: dict[str, str] = {}
+    for task in tasks:
+        shared = (
+            None
+            if task == END_TASK
+            else getattr(inputs.auxiliaries[task][1].objective, "shared_head", None)
+        )
+        heads.setdefault(shared or task, task)
+    sharing = frozenset(tasks) - frozenset(heads.values())
+    return StagePlan(name, stage, tuple(tasks), steps, least, interval, weighting, meta, sharing)

@@ -12,6 +12,8 @@ METHODS: dict[str, tuple[str, ...]] = {
     "pretrain": ("pretrain", "finetune"),
     "mt_tartan": ("joint",),
     "meta_tartan": ("joint",),
+    "aang": ("joint",),
+    "aang_static": ("joint",),
 }
 """The stages of each method."""
 WITH_END_TASK = ("finetune", "joint", "last_finetune")

@@ -134,6 +134,14 @@ def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
         torch._foreach_add_(left, right)
 
 
+def mean_of(gradients: Sequence[Gradient]) -> Gradient:
+    """The mean, which takes the first one's place; all of them are consumed."""
+    mean = gradients[0]
+    for count, gradient in enumerate(gradients[1:], start=2):
+        move_towards_(mean, gradient, torch.tensor(1 / count))
+    return mean
+
+
 def _paired(total: Gradient, gradient: Gradient) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """`(in total, added to it)` where both have an entry, and what only `gradient` has.
 

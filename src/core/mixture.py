@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from src.core.body_gradient import BodyGradient
-from src.core.gradients import Gradient, add_scaled_, move_towards_
+from src.core.gradients import Gradient, add_scaled_, cosine_of, dot, move_towards_
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,13 @@ class RunningSum:
         self._sum = self._sum or [None] * len(values)
         self._weights.append(weight)
         add_scaled_(self._sum, values, weight)
+
+    def cosine(self, direction: BodyGradient) -> Tensor:
+        """Of the sum so far with `direction`, over the whole body, a scalar; 0 where a norm is."""
+        body, device = direction.body, direction.loss.device
+        product = body.total(dot(direction.values, self._sum, body.products, device))
+        squared = body.total(dot(self._sum, self._sum, body.products, device))
+        return cosine_of(product, direction.squared_norm, squared)
 
     def mixed(self) -> Mixed:
         """The sum of all that was added."""

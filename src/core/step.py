@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from src.core.body_gradient import BodyGradient
-from src.core.gradients import dot, put_gradient
+from src.core.gradients import Gradient, dot, mean_of, put_gradient
 from src.core.meta_head import MetaHead
 from src.core.mixture import Mixed
 from src.core.passes import Passed, Passes, Purpose, trained
@@ -24,14 +24,15 @@ WeighExamples = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What one step did; every field is a detached tensor on the device, shape `(tasks,)` or `()`.
+    """What one step did; tensors are detached and on the device, of shape `(tasks,)` or `()`.
 
-    `squared_norm` is that of the body's mixed gradient.
+    `tasks` are the names of the step's tasks. `squared_norm` is that of the body's mixed gradient.
     `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
     `effective_examples` is None where examples are not weighed, and otherwise the share of each
     task's examples that would, equally weighted, vary as much: `(sum w)^2 / (n sum w^2)`.
     """
 
+    tasks: tuple[str, ...]
     losses: Tensor
     weights: Tensor
     gradient_norms: Tensor
@@ -83,6 +84,16 @@ class Step:
         self._losses: list[Tensor] = []
         self._norms: list[Tensor] = []
         self._effective: list[Tensor] = []
+        self._of_heads: dict[nn.Module, list[Gradient]] = {}
+
+    @property
+    def tasks(self) -> Sequence[Task]:
+        """Those of this step, in the order of their gradients."""
+        return self._tasks
+
+    def examples(self, task: Task) -> int:
+        """How many examples the task's batch has, over all processes."""
+        return self._batch.tasks[task.name].examples
 
     # What a weighting can ask for
 
@@ -172,6 +183,8 @@ class Step:
     def run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
         """Fill `.grad` of the body with what `mix` makes of the step, of each head with its own.
 
+        A head that several tasks share gets the mean of their gradients.
+
         Raises:
             ValueError: it did not ask for every task's gradient.
         """
@@ -189,8 +202,11 @@ class Step:
             local = dot(mixed.gradient, mixed.gradient, body.products, self._losses[0].device)
             squared_norm = body.total(local)
         body.put(mixed.gradient)
+        for head, gradients in self._of_heads.items():
+            put_gradient(trained(head), mean_of(gradients))
         self._passes.processes.average_(running_statistics(body.module))
         return StepRecord(
+            tasks=tuple(task.name for task in self._tasks),
             losses=torch.stack(self._losses),
             weights=mixed.weights.detach().clone(),
             gradient_norms=torch.stack(self._norms),
@@ -225,7 +241,7 @@ class Step:
     def _arrived(self, begun: _Begun) -> BodyGradient:
         """The task's gradient, when its sum is there."""
         summed, count = begun.arrive(), len(self._passes.parameters)
-        put_gradient(trained(begun.task.head), summed.gradient[count:])
+        self._of_heads.setdefault(begun.task.head, []).append(summed.gradient[count:])
         own = Summed(summed.gradient[:count], summed.loss)
         gradient = BodyGradient(self._passes.body, begun.task, lambda: own)
         self._losses.append(gradient.loss)

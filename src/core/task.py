@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -139,6 +139,8 @@ class StepBatch:
         meta_head: training examples of the end task that are not in its batch, where the meta head
             is fitted on such.
         second: batches drawn independently of `tasks`, where the weighting needs such.
+        unsized: for tasks that share one batch, in parts known only when the step begins: what
+            makes so many examples a task's batch.
     """
 
     step: int
@@ -146,12 +148,13 @@ class StepBatch:
     meta: Batch | None = None
     meta_head: Batch | None = None
     second: dict[str, Batch] | None = None
+    unsized: dict[str, Callable[[int], Batch]] = field(default_factory=dict)
 
     def pin_memory(self) -> StepBatch:
         """See `MicroBatch.pin_memory`."""
         second = self.second
-        return StepBatch(
-            step=self.step,
+        return replace(
+            self,
             tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
             meta=None if self.meta is None else self.meta.pin_memory(),
             meta_head=None if self.meta_head is None else self.meta_head.pin_memory(),

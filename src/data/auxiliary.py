@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,6 +61,8 @@ class AuxiliaryExamples:
         held_out: rows that are never trained on; None where none are held out.
         decontaminated: texts of the source that were left out because they overlap with dev or
             test texts; None where nobody asked for that.
+        draws: tasks of the same name here get the same rows in a step, and their objectives the
+            same random numbers; None for draws of its own.
     """
 
     objective: TaskObjective[Any]
@@ -70,6 +73,15 @@ class AuxiliaryExamples:
     texts: datasets.Dataset | None = None
     held_out: datasets.Dataset | None = None
     decontaminated: int | None = None
+    draws: str | None = None
+
+
+class AuxiliarySpace(Protocol):
+    """Several auxiliary tasks in one entry of `conf/auxiliary/`."""
+
+    def members(self, name: str) -> Mapping[str, Auxiliary]:
+        """The tasks by name; `name` is the entry's."""
+        ...
 
 
 class Auxiliary(Protocol):

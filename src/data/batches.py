@@ -15,17 +15,67 @@ from src.core.task import Batch, MicroBatch, StepBatch
 from src.data.permutation import RandomOrder
 from src.data.pooled import PooledRows
 from src.errors import UserError
-from src.objectives.base import Collate
+from src.objectives.base import Collate, Row
 from src.seeding import generator_for
 
 
 @dataclass(frozen=True)
 class TaskExamples:
-    """A task's examples, how many of them make a batch, and how."""
+    """A task's examples, how many of them make a batch, and how.
+
+    Tasks with the same `draws` draw the same examples and random numbers in each step.
+    """
 
     examples: datasets.Dataset | PooledRows
     collate: Collate
     batch_size: int
+    draws: str | None = None
+
+
+@dataclass(frozen=True)
+class UnsizedBatch:
+    """A batch's rows, of which only the first so many may be taken.
+
+    Attributes:
+        rows: as many as there can be.
+        collate: makes a batch of them.
+        seed: the run's seed.
+        names: what the batch's random draws are for (see `generator_for`).
+    """
+
+    rows: Sequence[Row]
+    collate: Collate
+    seed: int
+    names: tuple[str | int, ...]
+
+    def __call__(self, count: int) -> Batch:
+        """The batch of the first `count` rows."""
+        return self.collate(self.rows[:count], generator_for(self.seed, *self.names))
+
+
+@dataclass(frozen=True)
+class TaskSampling:
+    """Which tasks a step samples: uniformly, without replacement, as a function of the step.
+
+    Attributes:
+        tasks: names of those to sample from.
+        count: how many a step samples.
+        batch_size: of the batch that they share [examples].
+        seed: the run's seed.
+        stage: the stage's name.
+    """
+
+    tasks: tuple[str, ...]
+    count: int
+    batch_size: int
+    seed: int
+    stage: str
+
+    def at(self, step: int) -> list[str]:
+        """The names that `step` samples, in the order of `tasks`."""
+        generator = generator_for(self.seed, self.stage, "sampled tasks", step)
+        chosen = generator.choice(len(self.tasks), self.count, replace=False)
+        return [self.tasks[index] for index in sorted(chosen)]
 
 
 @dataclass(frozen=True)
@@ -38,6 +88,8 @@ class BatchNeeds:
         meta: whether steps bring `B_val`.
         apart: examples of `meta_head` [examples]; 0 for no such batch.
         second: whether steps bring second batches.
+        sampled: auxiliary tasks that each step samples, which share one batch; None for all, with a
+            batch each [tasks].
     """
 
     stage: str
@@ -45,6 +97,7 @@ class BatchNeeds:
     meta: bool = False
     apart: int = 0
     second: bool = False
+    sampled: int | None = None
 
 
 class ExampleOrder:
@@ -87,6 +140,8 @@ class StepBatches(Dataset[StepBatch]):
         apart: a task's name, and how many of its examples that are not in its own batch make
             `meta_head`; None for no such batch.
         second: whether each step brings second batches.
+        sampling: which tasks each step samples; they share one batch and come `unsized`. None
+            brings every task's own.
 
     Raises:
         ValueError: the task has too few examples for that.
@@ -101,13 +156,14 @@ class StepBatches(Dataset[StepBatch]):
         stage: str,
         apart: tuple[str, int] | None = None,
         second: bool = False,
+        sampling: TaskSampling | None = None,
     ) -> None:
         if apart is not None:
             data = tasks[apart[0]]
             if data.batch_size + apart[1] > len(data.examples):
                 raise ValueError(f"no {apart[1]} examples are left beside each batch of {apart[0]}")
-        self._apart, self._second = apart, second
-        self._sources = {name: (data, "task", name) for name, data in tasks.items()}
+        self._apart, self._second, self.sampling = apart, second, sampling
+        self._sources = {name: (data, "task", data.draws or name) for name, data in tasks.items()}
         self._meta = None if meta is None else (meta, "meta", "")
         self._steps, self._seed, self._stage = steps, seed, stage
         self._orders: dict[tuple[str, str], ExampleOrder] = {}
@@ -116,9 +172,16 @@ class StepBatches(Dataset[StepBatch]):
         return self._steps
 
     def __getitem__(self, step: int) -> StepBatch:
+        sampled = [] if self.sampling is None else self.sampling.at(step)
+        others = () if self.sampling is None else self.sampling.tasks
         return StepBatch(
             step=step,
-            tasks={name: self._batch(step, *source) for name, source in self._sources.items()},
+            tasks={
+                name: self._batch(step, *source)
+                for name, source in self._sources.items()
+                if name not in others
+            },
+            unsized={name: self._rows(step, *self._sources[name]) for name in sampled},
             meta=None if self._meta is None else self._batch(step, *self._meta),
             meta_head=None if self._apart is None else self._batch_apart(step, *self._apart),
             second=self._seconds(step) if self._second else None,
@@ -129,9 +192,13 @@ class StepBatches(Dataset[StepBatch]):
         return self._indices(step, *self._sources[task])
 
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
-        indices = self._indices(step, data, kind, name)
-        generator = generator_for(self._seed, self._stage, kind, name, "batch", step)
-        return data.collate(rows_at(data.examples, indices), generator)
+        return self._rows(step, data, kind, name)(data.batch_size)
+
+    def _rows(self, step: int, data: TaskExamples, kind: str, name: str) -> UnsizedBatch:
+        rows = rows_at(data.examples, self._indices(step, data, kind, name))
+        return UnsizedBatch(
+            rows, data.collate, self._seed, (self._stage, kind, name, "batch", step)
+        )
 
     def _indices(self, step: int, data: TaskExamples, kind: str, name: str) -> list[int]:
         key = (kind, name)

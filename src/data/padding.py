@@ -76,8 +76,8 @@ def pad(
     width = width or max(len(ids) for ids in token_ids)
     mask = [np.ones(len(ids), dtype=np.int64) for ids in token_ids]
     return {
-        "input_ids": _padded(token_ids, pad_id, width),
-        "attention_mask": _padded(mask, 0, width),
+        "input_ids": pad_rows(token_ids, pad_id, width),
+        "attention_mask": pad_rows(mask, 0, width),
     }
 
 
@@ -86,10 +86,11 @@ def pad_token_types(rows: Sequence[Mapping[str, Any]], width: int) -> dict[str, 
     if "token_type_ids" not in rows[0]:
         return {}
     types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
-    return {"token_type_ids": _padded(types, 0, width)}
+    return {"token_type_ids": pad_rows(types, 0, width)}
 
 
-def _padded(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
+def pad_rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
+    """`values` as int64 `(examples, width)`, filled up on the right."""
     padded = np.full((len(values), width), filler, dtype=np.int64)
     for row, own in enumerate(values):
         padded[row, : len(own)] = own

@@ -93,6 +93,10 @@ class Prepared:
             return next(iter(self.auxiliaries.values()))[1].objective
         return self.auxiliaries[task][1].objective
 
+    def draws(self, task: str) -> str | None:
+        """See `AuxiliaryExamples.draws`; None for the end task and for `TEXT`."""
+        return self.auxiliaries[task][1].draws if task in self.auxiliaries else None
+
     @property
     def _labelled(self) -> Labelled:
         if self.labelled is None:

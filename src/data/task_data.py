@@ -13,12 +13,15 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader
 
-from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
+from src.core.task import StepBatch
+from src.core.weighting.base import Weighting
+from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
 from src.data.end_task import END_TASK
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
 from src.data.part_overhead import resolve_part_overhead
 from src.data.prepared import Prepared
+from src.data.sampled_batches import sized
 from src.data.text_task import TextTask
 from src.distributed.shares import SharedSteps
 from src.distributed.strategy import ShardStrategy
@@ -125,9 +128,14 @@ class TaskData(pl.LightningDataModule):
                     prepared.encoder, sizes.micro_batch_size, part_overhead=overhead
                 ),
                 sizes.batch_size,
+                prepared.draws(name),
             )
             for name in needs.tasks
         }
+        sampling = None
+        if needs.sampled is not None:
+            others = tuple(name for name in needs.tasks if name != END_TASK)
+            sampling = TaskSampling(others, needs.sampled, sizes.batch_size, self.seed, needs.stage)
         meta = None
         if needs.meta:
             collate = prepared.classification.collate(
@@ -149,6 +157,7 @@ class TaskData(pl.LightningDataModule):
             needs.stage,
             apart=(END_TASK, needs.apart) if needs.apart else None,
             second=needs.second,
+            sampling=sampling,
         )
 
     def evaluation(self, split: str) -> EvaluationBatches:
@@ -161,6 +170,18 @@ class TaskData(pl.LightningDataModule):
             return self._held_out(prepared.held_out)
         collate = prepared.classification.collate(prepared.encoder, size, training=False)
         return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Share a batch among the tasks that a step samples, by what they weigh now."""
+        if not isinstance(batch, StepBatch) or not batch.unsized:
+            return batch
+        trainer = self._running()
+        weighting = getattr(trainer.lightning_module, "weighting", None)
+        assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
+        return sized(
+            batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
+            isinstance(trainer.strategy, ShardStrategy),
+        )  # fmt: skip
 
     def train_dataloader(self) -> StepLoader:
         """The steps of the Trainer's module, an epoch at a time."""

@@ -40,11 +40,10 @@ is the same either way.
 
 
 @dataclass(frozen=True)
-class TextAuxiliary:
-    """One auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
+class AuxiliaryText:
+    """Where the text of an auxiliary task comes from.
 
     Attributes:
-        objective: what it asks of the encoder.
         text: `task` for the end task's training texts, `domain` for a corpus.
         path: the corpus' file, folder or glob, or the folder that `src.build_corpus` wrote; None
             takes the end task's own domain text.
@@ -57,12 +56,10 @@ class TextAuxiliary:
         max_length: longest input; None takes the end task's [tokens].
         select: which part of a corpus `size` takes: `random`, or the texts `nearest` to the end
             task's training texts (see `src.data.nearest`), decontaminated first.
-        optional: do without this task where neither `path` nor `hub` is given.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
     """
 
-    objective: TaskObjective[TextEncoder]
     text: str = "domain"
     path: str | None = None
     hub: str | None = None
@@ -72,7 +69,6 @@ class TextAuxiliary:
     size: float | str | None = None
     max_length: int | None = None
     select: str = "random"
-    optional: bool = False
     at_most: bool = False
 
     def __post_init__(self) -> None:
@@ -87,36 +83,40 @@ class TextAuxiliary:
         if self.text == "task" and (self.path is not None or self.hub is not None):
             raise UserError("an auxiliary task with text=task takes no path or hub data set")
 
-    @property
-    def kind(self) -> str:
-        return self.text
+    def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
+        """`encoder`, which has to read text of the length asked for.
 
-    @property
-    def left_out(self) -> bool:
-        return self.optional and self.path is None and self.hub is None
-
-    def check(self, name: str, encoder: Encoder) -> None:
-        """See `Auxiliary.check`."""
+        Raises:
+            UserError: it does not.
+        """
         text_encoder = reads_text(encoder, f"auxiliary {name}")
         if self.max_length is not None:
             check_length(f"auxiliary.{name}.max_length", self.max_length, text_encoder)
-        self.objective.collate(text_encoder, 1)
+        return text_encoder
 
-    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+    def read(
+        self,
+        name: str,
+        around: Surroundings,
+        objective: TaskObjective[TextEncoder],
+        *,
+        labelled: bool = False,
+    ) -> AuxiliaryExamples:
         """Find, choose and tokenise the text.
+
+        Args:
+            name: below `auxiliary` in the config, for messages.
+            labelled: whether rows of the end task's own text have its `label`.
 
         Raises:
             UserError: see `src.data.corpus`; or the end task is not one of text.
         """
         if around.held_out is not None:
-            return self._apart_from(around.held_out, name, around)
-        task = around.end_task
-        if not isinstance(task, TextTask):
-            given = "there is no end task" if task is None else f"task {task.name} is not"
-            raise UserError(f"auxiliary {name} is text, but {given}")
+            return self._apart_from(around.held_out, name, around, objective)
+        task = text_task_of(name, around)
         removed = None
         if self.text == "task":
-            part, size = training_texts(task), None
+            part, size = training_texts(task, labelled=labelled), None
             if around.decontaminate:
                 part, removed = decontaminated(part, task, around.cache_dir)
         else:
@@ -132,7 +132,7 @@ class TextAuxiliary:
             else:
                 part = choose_part(corpus, size, around.train_examples, around.seed, option)
         return AuxiliaryExamples(
-            self.objective,
+            objective,
             self._rows(name, part, task.max_length, around),
             part.source,
             size,
@@ -142,7 +142,11 @@ class TextAuxiliary:
         )
 
     def _apart_from(
-        self, held_out: HeldOutText, name: str, around: Surroundings
+        self,
+        held_out: HeldOutText,
+        name: str,
+        around: Surroundings,
+        objective: TaskObjective[TextEncoder],
     ) -> AuxiliaryExamples:
         """The whole corpus of a run without an end task, less the texts that are held out.
 
@@ -167,7 +171,7 @@ class TextAuxiliary:
             raise UserError(f"{asked} compares with the texts of an end task, and there is none")
         kept, apart = hold_out(self._domain_corpus(None, size, around.cache_dir), held_out)
         return AuxiliaryExamples(
-            self.objective,
+            objective,
             self._rows(name, kept, held_out.max_length, around),
             kept.source,
             size,
@@ -213,6 +217,48 @@ class TextAuxiliary:
         return load_corpus(path, self.column, cache_dir)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextAuxiliary(AuxiliaryText):
+    """One auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
+
+    Attributes:
+        objective: what it asks of the encoder.
+        optional: do without this task where neither `path` nor `hub` is given.
+    """
+
+    objective: TaskObjective[TextEncoder]
+    optional: bool = False
+
+    @property
+    def kind(self) -> str:
+        return self.text
+
+    @property
+    def left_out(self) -> bool:
+        return self.optional and self.path is None and self.hub is None
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        self.objective.collate(self.check_text(name, encoder), 1)
+
+    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+        """See `AuxiliaryText.read`."""
+        return self.read(name, around, self.objective)
+
+
+def text_task_of(name: str, around: Surroundings) -> TextTask:
+    """The end task, checked to be one of text for auxiliary `name`.
+
+    Raises:
+        UserError: it is not.
+    """
+    task = around.end_task
+    if not isinstance(task, TextTask):
+        given = "there is no end task" if task is None else f"task {task.name} is not"
+        raise UserError(f"auxiliary {name} is text, but {given}")
+    return task
+
+
 def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
     """Say where a corpus holds labelled files: their dev and test texts would be trained on."""
     if not isinstance(end_task.source, FileTask) or is_corpus_folder(path.expanduser()):
@@ -228,14 +274,14 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
         )
 
 
-def training_texts(end_task: TextTask) -> Corpus:
-    """The end task's training texts, labelled or not, as a corpus (TAPT).
+def training_texts(end_task: TextTask, *, labelled: bool = False) -> Corpus:
+    """The end task's training texts, labelled or not, as a corpus (TAPT); or the `labelled` alone.
 
     Dev and test texts are never in it.
     """
     return Corpus(
         source=f"{end_task.name} train",
-        texts=end_task.own_texts,
+        texts=end_task.train.rows() if labelled else end_task.own_texts,
         # of all splits: what is held out of the training file is not in it
-        fingerprint=f"tapt:{end_task.digest()}",
+        fingerprint=f"{'labelled' if labelled else 'tapt'}:{end_task.digest()}",
     )

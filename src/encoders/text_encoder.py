@@ -110,13 +110,23 @@ class TextEncoder:
         """The longest input in tokens, None where the architecture sets no limit."""
         return max_positions_of(self.body.config)
 
+    @property
+    def first_position(self) -> int:
+        """The number that the architecture gives to a text's first position."""
+        config = self.body.config
+        return int(config.pad_token_id) + 1 if _after_padding(config) else 0
+
+
+def _after_padding(config: PretrainedConfig) -> bool:
+    return config.model_type in _POSITIONS_AFTER_PADDING
+
 
 def max_positions_of(config: PretrainedConfig) -> int | None:
     """The longest input in tokens, None where the architecture sets no limit."""
     limit = getattr(config, "max_position_embeddings", None)
     if limit is None:
         return None
-    if config.model_type in _POSITIONS_AFTER_PADDING:
+    if _after_padding(config):
         # These number positions from padding_idx + 1.
         limit -= int(config.pad_token_id) + 1
     return int(limit)

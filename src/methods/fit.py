@@ -32,6 +32,7 @@ from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
 from src.run_folder.checkpoint_io import DurableCheckpointIO, load_whole
 from src.run_folder.durable import write_with_checksum
+from src.run_folder.factor_log import FactorLog
 from src.run_folder.progress import StageProgressBar
 from src.run_folder.step_log import StepLog, put_back, read_log
 
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 
 STEP_LOG = "steps.csv"
 """The step log's name in the run folder."""
+FACTOR_LOG = "factors.csv"
+"""The name of the log of factored weights in the run folder."""
 FLUSH_EVERY = 50
 """Steps between two writings of the step log."""
 
@@ -72,6 +75,7 @@ def fit_stage(
     users = users_callbacks(config)
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
+        FactorLog(folder / FACTOR_LOG, name),
         StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
     ]
     monitor = module.monitor

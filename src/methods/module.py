@@ -81,7 +81,10 @@ class TaskMixing(pl.LightningModule):
         max_length: longest text of the end task; None where inputs are no texts [tokens].
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
         inner_products: `float32` or `float64`, in which products of gradients are accumulated.
-        heads: heads to go on training, by task; tasks without one get a new one.
+        heads: heads to go on training, by task; tasks without one get a new one. Objectives with
+            the same `shared_head` share one.
+        sampled: auxiliary tasks that each step samples, sharing one batch; None trains all in each
+            [tasks].
 
     Attributes:
         doing: what the passes that a step is in are for; None between them.
@@ -118,6 +121,7 @@ class TaskMixing(pl.LightningModule):
         meta_head: MetaHeadSettings | Mapping[str, Any] | None = None,
         inner_products: str = "float32",
         heads: Mapping[str, nn.Module] | None = None,
+        sampled: int | None = None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -140,10 +144,12 @@ class TaskMixing(pl.LightningModule):
                 "max_length": max_length,
                 "meta_head": None if meta_settings is None else asdict(meta_settings),
                 "inner_products": inner_products,
+                "sampled": sampled,
             },
             logger=False,  # a tokenizer's files are nothing to look at
         )
         kept: Any = self.hparams
+        self.sampled = sampled
         self.encoder = encoder_of(encoder) if isinstance(encoder, Mapping) else encoder
         self.body = self.encoder.body
         self.meta_head: MetaHead | None = None
@@ -159,7 +165,9 @@ class TaskMixing(pl.LightningModule):
                 self.meta_head = MetaHead(self.end_task.head, meta_settings)
         if self.end_task is not None and names[0] != END_TASK:
             raise ValueError("the end task must come first")
-        self.heads = nn.ModuleDict({task.name: task.head for task in self.tasks})
+        # one that tasks share is kept once, under the first one's name
+        owners = {id(task.head): task for task in reversed(self.tasks)}
+        self.heads = nn.ModuleDict({t.name: t.head for t in self.tasks if owners[id(t.head)] is t})
         self.inner_products: torch.dtype = getattr(torch, inner_products)
         self.metrics: EndTaskMetrics | None = None
         if self.end_task is not None:
@@ -192,6 +200,7 @@ class TaskMixing(pl.LightningModule):
         stage: str | None = None,
         metrics: Mapping[str, Node] | None = None,
         inner_products: str = "float32",
+        sampled: int | None = None,
     ) -> Self:
         """A module for `data`, whose encoder it trains in place; heads are drawn from its seed.
 
@@ -207,6 +216,7 @@ class TaskMixing(pl.LightningModule):
             stage: see the class.
             metrics: see the class.
             inner_products: see the class.
+            sampled: see the class.
 
         Raises:
             UserError: the data cannot be read, or do not fit the method.
@@ -255,6 +265,7 @@ class TaskMixing(pl.LightningModule):
             meta_head=(meta_head or MetaHeadSettings()) if cls.has_meta_head else None,
             inner_products=inner_products,
             heads=heads,
+            sampled=sampled,
             **own,
         )
 
@@ -266,12 +277,17 @@ class TaskMixing(pl.LightningModule):
     def _with_heads(
         self, tasks: Mapping[str, TaskObjective[Any] | Node], heads: Mapping[str, nn.Module]
     ) -> list[Task]:
-        found = []
+        found: list[Task] = []
+        shared: dict[str, nn.Module] = {}
         for name, given in tasks.items():
             objective = given
             if isinstance(given, Mapping):
                 objective = rebuilt(given, has_members(*_OF_AN_OBJECTIVE), "tasks")
-            head = heads[name] if name in heads else objective.new_head(self.encoder)  # type: ignore[union-attr]
+            key = getattr(objective, "shared_head", None) or name
+            if key not in shared:
+                new = objective.new_head  # type: ignore[union-attr]
+                shared[key] = heads[name] if name in heads else new(self.encoder)
+            head = shared[key]
             found.append(Task(name, objective, head))  # type: ignore[arg-type]
         return found
 
@@ -307,6 +323,7 @@ class TaskMixing(pl.LightningModule):
             meta=self.uses_meta_gradient,
             apart=apart,
             second=self.weighting.needs.second_batches,
+            sampled=self.sampled,
         )
 
     @property
@@ -371,7 +388,7 @@ class TaskMixing(pl.LightningModule):
     def new_optimiser(self) -> torch.optim.AdamW:
         """An optimiser of body and heads that has taken no step."""
         end_head = None if self.end_task is None else self.end_task.head
-        others = [task.head for task in self.tasks if task is not self.end_task]
+        others = [head for head in self.heads.values() if head is not end_head]
         return self.optimisation.optimiser(self.body, end_head, others)
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
@@ -402,8 +419,9 @@ class TaskMixing(pl.LightningModule):
         scheduler = self.lr_schedulers()
         scheduler.step()  # type: ignore[union-attr, call-arg]
         self.last_finite = finite
-        before = record.weights if self._applied is None else self._applied
-        self._applied = torch.where(finite, record.weights, before)
+        now = self._weights_of_all(record)
+        before = now if self._applied is None else self._applied
+        self._applied = torch.where(finite, now, before)
         self.skipped += ~finite
         self._show(record)
 
@@ -415,7 +433,21 @@ class TaskMixing(pl.LightningModule):
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
         passes = Passes(self.shared, Surroundings(self.processes, seed, self._during))
-        return Step(passes, self.tasks, batch, self.meta_head).run(self.weighting.mix)
+        tasks = [task for task in self.tasks if task.name in batch.tasks]
+        mix = self.weighting.mix
+        if len(tasks) < len(self.tasks):
+            mix = self.weighting.mix_sampled
+        return Step(passes, tasks, batch, self.meta_head).run(mix)
+
+    def _weights_of_all(self, record: StepRecord) -> Tensor:
+        """What all tasks weigh, `(tasks,)`; one that the step has not sampled what it did last."""
+        overall = self.weighting.overall()
+        if overall is not None or len(record.tasks) == len(self.tasks):
+            return record.weights if overall is None else overall
+        names = [task.name for task in self.tasks]
+        places = [names.index(name) for name in record.tasks]
+        before = record.weights.new_zeros(len(names)) if self._applied is None else self._applied
+        return before.index_copy(0, torch.tensor(places, device=before.device), record.weights)
 
     @contextmanager
     def _during(self, purpose: Purpose) -> Iterator[None]:
@@ -436,13 +468,15 @@ class TaskMixing(pl.LightningModule):
 
     def _show(self, record: StepRecord) -> None:
         self.last_record = record
+        # steps that sample tasks have others each time: the first is in all of them
+        shown = record.tasks if self.sampled is None else record.tasks[:1]
         to_loggers = self.logs_steps and bool(self.trainer.loggers)
         kinds = {"loss": record.losses}
         if len(self.tasks) > 1:
             kinds["weight"] = record.weights
         for kind, values in kinds.items():
-            for index, task in enumerate(self.tasks):
-                name = f"{kind}/{task.name}"
+            for index, task in enumerate(shown):
+                name = f"{kind}/{task}"
                 self.log(name, values[index], prog_bar=True, logger=to_loggers, batch_size=1)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:

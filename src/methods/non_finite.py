@@ -76,7 +76,7 @@ class StopAtNonFinite(pl.Callback):
     def _message(
         self, trainer: pl.Trainer, module: TaskMixing, step: int, record: StepRecord
     ) -> str:
-        task, what = _culprit(module, record)
+        task, what = _culprit(record)
         data = trainer.datamodule  # type: ignore[attr-defined]
         rows = ""
         if isinstance(data, TaskData) and task is not None:
@@ -90,12 +90,12 @@ class StopAtNonFinite(pl.Callback):
         )
 
 
-def _culprit(module: TaskMixing, record: StepRecord) -> tuple[str | None, str]:
+def _culprit(record: StepRecord) -> tuple[str | None, str]:
     """The first task whose loss, or else gradient, is not finite, and what to call it."""
     for values, what in ((record.losses, "the loss"), (record.gradient_norms, "the gradient")):
-        for task, finite in zip(module.tasks, values.isfinite().tolist(), strict=True):
+        for task, finite in zip(record.tasks, values.isfinite().tolist(), strict=True):
             if not finite:
-                return task.name, f"{what} of task {task.name}"
+                return task, f"{what} of task {task}"
     if record.meta_loss is not None and not bool(record.meta_loss.isfinite()):
         return None, "the loss on the validation batch"
     return None, "the mixed gradient"

@@ -43,7 +43,9 @@ def node_of(thing: object) -> dict[str, Any]:
     if isinstance(thing, type):
         return {TARGET: _name(thing)}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return {TARGET: _name(type(thing)), **dataclasses.asdict(thing)}
+        values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+        parts = {k: node_of(v) for k, v in values.items() if _is_part(type(v))}
+        return {TARGET: _name(type(thing)), **dataclasses.asdict(thing), **parts}
     raise UserError(
         f"{thing!r} cannot be stored in a checkpoint; give its class, or "
         "functools.partial(CLASS, NAME=VALUE, ...)"
@@ -67,7 +69,13 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments:
             f"{what}: {target} is no class that can stand here; import the module that defines it "
             f"first, or give it: {what}=..."
         )
-    return found(**{k: v for k, v in node.items() if k != TARGET}, **arguments)
+    own = {k: v for k, v in node.items() if k != TARGET}
+    own |= {
+        k: rebuilt(v, _is_part, what)
+        for k, v in own.items()
+        if isinstance(v, Mapping) and TARGET in v and dataclasses.is_dataclass(found)
+    }
+    return found(**own, **arguments)
 
 
 def subclass_of(kind: type) -> Callable[[type], bool]:
@@ -80,6 +88,11 @@ def has_members(*names: str) -> Callable[[type], bool]:
     return lambda found: (
         dataclasses.is_dataclass(found) and all(callable(getattr(found, n, None)) for n in names)
     )
+
+
+def _is_part(kind: type) -> bool:
+    """Whether objects of a class may be parts of objectives."""
+    return dataclasses.is_dataclass(kind) and kind.__module__.startswith("src.objectives.")
 
 
 def _class(target: str) -> type | None:

@@ -34,6 +34,9 @@ class Stage:
         patience: evaluations without improvement after which the stage ends; null for never
             [evaluations].
         freeze_body: train the heads only.
+        sampled: auxiliary tasks that each step samples, uniformly and without replacement, and that
+            share one batch of `batch_size`; null trains all in each step, with a batch each
+            [whole number or null; tasks].
         inner_products: `float32` or `float64`, in which products of gradients are accumulated.
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.
         optimisation: optimiser and schedule.
@@ -52,6 +55,7 @@ class Stage:
     patience: int | None = None
     freeze_body: bool = False
     fresh_end_head: bool = False
+    sampled: int | None = None
     inner_products: str = "float32"
     optimisation: Optimisation = field(default_factory=Optimisation)
     meta_head: MetaHeadSettings = field(default_factory=MetaHeadSettings)
@@ -65,10 +69,16 @@ class Stage:
             raise UserError(
                 f"inner_products must be float32 or float64, got {self.inner_products!r}"
             )
-        for name in ("batch_size", "meta_batch_size", "max_steps", "evaluate_every", "patience"):
+        whole = ("batch_size", "meta_batch_size", "max_steps", "evaluate_every", "patience")
+        for name in (*whole, "sampled"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} must be at least 1, got {value}")
+        if self.sampled is not None and self.sampled > self.batch_size:
+            raise UserError(
+                f"sampled={self.sampled} tasks cannot share a batch of {self.batch_size}; use a "
+                "larger batch_size"
+            )
         for name in ("batch_size", "meta_batch_size"):
             if getattr(self, name) > LARGEST_BATCH:
                 raise UserError(

@@ -13,9 +13,11 @@ METHODS = {
     "released_dapt_tapt": "DAPT+TAPT (released)",
     "mt_tartan": "MT-TARTAN",
     "meta_tartan": "META-TARTAN",
+    "aang_static": "AANG, static",
+    "aang": "AANG",
 }
 """The paper's names, in its tables' order; a method of one's own keeps the name it has."""
-JOINT = ("mt_tartan", "meta_tartan")
+JOINT = ("mt_tartan", "meta_tartan", "aang_static", "aang")
 """Methods that train the end task together with its auxiliaries: the paper's claim."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 """Methods whose name says what their auxiliaries are."""

@@ -11,6 +11,7 @@ from src.report.figures.auxiliary_size import draw_auxiliary_size
 from src.report.figures.confusion import draw_confusion
 from src.report.figures.cost import draw_cost
 from src.report.figures.end_task_weight import draw_end_task_weight
+from src.report.figures.factor_weights import draw_factor_weights
 from src.report.figures.learning_curves import draw_learning_curves
 from src.report.figures.seeds import draw_seeds
 from src.report.figures.weight_trajectories import draw_weight_trajectories
@@ -65,6 +66,8 @@ def _of_bench(bench: Bench, remarks: list[str]) -> Iterator[tuple[str, str, Figu
             yield f"size-{part}", caption, draw_auxiliary_size(bench, part)
     caption = "The end task's weight by kind of meta head (the paper's figure 3)"
     yield "end-task-weight", caption, draw_end_task_weight(bench, remarks)
+    caption = "Which factors of composed objectives carry the weight (AANG)"
+    yield "factor-weights", caption, draw_factor_weights(bench, remarks)
     yield "confusion", "Where the best run on dev is wrong on test", draw_confusion(bench)
     yield "learning", "Learning curves", draw_learning_curves(bench)
     yield "cost", "What the metric costs; below, at equal cost", draw_cost(bench)

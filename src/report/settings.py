@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from src.core.composed_names import parts_of
 from src.report.labels import METHODS, NAMED_BY_AUXILIARIES, method_label, metric_label, size_label
 from src.report.result import Part, Result
 from src.report.run import Run
@@ -127,8 +128,13 @@ def benches_of(runs: Iterable[Run]) -> list[Bench]:
 
 def auxiliaries_label(result: Result) -> str:
     """E.g. `DAPT 10x + TAPT`; empty without auxiliaries."""
-    names = []
+    composed = [own for name, own in result.auxiliaries.items() if parts_of(name) is not None]
+    names = [f"{len(composed)} composed objectives"] if composed else []
+    sizes = {own.size for own in composed if own.kind != "task"}
+    names += [f"domain text {size_label(size)}" for size in sorted(sizes, key=str)]
     for name, auxiliary in result.auxiliaries.items():
+        if auxiliary in composed:
+            continue
         shown = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
         sized = auxiliary.kind != "task" and result.is_text
         names.append(f"{shown} {size_label(auxiliary.size)}" if sized else shown)

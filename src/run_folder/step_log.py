@@ -42,7 +42,7 @@ class StepLog(pl.Callback):
 
     def __init__(self, file: Path, stage: str, flush_every: int) -> None:
         self._file, self._stage, self._flush_every = file, stage, flush_every
-        self._pending: list[tuple[int, dict[str, Tensor]]] = []
+        self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
         self._content = b""
         """What the file holds, in the main process."""
         self._restored: bytes | None = None
@@ -88,64 +88,64 @@ class StepLog(pl.Callback):
             "skipped": None if finite is None else ~finite,
         }
         values = {
-            f"{kind}/{task.name}": vector[index]
+            f"{kind}/{task}": vector[index]
             for kind, vector in vectors.items()
             if vector is not None
-            for index, task in enumerate(pl_module.tasks)
+            for index, task in enumerate(record.tasks)
         }
         values |= {name: value for name, value in scalars.items() if value is not None}
-        self._pending.append((trainer.global_step, values))
+        self._pending.append((trainer.global_step, record.tasks, values))
         if len(self._pending) >= self._flush_every:
-            self._flush(trainer, pl_module)
+            self._flush(trainer)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write what is pending, so that the log is whole up to each evaluation."""
         if isinstance(pl_module, TaskMixing) and not trainer.sanity_checking:
-            self._flush(trainer, pl_module)
+            self._flush(trainer)
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """Write what is pending: a stage that goes on from here does not take these steps again."""
-        assert isinstance(pl_module, TaskMixing)
-        self._flush(trainer, pl_module)
+        self._flush(trainer)
         if trainer.is_global_zero:
             packed = bytearray(zlib.compress(self._content, level=1))
             checkpoint[_COPY] = torch.frombuffer(packed, dtype=torch.uint8)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the rest."""
-        assert isinstance(pl_module, TaskMixing)
-        self._flush(trainer, pl_module)
+        self._flush(trainer)
 
-    def _flush(self, trainer: pl.Trainer, module: TaskMixing) -> None:
+    def _flush(self, trainer: pl.Trainer) -> None:
         if not self._pending:
             return
-        names = list(self._pending[0][1])
-        stacked = torch.stack(
-            [torch.stack([values[name].float() for name in names]) for _, values in self._pending]
+        # steps need not have the same tasks; one transfer from the device for all numbers
+        numbers = iter(
+            torch.stack([v.float() for _, _, values in self._pending for v in values.values()])
+            .flatten()
+            .tolist()
         )
         rows = [
-            (step, dict(zip(names, numbers, strict=True)))
-            for (step, _), numbers in zip(self._pending, stacked.tolist(), strict=True)
+            (step, tasks, {name: next(numbers) for name in values})
+            for step, tasks, values in self._pending
         ]
         self._pending.clear()
-        for step, values in rows:
+        for step, _, values_of_step in rows:
             for logger in trainer.loggers:
-                logger.log_metrics(values, step)
+                logger.log_metrics(values_of_step, step)
         if trainer.is_global_zero:
-            self._append(rows, module)
+            self._append(rows)
 
-    def _append(self, rows: list[tuple[int, dict[str, float]]], module: TaskMixing) -> None:
+    def _append(self, rows: list[tuple[int, tuple[str, ...], dict[str, float]]]) -> None:
         new = io.StringIO(newline="")
         writer = csv.writer(new, lineterminator="\n")
         if not self._content:
             writer.writerow(COLUMNS)
-        for step, values in rows:
+        for step, tasks, values in rows:
             of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
-            for task in module.tasks:
-                of_task = [_cell(values.get(f"{kind}/{task.name}")) for kind in OF_A_TASK]
-                writer.writerow([self._stage, step, task.name, *of_task, *of_step])
+            for task in tasks:
+                of_task = [_cell(values.get(f"{kind}/{task}")) for kind in OF_A_TASK]
+                writer.writerow([self._stage, step, task, *of_task, *of_step])
         added = new.getvalue().encode()
         if not self._file.exists() or self._file.stat().st_size != len(self._content):
             put_back(self._file, self._content)

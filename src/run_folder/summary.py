@@ -13,6 +13,9 @@ from rich.table import Table
 from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY
 
+_SHOWN = 8
+"""Auxiliary tasks whose weights are listed, where there are more the weightiest."""
+
 
 def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
     """Print the table of a finished run from its `result.json`."""
@@ -40,12 +43,17 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     console.print(_stages(result))
     weights = result["final_task_weights"]
     if weights:
-        console.print("task weights  " + "  ".join(f"{k} {v:.3f}" for k, v in weights.items()))
+        first, *others = weights.items()
+        others = sorted(others, key=lambda pair: -pair[1]) if len(others) > _SHOWN else others
+        shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
+        more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        console.print(f"task weights  {shown}{more}")
     console.print("[dim]* chooses the checkpoint[/dim]")
     console.print("[dim]GiB: peak memory; † share of the time in passes and updates[/dim]")
     for what, name in (
         ("result", "result.json"),
         ("weights over time", "task_weights.png"),
+        ("weights by factor", "factor_weights.png"),
         ("rows of a split", "splits.csv"),
         ("classifier", "classifier"),
         ("encoder", "encoder"),

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
 """Okabe and Ito's palette, readable by the colour-blind."""
 
 
@@ -32,13 +32,16 @@ def draw_task_weights(
     table = pd.read_csv(weights_file)
     table = table[table["stage"] == stage]
     wide = table.pivot(index="step", columns="task", values="weight")
-    wide = wide[list(dict.fromkeys(table["task"]))]
+    # a task that a step has not sampled weighs what it did last
+    wide = wide[list(dict.fromkeys(table["task"]))].ffill()
+    if len(wide.columns) > len(COLOURS):
+        wide = wide[_weightiest(wide, len(COLOURS))]
     figure = Figure(figsize=(8, 5.4), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     last_values = []
     for index, task in enumerate(wide.columns):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         upper.plot(wide.index, wide[task], color=colour, linewidth=2)
         last_values.append((float(wide[task].iloc[-1]), str(task), colour))
     upper.set_ylabel("task weight α")
@@ -71,6 +74,13 @@ def draw_task_weights(
         axes.grid(axis="y", color="0.92")
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(target, dpi=150)
+
+
+def _weightiest(wide: pd.DataFrame, count: int) -> list[str]:
+    """The first task, and of the others those that weigh most at the end."""
+    first, *others = wide.columns
+    at_the_end = wide[others].iloc[-1].sort_values(ascending=False, kind="stable")
+    return [first, *at_the_end.index[: count - 1]]
 
 
 def _label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:

@@ -144,8 +144,8 @@ def test_a_log_that_is_changed_while_it_is_written_ends_the_same(
     writes = []
     append = StepLog._append
 
-    def damaging(self, rows, module):
-        append(self, rows, module)
+    def damaging(self, rows):
+        append(self, rows)
         writes.append(self._file)
         if len(writes) == 2:
             content = self._file.read_bytes()

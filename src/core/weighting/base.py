@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from src.core.mixture import Mixed, weighted_mean
 from src.core.step import Step
+from src.core.weighting.apportioned import apportioned
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,16 @@ class Needs:
         example_weights: it weighs single examples, by forward derivatives.
         second_batches: it asks for second gradients: steps bring two independent batches a task.
         all_gradients: it holds every task's gradient at once.
+        every_task: it remembers from step to step what all tasks did, so that none may be missing.
+        one_batch: each step samples auxiliary tasks, which share one batch.
     """
 
     meta_gradient: bool = False
     example_weights: bool = False
     second_batches: bool = False
     all_gradients: bool = False
+    every_task: bool = False
+    one_batch: bool = False
 
 
 class Weighting(nn.Module, ABC):
@@ -49,6 +55,40 @@ class Weighting(nn.Module, ABC):
     @abstractmethod
     def mix(self, step: Step) -> Mixed:
         """Ask the step for every task's gradient once, in order, and put them together."""
+
+    def mix_sampled(self, step: Step) -> Mixed:
+        """`mix` for a step that holds some of the tasks.
+
+        Buffers with an entry for each task have those of the step's tasks alone in the meantime, so
+        that a weighting need not know of the others.
+        """
+        names = self.task_names
+        places = [names.index(task.name) for task in step.tasks]
+        whole = {
+            name: buffer
+            for name, buffer in self._buffers.items()
+            if buffer is not None and buffer.ndim and len(buffer) == len(names)
+        }
+        try:
+            self.task_names = [names[place] for place in places]
+            self._buffers.update({name: buffer[places] for name, buffer in whole.items()})
+            mixed = self.mix(step)
+            for name, buffer in whole.items():
+                part = self._buffers[name]
+                assert part is not None
+                buffer[places] = part
+        finally:
+            self.task_names = names
+            self._buffers.update(whole)
+        return mixed
+
+    def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
+        """How many of one batch's `total` examples each of the sampled auxiliary tasks gets."""
+        return dict(zip(tasks, apportioned(total, [1 / len(tasks)] * len(tasks)), strict=True))
+
+    def overall(self) -> Tensor | None:
+        """What the tasks weigh on the whole, `(tasks,)`, where a step's weights do not tell."""
+        return None
 
 
 class FixedWeighting(Weighting):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from src.core.mixture import Mixed, RunningMean
 from src.core.step import Step
-from src.core.weighting.base import Weighting
+from src.core.weighting.base import Needs, Weighting
 from src.errors import UserError
 
 
@@ -24,6 +24,7 @@ class DWA(Weighting):
         window: steps over which losses are averaged [steps].
     """
 
+    needs = Needs(every_task=True)
     sums: Tensor
     last: Tensor
     before: Tensor

@@ -6,6 +6,7 @@ import importlib
 import io
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -58,6 +59,7 @@ class Gramian(Weighting):
         except (AttributeError, TypeError) as error:
             raise UserError(f"weighting.torchjd={torchjd}: {error}") from error
         self._remembers = callable(getattr(inner, "reset", None))
+        self.needs = replace(self.needs, every_task=self._remembers or second_batch)
         if self._remembers:
             inner.reset()  # type: ignore[operator]
         # Not a submodule: its buffers come into being in the first step, and a checkpoint's could

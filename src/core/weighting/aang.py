@@ -1,0 +1,86 @@
+"""AANG: factored weights of composed objectives, learned online (Dery et al., 2023)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from src.core.body_gradient import cosine
+from src.core.mixture import Mixed, RunningSum
+from src.core.step import Step
+from src.core.weighting.base import Needs
+from src.core.weighting.factored import Factored
+from src.errors import UserError
+
+
+class Aang(Factored):
+    """`Factored`, whose factors move by the cosines of their objectives with the meta-gradient.
+
+    Each sampled objective's `c_j = cos(g_meta, g_j)` is added to all five factors that it has, the
+    end task's cosine to its logit of the two, and that of the auxiliaries' weighted sum to the
+    other. Every third step they move by `lr` times the mean of three steps. A step mixes with the
+    weights from before it, so that each gradient is added as soon as it is there; beside the
+    meta-gradient and the sum, the end task's is held until the auxiliaries' sum is known.
+
+    Args:
+        task_names: see `Factored`.
+        factor_lr: learning rate of the factors (paper: 0.1 or 1).
+        two_way_lr: learning rate of the logits of end task and auxiliaries (paper: 0.01 or 0.1).
+        every: steps over which cosines are averaged, and after which they are applied [steps].
+    """
+
+    needs = Needs(meta_gradient=True, one_batch=True)
+    pending: Tensor
+    pending_two_way: Tensor
+    seen: Tensor
+
+    def __init__(
+        self,
+        task_names: list[str],
+        factor_lr: float = 0.1,
+        two_way_lr: float = 0.1,
+        every: int = 3,
+    ) -> None:
+        for name, value in (("factor_lr", factor_lr), ("two_way_lr", two_way_lr)):
+            if not math.isfinite(value) or value < 0:
+                raise UserError(f"weighting.{name} must be a finite number of at least 0")
+        if every < 1:
+            raise UserError(f"weighting.every must be at least 1, got {every}")
+        super().__init__(task_names)
+        self.factor_lr, self.two_way_lr, self.every = factor_lr, two_way_lr, every
+        self.register_buffer("pending", torch.zeros_like(self.factors))
+        self.register_buffer("pending_two_way", torch.zeros(2))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+
+    def mix(self, step: Step) -> Mixed:
+        """One step: mix by the weights so far, then count the cosines."""
+        alpha, total = self.weights(step), RunningSum()
+        g_meta = step.meta_gradient()
+        gradients = step.gradients()
+        g_end = next(gradients)
+        cosines = [cosine(g_meta, g_end)]
+        for i, g in enumerate(gradients, start=1):
+            cosines.append(cosine(g_meta, g))
+            total.add(g, alpha[i])
+        of_all = total.cosine(g_meta)
+        total.add(g_end, alpha[0])
+        self._count(self.rows(step), torch.stack(cosines), of_all)
+        mixed = total.mixed()
+        return Mixed(mixed.gradient, alpha, torch.stack(cosines))
+
+    def _count(self, rows: list[int], cosines: Tensor, of_all: Tensor) -> None:
+        """Add a step's cosines, of the tasks and of the auxiliaries' sum; apply what is due."""
+        dtype = self.factors.dtype
+        self.pending.add_(self.incidence[rows].T @ cosines[1:].to(dtype))
+        self.pending_two_way.add_(torch.stack([cosines[0], of_all]).to(dtype))
+        self.seen.add_(1)
+        # `where` instead of `if`: the count is on the device, a branch would wait for it
+        due = self.seen % self.every == 0
+        for logits, pending, lr in (
+            (self.factors, self.pending, self.factor_lr),
+            (self.two_way, self.pending_two_way, self.two_way_lr),
+        ):
+            logits.add_(torch.where(due, lr / self.every * pending, 0.0))
+            pending.copy_(torch.where(due, 0.0, pending))

@@ -1,0 +1,164 @@
+"""The auxiliary objectives that can be composed of given parts (AANG, Dery et al., 2023)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from src.core.composed_names import SEPARATOR
+from src.data.auxiliary import AuxiliaryExamples, Surroundings
+from src.data.text_auxiliary import AuxiliaryText, text_task_of
+from src.encoders.base import Encoder
+from src.encoders.pairwise_attention import check_pairwise_attention
+from src.encoders.text_encoder import reads_text
+from src.errors import UserError
+from src.objectives.composed.objective import Composed
+from src.objectives.composed.output.base import Output
+from src.objectives.composed.representation.base import Representation
+from src.objectives.composed.representation.bidirectional import Bidirectional
+from src.objectives.composed.transform.base import Transform
+
+
+@dataclass(frozen=True)
+class ObjectiveSpace:
+    """All legal choices of a text, a transform, a representation and an output.
+
+    Attributes:
+        data: texts by name.
+        transforms: by name.
+        representations: by name.
+        outputs: by name.
+
+    Raises:
+        UserError: a stage has no part, a part's name holds a hyphen, or no choice is legal.
+    """
+
+    data: Mapping[str, AuxiliaryText]
+    transforms: Mapping[str, Transform]
+    representations: Mapping[str, Representation]
+    outputs: Mapping[str, Output]
+
+    def __post_init__(self) -> None:
+        for stage in ("data", "transforms", "representations", "outputs"):
+            parts = getattr(self, stage)
+            if not parts:
+                raise UserError(f"a space of objectives needs at least one of its {stage}")
+            for name in parts:
+                if SEPARATOR in str(name):
+                    raise UserError(
+                        f"{name!r} of a space's {stage} must hold no hyphen: hyphens join the "
+                        "parts' names to an objective's; use an underscore"
+                    )
+        if not any(True for _ in self._choices()):
+            raise UserError(
+                "a space of objectives holds no legal one: end labels need text: task, and a "
+                "representation of both sides"
+            )
+
+    def members(self, name: str) -> dict[str, ComposedAuxiliary]:
+        """An auxiliary task for each legal choice, by name.
+
+        Args:
+            name: of the space, below `auxiliary` in the config.
+        """
+        sources = {own: _Source(f"{name}.data.{own}", text) for own, text in self.data.items()}
+        members = {}
+        for data, transform, representation, output in self._choices():
+            objective = Composed(
+                self.transforms[transform],
+                self.representations[representation],
+                self.outputs[output],
+                shared_head=f"{name}.{output}",
+            )
+            members[SEPARATOR.join((data, transform, representation, output))] = ComposedAuxiliary(
+                sources[data], objective, SEPARATOR.join((data, transform))
+            )
+        return members
+
+    def _choices(self) -> Iterator[tuple[str, str, str, str]]:
+        parts = (self.data, self.transforms, self.representations, self.outputs)
+        for names in itertools.product(*parts):
+            data, _, representation, output = names
+            if is_legal(
+                self.data[data], self.representations[representation], self.outputs[output]
+            ):
+                yield names
+
+
+def is_legal(text: AuxiliaryText, representation: Representation, output: Output) -> bool:
+    """Whether the text has what the output predicts, and the representation shows it enough."""
+    if output.needs_labels and text.text != "task":
+        return False
+    return representation.both_sides or not output.needs_both_sides
+
+
+@dataclass
+class _Source:
+    """A text that many objectives have in common: tried out and read once."""
+
+    name: str
+    text: AuxiliaryText
+    _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
+    _tried: bool = False
+
+    def check(self, encoder: Encoder, objective: Composed) -> None:
+        text_encoder = self.text.check_text(self.name, encoder)
+        objective.collate(text_encoder, 1)
+        if not isinstance(objective.representation, Bidirectional) and not self._tried:
+            what = f"auxiliary representation {type(objective.representation).__name__}"
+            check_pairwise_attention(text_encoder, what)
+            self._tried = True
+
+    def read(
+        self, around: Surroundings, objective: Composed, draws: str
+    ) -> tuple[AuxiliaryExamples, str]:
+        """The examples, and a name for what is drawn of them.
+
+        Those with labels are fewer where some of the task's texts have none; rows are then no
+        longer those of the other objectives.
+        """
+        for labelled in (False, objective.output.needs_labels):
+            if labelled not in self._examples:
+                self._examples[labelled] = self.text.read(
+                    self.name, around, objective, labelled=labelled
+                )
+        own = self._examples[objective.output.needs_labels]
+        if len(own.rows) != len(self._examples[False].rows):
+            draws = f"{draws}{SEPARATOR}labelled"
+        return replace(own, objective=objective), draws
+
+
+@dataclass(frozen=True)
+class ComposedAuxiliary:
+    """One objective of a space as an auxiliary task (see `Auxiliary`).
+
+    Attributes:
+        source: the text, shared with the space's other objectives.
+        objective: transform, representation and output.
+        draws: objectives of the same see the same texts, changed in the same way.
+    """
+
+    source: _Source = field(repr=False)
+    objective: Composed
+    draws: str
+
+    @property
+    def kind(self) -> str:
+        return self.source.text.text
+
+    @property
+    def left_out(self) -> bool:
+        return False
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        self.source.check(encoder, self.objective)
+
+    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+        """See `AuxiliaryText.read`."""
+        classes = len(text_task_of(name, around).labels)
+        reads_text(around.encoder, f"auxiliary {name}")
+        objective = replace(self.objective, classes=classes)
+        found, draws = self.source.read(around, objective, self.draws)
+        return replace(found, draws=draws)

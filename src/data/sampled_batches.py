@@ -1,0 +1,34 @@
+"""Sharing one batch among the auxiliary tasks that a step samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from src.core.task import StepBatch
+from src.core.weighting.base import Weighting
+from src.distributed.shares import share_of
+
+
+def sized(
+    batch: StepBatch,
+    weighting: Weighting,
+    total: int,
+    rank: int = 0,
+    count: int = 1,
+    equally_often: bool = False,
+) -> StepBatch:
+    """The step with a batch for each task that it samples.
+
+    Every process makes the whole batches, from the same weights, and keeps its share of them.
+
+    Args:
+        weighting: says how many of the `total` examples each task gets.
+        rank: this process, from 0.
+        count: of the processes.
+        equally_often: see `share_of`.
+    """
+    sizes = weighting.batch_sizes(list(batch.unsized), total)
+    made = {name: make(sizes[name]) for name, make in batch.unsized.items()}
+    if count > 1:
+        made = share_of(StepBatch(batch.step, made), rank, count, equally_often).tasks
+    return replace(batch, tasks=batch.tasks | made, unsized={})

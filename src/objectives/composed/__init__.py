@@ -1,0 +1,1 @@
+"""Objectives composed of parts (AANG): how a text is changed, how it is read, what is predicted."""

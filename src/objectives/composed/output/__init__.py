@@ -1,0 +1,1 @@
+"""Outputs: what is predicted of a text."""

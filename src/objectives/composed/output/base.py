@@ -1,0 +1,50 @@
+"""What an output is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from src.encoders.text_encoder import TextEncoder
+from src.objectives.base import Row
+
+Targets = tuple[np.ndarray, np.ndarray]
+"""Positions in the text, ascending, and what the head should say of each: `(n,)` both."""
+
+
+@dataclass(frozen=True)
+class Output(ABC):
+    """What is predicted of a text, and by what head; all objectives of an output share the head.
+
+    Attributes:
+        needs_labels: whether it predicts the end task's label.
+        needs_both_sides: whether it reads states that must have seen both sides.
+        predicts_tokens: whether it predicts the tokens at its positions: these are to be read where
+            the representation hides them, others at the position itself.
+    """
+
+    needs_labels: ClassVar[bool] = False
+    needs_both_sides: ClassVar[bool] = False
+    predicts_tokens: ClassVar[bool] = False
+
+    @abstractmethod
+    def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
+        """What to predict of a text.
+
+        Args:
+            row: the example.
+            tokens: of the text, before the transform, `(tokens,)`.
+            chosen: those that the transform could change, bool `(tokens,)`.
+        """
+
+    @abstractmethod
+    def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
+        """Its head; `classes` are the end task's."""
+
+    @abstractmethod
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Each target's loss, `(n,)`, from the states it is read from, `(n, hidden)`."""

@@ -1,0 +1,41 @@
+"""The end task's label, of a changed text or one that is read another way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
+from src.objectives.base import Row
+from src.objectives.classifier_head import ClassifierHead
+from src.objectives.composed.output.base import Output, Targets
+
+
+@dataclass(frozen=True)
+class EndLabel(Output):
+    """Predict the label from the first token's state, with a head apart from the end task's.
+
+    Attributes:
+        dropout: of the head.
+    """
+
+    needs_labels = True
+    needs_both_sides = True
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout of an end-label output must be in [0, 1), got {self.dropout}")
+
+    def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
+        return np.zeros(1, dtype=np.int64), np.asarray([row["label"]], dtype=np.int64)
+
+    def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
+        return ClassifierHead(encoder.hidden_size, classes, self.dropout)
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(head(features), targets, reduction="none")

@@ -1,0 +1,1 @@
+"""Representations: which positions a position sees, and where a token is predicted."""

@@ -1,0 +1,55 @@
+"""What a representation is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+
+def no_positions() -> np.ndarray:
+    """An empty list of positions."""
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class View:
+    """How a text of `length` tokens goes through the body.
+
+    Attributes:
+        read_at: the position whose state predicts each predicted token, `(predicted,)`.
+        attends: row by column, which positions a position attends to, bool
+            `(length + queries, length + queries)`; None for all to all.
+        queries: for each mask token that is appended, the position in the text that it stands at,
+            `(queries,)`.
+    """
+
+    read_at: np.ndarray
+    attends: np.ndarray | None = None
+    queries: np.ndarray = field(default_factory=no_positions)
+
+
+@dataclass(frozen=True)
+class Representation(ABC):
+    """Which positions a position sees, and from where a token is predicted.
+
+    Attributes:
+        both_sides: whether a position sees text on both sides of it.
+        hides: whether no predicted token reaches its own prediction, whatever the transform.
+    """
+
+    both_sides: ClassVar[bool]
+    hides: ClassVar[bool]
+
+    @abstractmethod
+    def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
+        """The way of one text through the body.
+
+        Args:
+            length: tokens, special ones included.
+            predicted: positions of the tokens that are predicted, ascending, never the first nor
+                the last position; empty where no token is predicted.
+            rng: the only source of randomness.
+        """

@@ -1,0 +1,17 @@
+"""A position sees itself and those after it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from src.objectives.composed.representation.base import Representation, View
+
+
+class RightToLeft(Representation):
+    """A backward language model's: a token is predicted at the position after it."""
+
+    both_sides = False
+    hides = True
+
+    def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
+        return View(read_at=predicted + 1, attends=np.tri(length, dtype=bool).T)

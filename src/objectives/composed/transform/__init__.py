@@ -1,0 +1,1 @@
+"""Input transforms: how a text is changed before the body reads it."""

@@ -1,0 +1,56 @@
+"""What an input transform is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from src.errors import UserError
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a transform may put in a token's place.
+
+    Attributes:
+        size: number of pieces.
+        mask_id: the mask token.
+        special_ids: tokens that are never predicted nor changed, ascending.
+    """
+
+    size: int
+    mask_id: int
+    special_ids: np.ndarray
+
+
+@dataclass(frozen=True)
+class Transform(ABC):
+    """Changes the chosen tokens of a text; those are the ones that an output may predict.
+
+    Attributes:
+        probability: share of the tokens that are chosen (paper: 0.15).
+    """
+
+    probability: float = 0.15
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 1:
+            raise UserError(f"probability of a transform must be in (0, 1], got {self.probability}")
+
+    @abstractmethod
+    def corrupted(
+        self,
+        tokens: np.ndarray,
+        chosen: np.ndarray,
+        vocabulary: Vocabulary,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """The tokens as the body sees them, `(tokens,)`; those that are not chosen stay.
+
+        Args:
+            tokens: of one text, special ones included, `(tokens,)`; not to be changed.
+            chosen: which of them to change, bool `(tokens,)`.
+            rng: the only source of randomness.
+        """

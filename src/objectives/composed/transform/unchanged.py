@@ -1,0 +1,20 @@
+"""No transform."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from src.objectives.composed.transform.base import Transform, Vocabulary
+
+
+class Unchanged(Transform):
+    """Every token stays; those chosen are only what is predicted (language modelling)."""
+
+    def corrupted(
+        self,
+        tokens: np.ndarray,
+        chosen: np.ndarray,
+        vocabulary: Vocabulary,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        return tokens

@@ -1,0 +1,75 @@
+"""Which factors of composed objectives carry the weight (AANG): mean over seeds."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from src.core.composed_names import JOINT, STAGES, parts_of
+from src.errors import UserError
+from src.report.figures.style import plain
+from src.report.plain import read_bytes
+from src.report.run import Run
+from src.report.settings import Bench, Setting
+from src.run_folder.factor_figure import TWO_WAY, factor_weights_figure, shares_of
+
+_FILE = "factors.csv"
+_COLUMNS = {"stage": str, "step": float, "factor": str, "logit": float}
+
+
+def draw_factor_weights(bench: Bench, remarks: list[str]) -> Figure | None:
+    """Of the setting with most seeds, then the best on dev; None if no run learned factors.
+
+    Args:
+        remarks: gets a line for each run whose factors cannot be read.
+    """
+    found: list[tuple[Setting, list[pd.DataFrame]]] = []
+    for setting in bench.settings:
+        own = []
+        for run in setting.runs:
+            if not (run.folder / _FILE).exists():
+                continue
+            try:
+                own.append(shares_of(_read(run)))
+            except UserError as error:
+                remarks.append(f"{run.name}: no factors drawn ({error})")
+        if own:
+            found.append((setting, own))
+    if not found:
+        return None
+    setting, shares = max(found, key=lambda pair: (len(pair[1]), pair[0].dev_mean))
+    return factor_weights_figure(shares, plain(f"{setting.label} on {bench.label}", 90))
+
+
+def _read(run: Run) -> pd.DataFrame:
+    """The factors of the last stage that learned some: columns step, factor and logit.
+
+    Raises:
+        UserError: the file holds something else; one line.
+    """
+    content = read_bytes(run.folder / _FILE)
+    content = content[: content.rfind(b"\n") + 1]
+    try:
+        table = pd.read_csv(io.BytesIO(content), dtype=_COLUMNS, usecols=list(_COLUMNS))
+    except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
+        raise UserError(f"{_FILE}: {str(error).splitlines()[0]}") from error
+    if table.empty or table.isna().any(axis=None):
+        raise UserError(f"{_FILE}: it holds no factors, or lacks some")
+    table = table[table["stage"] == table["stage"].iloc[-1]]
+    table = table.drop_duplicates(["step", "factor"], keep="last")
+    known = {f"{stage}/" for stage in (*STAGES, JOINT, TWO_WAY)}
+    names = set(table["factor"])
+    stages = {name.split("/")[0] + "/" for name in names}
+    objectives = [name.split("/", 1)[1] for name in names if name.startswith(f"{JOINT}/")]
+    parts = {
+        f"{stage}/{part}"
+        for objective in objectives
+        for stage, part in zip(STAGES, parts_of(objective) or (), strict=False)
+    }
+    complete = len(table) == len(names) * table["step"].nunique()
+    composed = all(parts_of(objective) is not None for objective in objectives)
+    if stages != known or not composed or not parts <= names or not complete:
+        raise UserError(f"{_FILE}: its factors are not those of composed objectives")
+    return table

@@ -1,0 +1,98 @@
+"""Spaces of objectives: how many are legal, what they share, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.data.objective_space import ObjectiveSpace, is_legal
+from src.encoders.text_encoder import TextEncoder
+from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from src.errors import UserError
+from tests.encoders.bodies import random_body
+from tests.objectives.composed.spaces import space
+
+
+@pytest.mark.parametrize(("name", "count"), [("aang_td", 24), ("aang_td_ed", 40)])
+def test_the_papers_spaces_hold_as_many_objectives_as_it_counts(name, count):
+    members = space(name).members("aang")
+    assert len(members) == count
+    assert len({(m.source.name, m.objective) for m in members.values()}) == count
+
+
+def test_what_is_illegal():
+    whole = space("aang_td_ed")
+    members = whole.members("aang")
+    for data, text in whole.data.items():
+        for representation, how in whole.representations.items():
+            for output, what in whole.outputs.items():
+                expected = output == "denoise" or (
+                    data == "task" and representation in ("bidirectional", "random_factorised")
+                )
+                assert is_legal(text, how, what) == expected
+                assert (f"{data}-mask-{representation}-{output}" in members) == expected
+
+
+def test_objectives_share_texts_heads_and_draws():
+    members = space("aang_td_ed").members("aang")
+    assert len({id(m.source) for m in members.values()}) == 2
+    assert {m.objective.shared_head for m in members.values()} == {"aang.denoise", "aang.end_label"}
+    assert len({m.draws for m in members.values()}) == 8
+    assert {m.kind for m in members.values()} == {"task", "domain"}
+
+
+def parts_of(**changes):
+    whole = space("aang_td")
+    parts = {
+        "data": whole.data,
+        "transforms": whole.transforms,
+        "representations": whole.representations,
+        "outputs": whole.outputs,
+    }
+    return parts | changes
+
+
+@pytest.mark.parametrize("stage", ["data", "transforms", "representations", "outputs"])
+def test_a_stage_without_parts_is_refused(stage):
+    with pytest.raises(UserError, match=f"at least one of its {stage}"):
+        ObjectiveSpace(**parts_of(**{stage: {}}))
+
+
+def test_a_name_with_a_hyphen_is_refused():
+    with pytest.raises(UserError, match="'my-text' of a space's data must hold no hyphen"):
+        ObjectiveSpace(**parts_of(data={"my-text": space("aang_td").data["task"]}))
+
+
+def test_a_space_without_legal_objectives_is_refused():
+    whole = space("aang_td_ed")
+    with pytest.raises(UserError, match="no legal one"):
+        ObjectiveSpace(
+            **parts_of(
+                data={"domain": whole.data["domain"]},
+                outputs={"end_label": whole.outputs["end_label"]},
+            )
+        )
+
+
+@pytest.mark.parametrize("kind", ["deberta", "deberta-v2", "longformer", "mpnet", "roformer"])
+def test_encoders_that_take_no_such_masks_are_refused_by_name(kind):
+    encoder = TextEncoder(f"my-{kind}", random_body(kind), letter_pair_tokenizer())
+    members = space("aang_td").members("aang")
+    members["task-mask-bidirectional-denoise"].check("a", encoder)
+    with pytest.raises(UserError, match=f"which encoder my-{kind} ") as caught:
+        members["task-mask-left_to_right-denoise"].check("a", encoder)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta", "electra", "distilbert"])
+def test_bert_and_roberta_like_encoders_are_taken(kind):
+    encoder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer())
+    for name, member in space("aang_td_ed").members("aang").items():
+        member.check(name, encoder)
+    assert encoder.body.training == random_body(kind).training
+
+
+def test_the_tiny_encoder_is_taken_with_attention_of_either_kind():
+    encoder = TinyEncoder().load()
+    space("aang_td").members("aang")["task-none-left_to_right-denoise"].check("a", encoder)
+    encoder.body.set_attn_implementation("eager")
+    space("aang_td").members("aang")["task-none-left_to_right-denoise"].check("a", encoder)

@@ -1,0 +1,207 @@
+"""AANG as a method: what a run leaves, what it shares, how it goes on, what it refuses."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import torch
+
+from src.data.sampled_batches import sized
+from src.distributed.shares import share_of
+from src.errors import UserError
+from src.methods.module import TaskMixing
+from src.prepare import enabled_stages, prepare
+from tests.in_process import config_of, recorded_run, same, toy
+
+
+def options_of(data_dir, cache_dir, *more, method="aang", auxiliary="aang_td"):
+    """Overrides that train the tiny encoder on sampled objectives."""
+    ours = toy(data_dir, cache_dir, "finetune")
+    domain = f"auxiliary.aang.data.domain.path={data_dir}/corpus.txt"
+    return [
+        *(option for option in ours if not option.startswith(("method", "auxiliary"))),
+        f"auxiliary={auxiliary}",
+        f"method={method}",
+        *([domain] if auxiliary == "aang_td_ed" else []),
+        "method.stages.joint.batch_size=12",
+        "method.stages.joint.evaluate_every=3",
+        *more,
+    ]
+
+
+@pytest.fixture
+def options(data_dir, cache_dir):
+    """`options_of` this session's data."""
+    return lambda *more, **kinds: options_of(data_dir, cache_dir, *more, **kinds)
+
+
+@pytest.fixture(scope="module")
+def whole_run(data_dir, cache_dir, tmp_path_factory):
+    """A run over 40 objectives; 7 steps, so that an update is pending at the end."""
+    chosen = options_of(data_dir, cache_dir, "max_steps=7", auxiliary="aang_td_ed")
+    return recorded_run(chosen, tmp_path_factory.mktemp("aang") / "run")
+
+
+@pytest.fixture
+def error_of(options):
+    """The line that refuses a run before it trains."""
+
+    def call(*more, **kinds):
+        config = config_of(options(*more, **kinds))
+        with pytest.raises(UserError) as caught:
+            prepare(config, enabled_stages(config))
+        message = str(caught.value)
+        assert len(message.splitlines()) == 1
+        return message
+
+    return call
+
+
+def test_a_run_leaves_weights_of_all_objectives_and_pictures(whole_run):
+    weights = whole_run.result["final_task_weights"]
+    assert len(weights) == 41
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
+    auxiliaries = [value for name, value in weights.items() if name != "end_task"]
+    assert len(set(auxiliaries)) > 10  # they have moved apart
+    for name in ("factor_weights.png", "task_weights.png"):
+        assert (whole_run.folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_logs_tell_of_each_steps_tasks_and_of_factors_at_evaluations(whole_run):
+    steps = pd.read_csv(whole_run.folder / "steps.csv")
+    assert (steps.groupby("step")["task"].nunique() == 4).all()
+    assert steps["step"].max() == 7
+    assert steps[["weight", "cosine", "loss"]].notna().all(axis=None)
+    factors = pd.read_csv(whole_run.folder / "factors.csv")
+    assert sorted(factors["step"].unique()) == [0, 3, 6, 7]
+    by_step = factors.pivot(index="factor", columns="step", values="logit")
+    assert (by_step[0] == 0).all()
+    assert (by_step[3] != by_step[6]).any()
+
+
+def test_objectives_share_a_head_an_output(whole_run):
+    module = whole_run.modules["joint"]
+    assert list(module.heads) == [
+        "end_task", "task-none-bidirectional-denoise", "task-none-bidirectional-end_label"
+    ]  # fmt: skip
+    assert len({id(task.head) for task in module.tasks}) == 3
+    trained = [p for group in module.new_optimiser().param_groups for p in group["params"]]
+    assert len(trained) == len({id(p) for p in trained})
+
+
+def test_domain_text_has_no_end_labels_and_one_reading(whole_run):
+    auxiliaries = whole_run.result["auxiliaries"]
+    assert not [n for n in auxiliaries if n.startswith("domain") and n.endswith("end_label")]
+    # domain text, the task's, and the task's with labels
+    assert len({a["fingerprint"] for a in auxiliaries.values()}) == 3
+
+
+def test_static_multitasking_takes_no_meta_gradient(options, tmp_path):
+    run = recorded_run(options("max_steps=3", method="aang_static"), tmp_path / "run")
+    end_task, *others = run.result["final_task_weights"].values()
+    assert (end_task, len(others), len(set(others))) == (0.5, 24, 1)
+    assert "meta_gradient" not in run.result["stages"][0]["cost"]["tokens"]
+    assert run.modules["joint"].meta_head is None
+    assert not (run.folder / "factors.csv").exists()
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "meta", "uncertainty", "meta_examples", "pcgrad"])
+def test_other_weightings_mix_what_is_sampled(weighting, options, tmp_path):
+    run = recorded_run(options(f"weighting={weighting}", "max_steps=4"), tmp_path / "run")
+    weights = run.result["final_task_weights"]
+    assert len(weights) == 25
+    steps = pd.read_csv(run.folder / "steps.csv")
+    sampled = set(steps["task"])
+    state = run.ends["joint"]
+    if weighting in ("meta", "meta_examples"):
+        start = 1 / 25
+        moved = {
+            name
+            for name, logit in zip(weights, state["weighting.logits"].tolist(), strict=True)
+            if logit != pytest.approx(start)
+        }
+        assert moved == sampled
+    assert {name for name, weight in weights.items() if weight > 0} <= sampled
+
+
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(options, tmp_path):
+    chosen = options("checkpoint_minutes=0", "max_steps=5")
+    whole = recorded_run(chosen, tmp_path / "whole")
+
+    step, taken = TaskMixing.training_step, []
+
+    def counted(self, batch, index):
+        taken.append(batch.step)
+        if taken == [0, 1, 2, 3, 4]:
+            raise KeyError("stopped")
+        return step(self, batch, index)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TaskMixing, "training_step", counted)
+        with pytest.raises(KeyError, match="stopped"):
+            recorded_run(chosen, tmp_path / "cut")
+        cut = recorded_run(chosen, tmp_path / "cut")
+    assert taken == [0, 1, 2, 3, 4, 4]
+    assert same(whole.ends["joint"], cut.ends["joint"])
+    for name in ("steps.csv", "factors.csv"):
+        assert (tmp_path / "whole" / name).read_text() == (tmp_path / "cut" / name).read_text()
+    assert whole.result["final_task_weights"] == cut.result["final_task_weights"]
+
+
+def test_a_step_whose_numbers_went_wrong_changes_no_factor(options, tmp_path):
+    fill, seen = TaskMixing.fill_gradients, []
+
+    def spoilt(self, batch):
+        before = [b.clone() for b in self.weighting.buffers()]
+        record = fill(self, batch)
+        if batch.step == 2:
+            record.losses[1] = torch.nan
+            seen.append(before)
+        if batch.step == 3:
+            seen.append(before)
+        return record
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TaskMixing, "fill_gradients", spoilt)
+        run = recorded_run(options("max_steps=4"), tmp_path / "run")
+    assert run.result["stages"][0]["skipped"] == 1
+    assert all(torch.equal(a, b) for a, b in zip(*seen, strict=True))
+    assert int(run.modules["joint"].weighting.seen) in (2, 3)  # of the kept evaluation
+
+
+def test_processes_share_what_one_would_pass(options, tmp_path):
+    run = recorded_run(options("max_steps=2", "micro_batch_size=2"), tmp_path / "run")
+    module = run.modules["joint"]
+    steps, weighting = run.data["joint"].steps(module.batch_needs, "cpu"), module.weighting
+    alone = sized(steps[0], weighting, 12)
+    shares = [sized(share_of(steps[0], rank, 2), weighting, 12, rank, 2) for rank in range(2)]
+    for name, batch in alone.tasks.items():
+        numbers = sorted(n for own in shares for n, _ in own.tasks[name].numbered)
+        assert numbers == list(range(len(batch.micro_batches)))
+        for own in shares:
+            assert own.tasks[name].units == batch.units
+            for number, part in own.tasks[name].numbered:
+                expected = batch.micro_batches[number].inputs
+                assert all(torch.equal(part.inputs[key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "kinds", "expected"),
+    [
+        (
+            ["method.stages.joint.sampled=25", "method.stages.joint.batch_size=32"],
+            {},
+            "sampled=25 is more than the stage's auxiliary",
+        ),
+        (["method.stages.joint.sampled=13"], {}, "sampled=13 tasks cannot share a batch of 12"),
+        (["method.stages.joint.sampled=0"], {}, "sampled must be at least 1"),
+        (["method.stages.joint.sampled=null"], {}, "set method.stages.joint.sampled, or use"),
+        (["weighting=dwa"], {}, "weighting DWA follows every task"),
+        (["weighting=sdmgrad"], {}, "weighting Gramian follows every task"),
+        ([], {"auxiliary": "tapt"}, "sampled=3 is more than the stage's auxiliary tasks"),
+        (["method.stages.joint.sampled=1"], {"auxiliary": "tapt"}, "needs composed objectives"),
+        (["auxiliary.aang.transforms.mask.probability=0"], {}, "probability of a transform must"),
+    ],
+)
+def test_what_cannot_be_is_refused(more, kinds, expected, error_of):
+    assert expected in error_of(*more, **kinds)

@@ -1,0 +1,16 @@
+"""The spaces of `conf/auxiliary/`, as objects."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from src.configuration import build
+from src.data.objective_space import ObjectiveSpace
+from tests.in_process import config_of
+
+
+@cache
+def space(name: str) -> ObjectiveSpace:
+    """The objectives of `auxiliary=NAME`."""
+    found: ObjectiveSpace = build(config_of([f"auxiliary={name}"]).auxiliary.aang, "auxiliary.aang")
+    return found

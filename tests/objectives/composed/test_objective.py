@@ -1,0 +1,253 @@
+"""Composed objectives: what is predicted, from what, and that hidden tokens are hidden."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from src.encoders.text_encoder import TextEncoder
+from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tests.encoders.bodies import random_body
+from tests.objectives.composed.spaces import space
+
+SPACE = space("aang_td_ed")
+MEMBERS = {name: own.objective for name, own in SPACE.members("aang").items()}
+CLAIMING = sorted(name for name, objective in MEMBERS.items() if objective.hides_targets)
+
+
+def encoders():
+    tiny = TinyEncoder(hidden_size=16, layers=3, dropout=0.0).load()
+    roberta = TextEncoder("roberta", random_body("roberta").eval(), letter_pair_tokenizer())
+    return {"tiny": tiny, "roberta": roberta}
+
+
+ENCODERS = encoders()
+TINY = ENCODERS["tiny"]
+
+
+def rows(count=5, shortest=6, longest=15, seed=0):
+    rng = np.random.default_rng(seed)
+    special = TINY.tokenizer
+    return [
+        {
+            "input_ids": [
+                special.cls_token_id,
+                *rng.choice(
+                    np.arange(5, len(special)), rng.integers(shortest, longest), False
+                ).tolist(),
+                special.sep_token_id,
+            ],
+            "label": int(rng.integers(3)),
+        }
+        for _ in range(count)
+    ]
+
+
+def batch_of(name, encoder=TINY, examples=None, micro=1000, seed=0, **options):
+    objective = MEMBERS[name]
+    collate = objective.collate(encoder, micro, **options)
+    return collate(rows() if examples is None else examples, np.random.default_rng(seed))
+
+
+def whole(name, **options):
+    (part,) = batch_of(name, **options).micro_batches
+    return part
+
+
+def origin(part, examples):
+    """For each target: its text (in the part's order) and its position there."""
+    by_length = sorted(examples, key=lambda row: len(row["input_ids"]))
+    found = []
+    for row, target in zip(
+        part.inputs["positions"] // part.inputs["input_ids"].shape[1],
+        part.inputs["targets"],
+        strict=True,
+    ):
+        ids = by_length[int(row)]["input_ids"]
+        (place,) = [p for p, token in enumerate(ids) if token == int(target)]
+        found.append((int(row), place))
+    return found
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+@pytest.mark.parametrize("name", CLAIMING)
+def test_no_predicted_token_reaches_its_own_prediction(name, kind):
+    """The gradient of each prediction with respect to the input embedding at its token's position.
+
+    Tokens of a text differ from each other, so that a target tells its position.
+    """
+    encoder, objective = ENCODERS[kind], MEMBERS[name]
+    examples = rows(3)
+    part = whole(name, encoder=encoder, examples=examples)
+    width = part.inputs["input_ids"].shape[1]
+    seen: list[torch.Tensor] = []
+
+    def keep(module, args, output):
+        seen.append(output)
+
+    handle = encoder.body.get_input_embeddings().register_forward_hook(keep)
+    try:
+        features = objective.features(encoder.body, part.inputs)
+    finally:
+        handle.remove()
+    reached_others = 0
+    for index, (row, place) in enumerate(origin(part, examples)):
+        direction = torch.randn(features.shape[1], generator=torch.Generator().manual_seed(index))
+        (gradient,) = torch.autograd.grad(features[index] @ direction, seen[0], retain_graph=True)
+        size = gradient.reshape(-1, width, gradient.shape[-1]).abs().amax(dim=-1)
+        assert size[row, place] == 0
+        assert size.sum(dim=1).nonzero().flatten().tolist() == [row]
+        reached_others += int((size[row] > 0).sum())
+    assert reached_others >= len(features)  # it is predicted from something
+
+
+def test_objectives_that_hide_are_those_that_predict_tokens_and_are_not_bidirectional():
+    expected = [n for n in MEMBERS if n.endswith("denoise") and "bidirectional" not in n]
+    assert sorted(expected) == CLAIMING
+    assert len(CLAIMING) == 24  # 12 a text
+
+
+@pytest.mark.parametrize("name", [n for n in MEMBERS if n.startswith("task")])
+def test_targets_and_positions_line_up_in_every_micro_batch(name):
+    examples = rows(11)
+    batch = batch_of(name, examples=examples, micro=3)
+    assert len(batch.micro_batches) == 4
+    by_length = sorted(examples, key=lambda row: len(row["input_ids"]))
+    start = 0
+    for part in batch.micro_batches:
+        inputs = part.inputs
+        count, width = inputs["input_ids"].shape
+        members = by_length[start : start + count]
+        start += count
+        assert part.units == len(inputs["positions"]) == len(inputs["targets"])
+        assert torch.equal(MEMBERS[name].owners(inputs), inputs["positions"] // width)
+        if name.endswith("end_label"):
+            assert inputs["targets"].tolist() == [row["label"] for row in members]
+            assert (inputs["positions"] % width == 0).all()
+            continue
+        for position, (row, place) in zip(
+            inputs["positions"].tolist(), origin(part, members), strict=True
+        ):
+            shift = {"left_to_right": -1, "right_to_left": 1}.get(name.split("-")[2], 0)
+            if "random_factorised" in name:
+                assert position % width >= len(members[row]["input_ids"])
+                assert inputs["position_ids"].flatten()[position] == place
+                assert inputs["input_ids"].flatten()[position] == TINY.tokenizer.mask_token_id
+            else:
+                assert position == row * width + place + shift
+
+
+@pytest.mark.parametrize("data", ["task", "domain"])
+@pytest.mark.parametrize("transform", SPACE.transforms)
+def test_objectives_with_the_same_text_and_transform_see_the_same_tokens(data, transform):
+    examples = rows()
+    seen = {}
+    for name in MEMBERS:
+        if name.startswith(f"{data}-{transform}-"):
+            part = whole(name, examples=examples)
+            longest = max(len(row["input_ids"]) for row in examples)
+            seen[name] = part.inputs["input_ids"][:, :longest].clone()
+            if "random_factorised" in name:  # without its queries
+                for row, ids in enumerate(sorted((e["input_ids"] for e in examples), key=len)):
+                    seen[name][row, len(ids) :] = TINY.tokenizer.pad_token_id
+    first, *others = seen.values()
+    assert len(others) >= 3
+    assert all(torch.equal(first, other) for other in others)
+
+
+@pytest.mark.parametrize("name", [n for n in MEMBERS if n.startswith("task")])
+def test_the_first_rows_are_the_same_however_many_follow(name):
+    examples = sorted(rows(8), key=lambda row: len(row["input_ids"]))
+    few, many = whole(name, examples=examples[:3]), whole(name, examples=examples)
+    count, width = few.inputs["input_ids"].shape
+    for key in few.inputs.keys() - {"positions", "targets", "attends"}:
+        assert torch.equal(few.inputs[key], many.inputs[key][:count, :width]), key
+    if "attends" in few.inputs:
+        assert torch.equal(few.inputs["attends"], many.inputs["attends"][:count, :width, :width])
+    assert torch.equal(few.inputs["targets"], many.inputs["targets"][: few.units])
+
+
+@pytest.mark.parametrize("name", [n for n in MEMBERS if n.startswith("task")])
+def test_a_loss_does_not_depend_on_padding_or_micro_batches(name):
+    encoder, objective = TINY, MEMBERS[name]
+    objective = type(objective)(
+        objective.transform, objective.representation, objective.output, classes=3
+    )
+    torch.manual_seed(0)
+    head = objective.new_head(encoder).eval()
+
+    def mean(micro, **options):
+        batch = batch_of(name, examples=rows(9), micro=micro, **options)
+        losses = [
+            objective.losses(
+                encoder.body, head, objective.features(encoder.body, part.inputs),
+                objective.targets(part.inputs),
+            ).sum()
+            for part in batch.micro_batches
+        ]  # fmt: skip
+        return torch.stack(losses).sum() / batch.units
+
+    assert torch.isclose(mean(100), mean(2), atol=1e-5)
+    assert torch.isclose(mean(100), mean(4, part_overhead=3), atol=1e-5)
+
+
+def test_bert_is_masked_language_modelling_at_its_rates():
+    examples = rows(400, shortest=8, longest=16)
+    part = whole("task-bert-bidirectional-denoise", examples=examples)
+    before = torch.tensor(
+        [i for row in sorted(examples, key=lambda r: len(r["input_ids"])) for i in row["input_ids"]]
+    )
+    after = part.inputs["input_ids"][part.inputs["attention_mask"] == 1]
+    assert part.units / (len(before) - 800) == pytest.approx(0.15, abs=0.03)
+    masked = (after == TINY.tokenizer.mask_token_id).sum() / part.units
+    changed = (after != before).sum() / part.units
+    assert masked == pytest.approx(0.8, abs=0.05)
+    assert changed == pytest.approx(0.9, abs=0.05)
+
+
+def test_a_bidirectional_denoising_of_masked_text_does_not_show_the_token():
+    part = whole("task-mask-bidirectional-denoise")
+    shown = part.inputs["input_ids"].flatten()[part.inputs["positions"]]
+    assert (shown == TINY.tokenizer.mask_token_id).all()
+
+
+def test_every_text_with_an_inner_token_has_a_prediction():
+    short = [{"input_ids": [2, 7, 3], "label": 0}, {"input_ids": [2, 8, 9, 3], "label": 1}]
+    for name in MEMBERS:
+        part = whole(name, examples=short)
+        assert MEMBERS[name].owners(part.inputs).unique().tolist() == [0, 1]
+
+
+def test_a_text_without_an_inner_token_is_left_out_of_denoising():
+    batch = batch_of("task-mask-random_factorised-denoise", examples=[{"input_ids": [2, 3]}])
+    assert (batch.micro_batches, batch.examples) == ([], 1)
+
+
+def test_random_factorisation_keeps_its_share_of_pairs_and_no_pair_of_a_position_with_itself():
+    part = whole("task-none-random_factorised-end_label", examples=rows(40, 14, 15))
+    attends = part.inputs["attends"][:, :, 1:]
+    assert attends.float().mean() == pytest.approx(0.6 * 15 / 16, abs=0.02)
+    assert not attends.diagonal(offset=-1, dim1=1, dim2=2).any()
+    assert part.inputs["attends"][:, :, 0].all()
+
+
+def test_queries_of_pairs_of_texts_have_the_type_of_the_token_they_ask_for():
+    row = {"input_ids": [2, 7, 8, 3, 9, 10, 11, 3], "token_type_ids": [0, 0, 0, 0, 1, 1, 1, 1]}
+    part = whole("task-none-random_factorised-denoise", examples=[row] * 20)
+    inputs = part.inputs
+    asked = inputs["position_ids"].flatten()[inputs["positions"]]
+    assert torch.equal(inputs["token_type_ids"].flatten()[inputs["positions"]], (asked >= 4).long())
+
+
+def test_a_denoising_loss_is_the_cross_entropy_of_the_tied_head():
+    objective = MEMBERS["task-mask-bidirectional-denoise"]
+    part = whole("task-mask-bidirectional-denoise")
+    head = objective.new_head(TINY)
+    features = objective.features(TINY.body, part.inputs)
+    embeddings = TINY.body.get_input_embeddings().weight
+    expected = F.cross_entropy(head(features, embeddings), part.inputs["targets"], reduction="none")
+    assert torch.equal(
+        objective.losses(TINY.body, head, features, objective.targets(part.inputs)), expected
+    )
