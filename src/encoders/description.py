@@ -85,12 +85,11 @@ def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
         settings = json.dumps(description["config"])
         (folder / "config.json").write_text(settings, encoding="utf-8")
         config, tokenizer = load_config(folder), load_tokenizer(folder)
-    options = {"dtype": torch.float32, "trust_remote_code": False}
     pooler = {} if description["pooler"] else {"add_pooling_layer": False}
     try:
-        body = AutoModel.from_config(config, **options, **pooler)
+        body = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32, **pooler)
     except TypeError:  # architectures without a pooler do not know the argument
-        body = AutoModel.from_config(config, **options)
+        body = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
     head, form = None, description["masked_lm_head"]
     if form is not None:
         rows, width = body.get_input_embeddings().weight.shape

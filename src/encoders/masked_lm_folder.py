@@ -33,7 +33,7 @@ def save_masked_lm(
     folder: Path,
     max_length: int | None = None,
 ) -> None:
-    """Write what `AutoModelForMaskedLM.from_pretrained(folder)` and `AutoTokenizer` load.
+    """Write what Transformers' `AutoModelForMaskedLM` and `AutoTokenizer` load.
 
     Args:
         body: the encoder without a head.
@@ -62,7 +62,9 @@ def _as_transformers(body: PreTrainedModel, head: MaskedLMHead, name: str) -> Pr
     """The whole as Transformers' own class, on the CPU and in evaluation mode."""
     try:
         with torch.random.fork_rng():
-            model: PreTrainedModel = AutoModelForMaskedLM.from_config(copy.deepcopy(body.config))
+            model: PreTrainedModel = AutoModelForMaskedLM.from_config(
+                copy.deepcopy(body.config), trust_remote_code=False
+            )
     except ValueError as error:
         raise UserError(
             f"Transformers has no masked language model of {name}'s architecture "
