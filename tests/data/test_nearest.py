@@ -88,7 +88,7 @@ def examples(tmp_path):
     def call(size, **options):
         around = Surroundings(task, TinyEncoder().load(), 2, size, 0, tmp_path / "cache")
         path = str(tmp_path / "corpus.txt")
-        return TextAuxiliary(MaskedLM(), path=path, **options).examples("dapt", around)
+        return TextAuxiliary(objective=MaskedLM(), path=path, **options).examples("dapt", around)
 
     return call
 
@@ -109,6 +109,6 @@ def test_a_choice_that_cannot_be_is_one_line(examples):
     with pytest.raises(UserError, match="select must be random or nearest, got 'near'"):
         examples(1, select="near")
     with pytest.raises(UserError, match="select=nearest is for domain text"):
-        TextAuxiliary(MaskedLM(), text="task", select="nearest")
+        TextAuxiliary(objective=MaskedLM(), text="task", select="nearest")
     with pytest.raises(UserError, match=r"asks for 200 examples .* has 24"):
         examples(100, select="nearest")

@@ -88,7 +88,7 @@ def around(tmp_path):
 def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, tmp_path):
     lines = ["fine one", f"a line with {HELD}", "X Y", "fine two", "v w and more"]
     (tmp_path / "corpus.txt").write_text("\n".join(lines))
-    domain = TextAuxiliary(MaskedLM(), path=str(tmp_path / "corpus.txt"))
+    domain = TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
     plain = domain.examples("dapt", around(False))
     assert (len(plain.rows), plain.decontaminated) == (5, None)
     for _ in range(2):  # found, then read from the cache
@@ -96,13 +96,13 @@ def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, tmp_pa
         assert clean.texts["text"][:] == ["fine one", "fine two", "v w and more"]
         assert (len(clean.rows), clean.decontaminated) == (3, 2)
     assert clean.fingerprint != plain.fingerprint
-    own = TextAuxiliary(MaskedLM(), text="task").examples("tapt", around(True))
+    own = TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around(True))
     assert own.texts["text"][:] == ["a b c", "d e f"]
     assert own.decontaminated == 1
 
 
 def test_a_corpus_of_held_out_texts_only_is_an_error(around, tmp_path):
     (tmp_path / "corpus.txt").write_text("x y\nv w\n")
-    domain = TextAuxiliary(MaskedLM(), path=str(tmp_path / "corpus.txt"))
+    domain = TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
     with pytest.raises(UserError, match="holds nothing that dev and test texts do not hold"):
         domain.examples("dapt", around(True))
