@@ -273,6 +273,17 @@ def test_a_parquet_text_beyond_the_bound_is_named(tmp_path, monkeypatch):
         load(tmp_path / "c.parquet", tmp_path / "cache")
 
 
+def test_a_parquet_file_with_a_damaged_footer_is_an_error_of_one_line(tmp_path):
+    """Found by `make fuzz`."""
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "c.parquet")
+    content = bytearray((tmp_path / "c.parquet").read_bytes())
+    content[-60:-20] = b"\xff" * 40
+    (tmp_path / "c.parquet").write_bytes(content)
+    with pytest.raises(UserError, match="cannot be read as parquet") as caught:
+        load(tmp_path / "c.parquet", tmp_path / "cache")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_text_at_the_bound_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 3 << 20)
     (tmp_path / "c.txt").write_bytes(b"a\n" + b"x" * (3 << 20) + b"\nb\n")

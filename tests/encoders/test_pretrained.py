@@ -286,6 +286,28 @@ def test_a_configuration_that_is_no_object_is_an_error_of_one_line(text, tmp_pat
     assert in_one_line(caught)
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"add_cross_attention": 1},
+        {"type_vocab_size": True},
+        {"architectures": 1e308},
+        {"id2label": [[]]},
+        {"hidden_act": "x"},
+        {"dtype": "cuda"},
+    ],
+)
+def test_an_entry_of_a_wrong_kind_is_an_error_of_one_line(entries, tmp_path):
+    """Found by `make fuzz`."""
+    folder = save(tmp_path / "model")
+    change(folder / "config.json", **entries)
+    for load in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        try:
+            load()
+        except UserError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
 def calls(name):
     """`path:line` of each call of a method `name` in src/, with the call."""
     for path in sorted((ROOT / "src").rglob("*.py")):
