@@ -41,6 +41,9 @@ STAGES = {
 }
 """The stages of each method that are enabled when nothing is said."""
 
+OF_COMPOSED_OBJECTIVES = {"aang", "aang_static"}
+"""Weightings that only mix `auxiliary=aang_td` and the like (tests/methods/test_aang.py)."""
+
 State = dict[str, Tensor]
 
 

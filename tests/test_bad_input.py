@@ -105,13 +105,8 @@ FILES = {
         EIGHT + '{"text": "café", "label": "A"}\n'.encode("latin-1"),
     ),
     "utf-16": labelled(
-        "{folder}/f.jsonl, line 1: not UTF-8; convert the file first",
+        "{folder}/f.jsonl, line 1: not UTF-8 but UTF-16; save the file as UTF-8",
         EIGHT.decode().encode("utf-16"),
-    ),
-    "byte order mark": labelled(
-        "{folder}/f.jsonl, line 1: begins with a byte order mark; save the file as UTF-8 "
-        "without one",
-        b"\xef\xbb\xbf" + EIGHT,
     ),
     "a list": labelled(
         '{folder}/f.jsonl, line 9: expected an object, {"NAME": VALUE, ...}',
@@ -120,9 +115,7 @@ FILES = {
     "field missing": labelled(
         "{folder}/f.jsonl, line 9: the field 'label' is missing", EIGHT + b'{"text": "a"}\n'
     ),
-    "field null": labelled(
-        f"{{folder}}/f.jsonl, line 9: {PICK} NoneType", EIGHT + jsonl((None, "A"))
-    ),
+    "field null": labelled(f"{{folder}}/f.jsonl, line 9: {PICK} null", EIGHT + jsonl((None, "A"))),
     "label a number": labelled(
         "{folder}/f.jsonl, line 9: the field 'label' must be a string, not int",
         EIGHT + jsonl(("a", 3)),
@@ -180,7 +173,8 @@ CORPORA = {
         method="dapt",
     ),
     "a folder": case(
-        "corpus {folder} is a folder without .txt, .md, .jsonl, .parquet files (or these and .gz)",
+        "corpus {folder} is a folder without .txt, .md, .jsonl, .ndjson, .parquet, or one of these and "
+        ".gz files",
         "auxiliary.dapt.path={folder}",
         method="dapt",
     ),
@@ -189,8 +183,8 @@ CORPORA = {
         "auxiliary dapt: {folder}/c.txt holds blank lines only", "c.txt", b"\n \n" * 100
     ),
     "suffix": corpus(
-        "corpus {folder}/c.csv: the name must end in .txt, .md, .jsonl, .json, .parquet, or "
-        "one of these and .gz",
+        "corpus {folder}/c.csv: the name must end in .txt, .md, .jsonl, .ndjson, .json, .parquet, "
+        "or one of these and .gz",
         "c.csv",
         b"a\n",
     ),
@@ -372,8 +366,8 @@ ENCODERS = {
         without("config.json"),
     ),
     "broken config": encoder(
-        "encoder {folder}/model cannot be loaded from {folder}/model: It looks like the config "
-        "file at '{folder}/model/config.json' is not a valid JSON file.",
+        "{folder}/model/config.json cannot be read: Expecting property name enclosed in double "
+        "quotes: line 1 column 2 (char 1)",
         lambda model: (model / "config.json").write_text("{"),
     ),
     "no tokenizer": encoder(

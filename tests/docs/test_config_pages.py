@@ -12,6 +12,7 @@ from docs.builder.config_pages import OTHERS, PRESETS, config_pages
 from docs.builder.options import UndescribedError, type_words
 from tests.conftest import ROOT
 from tests.in_process import CONF
+from tests.test_conf import SHARED
 
 NOT_OPTIONS = {"_target_", "defaults", "hydra"}
 
@@ -30,11 +31,14 @@ def rows(page):
 
 
 def keys(node, above=()):
+    """Paths of all options in a file; an object that has none of its own is none."""
     for key, value in node.items():
-        if key not in NOT_OPTIONS:
+        if key in NOT_OPTIONS:
+            continue
+        within = list(keys(value, (*above, key))) if isinstance(value, dict) else []
+        if within or not (isinstance(value, dict) and "_target_" in value):
             yield (*above, key)
-            if isinstance(value, dict):
-                yield from keys(value, (*above, key))
+        yield from within
 
 
 def files():
@@ -93,8 +97,7 @@ def test_a_method_lists_its_stages_in_order(pages):
 
 
 def test_every_experiment_is_listed_with_what_it_picks(pages):
-    shared = {"paper", "images", "docstrings"}
-    names = {path.stem for path in (CONF / "experiment").glob("*.yaml")} - shared
+    names = {path.stem for path in (CONF / "experiment").glob("*.yaml")} - set(SHARED)
     for name in names:
         assert f"| `{name}`" in pages["experiment.md"]
     (row,) = [line for line in pages["experiment.md"].splitlines() if "`digits_meta`" in line]

@@ -172,7 +172,7 @@ def test_a_step_whose_numbers_went_wrong_changes_no_factor(options, tmp_path):
 def test_processes_share_what_one_would_pass(options, tmp_path):
     run = recorded_run(options("max_steps=2", "micro_batch_size=2"), tmp_path / "run")
     module = run.modules["joint"]
-    steps, weighting = run.data["joint"].steps(module.batch_needs, "cpu"), module.weighting
+    steps, weighting = run.data["joint"], module.weighting
     alone = sized(steps[0], weighting, 12)
     shares = [sized(share_of(steps[0], rank, 2), weighting, 12, rank, 2) for rank in range(2)]
     for name, batch in alone.tasks.items():

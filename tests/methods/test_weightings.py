@@ -7,10 +7,8 @@ import pytest
 import src.experiment
 from src.errors import UserError
 from tests.conftest import ROOT
-from tests.in_process import config_of, toy
+from tests.in_process import OF_COMPOSED_OBJECTIVES, config_of, toy
 
-OF_COMPOSED_OBJECTIVES = {"aang", "aang_static"}
-"""What only mixes `auxiliary=aang_td` and the like (tests/methods/test_aang.py)."""
 NAMES = sorted(
     {path.stem for path in (ROOT / "conf" / "weighting").glob("*.yaml")} - OF_COMPOSED_OBJECTIVES
 )

@@ -68,7 +68,7 @@ def test_only_some_texts_need_an_unseen_score(tmp_path):
         ("task", 5, "task: Input should be a valid string"),
         ("task", "x" * 400, "task: String should have at most 300 characters"),
         ("seed", "0", "seed: Input should be a valid integer"),
-        ("labels", [], "labels: List should have at least 1 item"),
+        ("labels", [], "there are no labels for macro_f1"),
         ("stages", [], "stages: List should have at least 1 item"),
         ("stages.0.seconds", -1, "stages.0.seconds: Input should be greater than or equal to 0"),
         ("stages.0.seconds", float("nan"), "stages.0.seconds: Input should be a finite number"),
