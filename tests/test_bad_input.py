@@ -173,8 +173,8 @@ CORPORA = {
         method="dapt",
     ),
     "a folder": case(
-        "corpus {folder} is a folder without .txt, .md, .jsonl, .ndjson, .parquet, or one of these and "
-        ".gz files",
+        "corpus {folder} is a folder without .txt, .md, .jsonl, .ndjson, .parquet, or one of these "
+        "and .gz files",
         "auxiliary.dapt.path={folder}",
         method="dapt",
     ),

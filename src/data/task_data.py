@@ -207,8 +207,12 @@ class TaskData(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> EvaluationLoader | list[EvaluationLoader]:
-        """The dev split, each example once; nothing where the end task is not trained."""
-        return self._split("dev") if END_TASK in self._needs().tasks else []
+        """The dev split, each example once; nothing where the end task is not trained.
+
+        Without an end task these are the texts that are held out of all corpora.
+        """
+        judged = END_TASK in self._needs().tasks or self.prepared.held_out is not None
+        return self._split("dev") if judged else []
 
     def test_dataloader(self) -> EvaluationLoader:
         """The test split, each example once."""
