@@ -40,7 +40,7 @@ def test_every_launcher_composes(launcher):
 def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli, tmp_path):
     """One job fails: the others run, the exit code and the record say so, and it goes on."""
     options = ["-m", f"hydra/launcher={launcher}", *DIGITS, "micro_batch_size=512,0", "seed=0"]
-    swept = run_cli(*options)
+    swept = run_cli(*options, fresh=True)
     assert swept.returncode == 1, swept.stderr
     assert states_in(swept.stdout) == {"0": "finished", "1": "failed"}
     assert "job 1: micro_batch_size must be a whole number of at least 1, got 0" in swept.stdout
@@ -53,14 +53,14 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
     (record,) = (runs / RECORDS).iterdir()
     assert (record / "ended").is_file()
 
-    again = run_cli(*options)
+    again = run_cli(*options, fresh=True)
     assert states_in(again.stdout) == {"0": "finished before", "1": "failed"}
 
 
 def test_a_process_that_is_killed_ends_the_sweep_with_a_table_and_a_line(run_cli, tmp_path):
     (tmp_path / "deadly.py").write_text("import os\n\n\ndef Deadly(**o):\n    os._exit(1)\n")
     options = ["encoder._target_=src.encoders.wide_resnet.WideResNetSource,deadly.Deadly"]
-    swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options)
+    swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options, fresh=True)
     assert swept.returncode == 1
     assert states_in(swept.stdout) == {"0": "finished", "1": "died"}
     assert "error: submitit: " in swept.stderr
@@ -85,7 +85,7 @@ def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
         "    return WideResNetSource(**options)\n"
     )
     encoders = "encoder._target_=preempted.Preempted,src.encoders.wide_resnet.WideResNetSource"
-    swept = run_cli("-m", "hydra/launcher=slurm", *DIGITS, encoders)
+    swept = run_cli("-m", "hydra/launcher=slurm", *DIGITS, encoders, fresh=True)
     assert swept.returncode == 0, swept.stderr
     assert states_in(swept.stdout) == {"0": "finished", "1": "finished"}
     assert (notes / "scontrol").read_text().split() == ["requeue", f"{slurm.JOB}_0"]

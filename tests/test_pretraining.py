@@ -162,9 +162,7 @@ def test_texts_of_several_corpora_are_pooled(options, data_dir, cache_dir, tmp_p
     counts = [entry["examples"] for entry in done.result["auxiliaries"].values()]
     assert done.result["train"]["examples"] == sum(counts)
     indices = {
-        index
-        for step in range(12)
-        for index in done.data["adapt"].train.example_indices("text", step)
+        index for step in range(12) for index in done.data["adapt"].example_indices("text", step)
     }
     assert max(indices) >= counts[0] > min(indices)
     assert done.result["dev"]["whole"]["examples"] > 0
