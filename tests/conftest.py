@@ -75,7 +75,7 @@ def run_cli(tmp_path: Path) -> Run:
     """Call `python -m src.run` as a user does; runs land in `tmp_path/runs`."""
 
     def call(
-        *options: str, timeout: float = 300, threads: int = 1, fresh: bool = False
+        *options: str, timeout: float = 1200, threads: int = 1, fresh: bool = False
     ) -> subprocess.CompletedProcess[str]:
         return called_for_text(
             "src.run", *options, cwd=tmp_path, environment={"COLUMNS": "200"},

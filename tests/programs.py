@@ -42,7 +42,7 @@ def called(
     given: bytes = b"",
     environment: Mapping[str, str] | None = None,
     threads: int = 1,
-    timeout: float = 300,
+    timeout: float = 1200,
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `python -m PROGRAM ARGUMENTS` in `cwd` and return its exit code and output.
