@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 
 import pytest
 import torch
@@ -201,8 +202,9 @@ def test_what_cannot_be_is_said_before_any_training(
     assert not (tmp_path / "result.json").exists()
 
 
-def test_a_report_names_the_encoder_and_its_perplexity(run):
-    found = search(run.folder.parent)
+def test_a_report_names_the_encoder_and_its_perplexity(run, tmp_path):
+    shutil.copytree(run.folder, tmp_path / "run")  # those of other tests lie beside it
+    found = search(tmp_path)
     assert found.unreadable == []
     told = in_words(inventory(found, benches_of(found.runs)))
     reached = run.result["dev"]["whole"]["metrics"]["perplexity"]

@@ -8,6 +8,7 @@ import lightning.pytorch as pl
 import pytest
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 
 from src.data import TartanData
 from src.errors import UserError
@@ -68,8 +69,11 @@ def test_a_training_without_a_length_is_refused_with_both_options_named(
     ids=str,
 )
 def test_what_cannot_be_honoured_is_refused_with_what_to_use(
-    module, data, tmp_path, options, instead
+    module, data, tmp_path, options, instead, monkeypatch
 ):
+    # Lightning starts the other processes first: here they would run the tests once more, and take
+    # this process with them when they end
+    monkeypatch.setattr(_SubprocessScriptLauncher, "_call_children_scripts", lambda self: None)
     (option, _), *_ = options.items()
     before = state_of(module)
     with pytest.raises(UserError, match=rf"(?s)Trainer\(.*{option}=.*{instead}"):
