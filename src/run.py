@@ -12,21 +12,21 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from src.command_line import run_command_line
+from src.command_line.hydra_errors import run_command_line
 from src.distributed.command import started_as
 from src.distributed.identity import is_main_process, started_from_outside
 from src.errors import UserError
 from src.run_folder.lock import BusyError
 from src.run_folder.name import command_of, run_name
+from src.run_folder.result import Result
 from src.run_folder.run_next import dev_score
-from src.run_folder.sweep import ELSEWHERE, report_job, told_in_any_case
+from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 log = logging.getLogger(__name__)
@@ -91,11 +91,11 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     return None
 
 
-def _run(config: DictConfig, folder: Path) -> tuple[str, dict[str, Any]]:
+def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     """Run, or go on, or find that there is nothing to do: `finished`, `resumed` or `known`.
 
     Returns:
-        Which of them, and what `result.json` holds.
+        Which of them, and the content of `result.json`.
     """
     from src.run_folder.stored import stored_result
     from src.run_folder.summary import print_summary
@@ -107,8 +107,8 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, dict[str, Any]]:
         state = "known"
         print(f"{folder} holds this run, finished; remove the folder to run it again")
     else:
-        from src.experiment import run_experiment
-        from src.quiet import quiet_libraries
+        from src.command_line.quiet import quiet_libraries
+        from src.experiment.run import run_experiment
 
         quiet_libraries()
         try:
@@ -117,13 +117,7 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, dict[str, Any]]:
             _say_how_to_go_on(folder)
             raise SystemExit(exit_code(stop)) from stop
     if is_main_process():
-        try:
-            print_summary(result, folder)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(
-                f"{folder / 'result.json'} is damaged ({type(error).__name__}: {error}); remove "
-                "it, and the same command writes it again"
-            ) from error
+        print_summary(result, folder)
     return state, result
 
 
@@ -181,5 +175,5 @@ def _say_how_to_go_on(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    with told_in_any_case():
+    with report_interrupted_sweep():
         run_command_line(main)

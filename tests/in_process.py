@@ -13,7 +13,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from torch import Tensor
 
-import src.experiment
+import src.experiment.run
 import src.run
 from src.data.batches import EvaluationBatches, StepBatches
 from src.data.task_data import TaskData
@@ -97,7 +97,7 @@ class RecordedRun:
 def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
     """Run an experiment, looking on."""
     run = RecordedRun(folder)
-    fit_stage, evaluate_on_test = src.experiment.fit_stage, src.experiment.evaluate_on_test
+    fit_stage, evaluate_on_test = src.experiment.run.fit_stage, src.experiment.run.evaluate_on_test
 
     def fit(module: TaskMixing, data: TaskData, *args: Any, name: str, **kwargs: Any) -> Any:
         run.events.append(name)
@@ -115,9 +115,9 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
         return evaluate_on_test(module, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(src.experiment, "fit_stage", fit)
-        patch.setattr(src.experiment, "evaluate_on_test", test)
-        run.result = src.experiment.run_experiment(config_of(options), folder)
+        patch.setattr(src.experiment.run, "fit_stage", fit)
+        patch.setattr(src.experiment.run, "evaluate_on_test", test)
+        run.result = src.experiment.run.run_experiment(config_of(options), folder).as_json()
     return run
 
 

@@ -20,7 +20,7 @@ from transformers import BertConfig, BertModel, T5Config, T5Model
 
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
-from src.experiment import run_experiment
+from src.experiment.run import run_experiment
 from tests.in_process import config_of, toy
 
 Files = dict[str, bytes]
@@ -416,8 +416,8 @@ ENCODERS = {
         lacking_token("pad_token"),
     ),
     "no mask": encoder(
-        "encoder {folder}/model has no mask token, so it cannot be trained by masked language "
-        "modelling; use auxiliary=none with method=finetune, or another encoder",
+        "encoder {folder}/model has no mask token, which masked language modelling needs; "
+        "use auxiliary=none with method=finetune, or another encoder",
         lacking_token("mask_token"),
         method="tapt",
     ),

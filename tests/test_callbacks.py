@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from src.errors import UserError
+from src.experiment.prepare import enabled_stages, prepare
 from src.methods import FineTuning
-from src.prepare import enabled_stages, prepare
 from tests.in_process import config_of, recorded_run, toy
 
 STAGE = "method.stages.finetune"

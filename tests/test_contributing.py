@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
-from src.configuration import build
+from src.configuration.build import build
 from src.encoders.tiny import TinyEncoder
-from src.experiment import run_experiment
+from src.experiment.run import run_experiment
 from tests.conftest import ROOT
 from tests.in_process import config_of
 
@@ -34,7 +34,7 @@ def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, monkey
     options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
     config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
     config.weighting = {**node, "_target_": f"loss_proportional_example.{name}"}
-    result = run_experiment(config, tmp_path / "run")
+    result = run_experiment(config, tmp_path / "run").as_json()
     weights = result["final_task_weights"]
     assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
     assert weights["end_task"] != pytest.approx(0.5, abs=1e-3)

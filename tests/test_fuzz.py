@@ -25,13 +25,13 @@ import torch
 from omegaconf import OmegaConf
 from transformers import BertConfig, BertForMaskedLM
 
-from src.data.checksum import note_checksum
 from src.data.corpus import load_corpus
 from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
+from src.files.checksum import note_checksum
+from src.methods.checkpoint_io import load_whole
 from src.predict.predict import Settings, predict_file
-from src.run_folder.checkpoint_io import load_whole
 from src.run_folder.stored import check_same_inputs, stored_result
 from tests.predict.conftest import classifier  # noqa: F401
 

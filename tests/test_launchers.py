@@ -9,8 +9,8 @@ import re
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.report.progress import progress_of
-from src.report.search import search
+from src.report.reading.progress import progress_of
+from src.report.reading.search import search
 from src.run_folder.lock import LOCK
 from src.run_folder.sweep import RECORDS
 from tests import slurm

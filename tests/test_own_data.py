@@ -15,8 +15,8 @@ from src.data.columns import Columns
 from src.data.labelled import read_labelled
 from src.data.table.open import open_table
 from src.errors import UserError
-from src.experiment import run_experiment
-from src.prepare import enabled_stages, prepare
+from src.experiment.prepare import enabled_stages, prepare
+from src.experiment.run import run_experiment
 from tests.in_process import config_of
 
 WORDS = {"apple": "Fruit", "river": "Water", "stone": "Rock"}
@@ -163,7 +163,7 @@ def test_class_weights_and_a_chosen_metric_go_through_a_run(own, options, tmp_pa
     given = ["+experiment=custom_finetune", f"task.train={own}/labels.csv", *options]
     still = [f"method.stages.finetune.optimisation.{name}_lr=0" for name in ("body", "end_head")]
     results = [
-        run_experiment(config_of([*given, *still, *more]), tmp_path / str(number))
+        run_experiment(config_of([*given, *still, *more]), tmp_path / str(number)).as_json()
         for number, more in enumerate(
             ([], ["classifier.class_weights=[1,20,3]", "task.metric=auroc"])
         )
@@ -185,7 +185,7 @@ def test_a_classifier_of_pairs_is_that_of_transformers(tmp_path, options):
     found = prepare(config, enabled_stages(config))
     assert "token_type_ids" in found.splits.train.column_names
     assert "token_type_ids" in found.auxiliaries["tapt"][1].rows.column_names
-    result = run_experiment(config, tmp_path / "run")
+    result = run_experiment(config, tmp_path / "run").as_json()
     folder = tmp_path / "run" / "classifier"
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)

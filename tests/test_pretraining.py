@@ -12,11 +12,12 @@ from transformers import AutoModelForMaskedLM
 
 from src.encoders.text_encoder import load_folder
 from src.errors import UserError
-from src.experiment import run_experiment
-from src.prepare import enabled_stages, prepare
-from src.report.search import search
-from src.report.settings import benches_of
-from src.report.summary import in_words, inventory
+from src.experiment.prepare import enabled_stages, prepare
+from src.experiment.run import run_experiment
+from src.report.reading.search import search
+from src.report.reading.settings import benches_of
+from src.report.tables.summary import in_words, inventory
+from src.run_folder.result import read_result
 from src.run_folder.run_next import dev_score
 from src.run_folder.summary import print_summary
 from tests.in_process import config_of, recorded_run, toy
@@ -83,7 +84,9 @@ def test_the_best_evaluation_is_kept(run):
     assert run.result["metric"] == "perplexity"
     assert "test" not in run.result
     # a search maximises
-    assert dev_score(run.result) == -run.result["dev"]["whole"]["metrics"]["perplexity"]
+    assert (
+        dev_score(read_result(run.folder)) == -run.result["dev"]["whole"]["metrics"]["perplexity"]
+    )
 
 
 def test_training_lowers_the_perplexity_and_patience_ends_it(options, tmp_path):
@@ -91,10 +94,10 @@ def test_training_lowers_the_perplexity_and_patience_ends_it(options, tmp_path):
     # without a learning rate nothing gets better, so that two evaluations without end it
     result = run_experiment(
         config_of([*options, f"{rate}=0.0", "method.stages.adapt.patience=1"]), tmp_path / "still"
-    )
+    ).as_json()
     assert result["stages"][0]["steps"] == 8
     start = result["dev"]["whole"]["metrics"]["perplexity"]
-    learned = run_experiment(config_of([*options, f"{rate}=5e-3"]), tmp_path / "learned")
+    learned = run_experiment(config_of([*options, f"{rate}=5e-3"]), tmp_path / "learned").as_json()
     assert learned["dev"]["whole"]["metrics"]["perplexity"] < 0.8 * start
 
 
@@ -126,7 +129,7 @@ def well_adapted(options, tmp_path_factory):
     folder = tmp_path_factory.mktemp("well")
     longer = ["max_steps=150", "method.stages.adapt.evaluate_every=75"]
     changes = [*longer, "method.stages.adapt.optimisation.body_lr=5e-3"]
-    return folder, run_experiment(config_of([*options, *changes]), folder)
+    return folder, run_experiment(config_of([*options, *changes]), folder).as_json()
 
 
 @pytest.mark.parametrize(("method", "stage"), [("mt_tartan", "joint"), ("tapt", "tapt")])
@@ -214,7 +217,7 @@ def test_a_report_names_the_encoder_and_its_perplexity(run, tmp_path):
 
 
 def test_the_closing_table_shows_the_perplexity_and_the_folder(run, capsys):
-    print_summary(run.result, run.folder)
+    print_summary(read_result(run.folder), run.folder)
     shown = capsys.readouterr().out
     assert f"{run.result['dev']['whole']['metrics']['perplexity']:.4f}" in shown
     assert str(run.folder / "encoder") in shown

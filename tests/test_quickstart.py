@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from src.configuration import build
+from src.configuration.build import build
 from src.data.text_task import load_text_task
 from tests.in_process import config_of
 

@@ -234,7 +234,7 @@ def test_a_signal_during_the_test_evaluation_is_no_success(
     signum, code, finetune_options, tmp_path, monkeypatch
 ):
     """Lightning's own handlers are in charge there, and leave with 0 and 1."""
-    from src.experiment import run_experiment
+    from src.experiment.run import run_experiment
     from src.methods.module import TaskMixing
 
     test_step = TaskMixing.test_step

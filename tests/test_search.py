@@ -8,8 +8,8 @@ import shlex
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.report.comparison import Choice
 from src.report.report import report_of
+from src.report.verdicts.comparison import Choice
 from src.run_folder.run_next import RUN_NEXT
 from tests.in_process import CONF, config_of, recorded_run, toy
 from tests.test_launchers import DIGITS, states_in

@@ -18,36 +18,36 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from src.bench.ablations import measure_ablations
 from src.bench.case import Case
 from src.bench.evaluation import measure_evaluation
 from src.bench.floor import measure_floor
 from src.bench.growth import draw_growth, measure_growth
-from src.bench.leads import measure_leads
 from src.bench.measure import matrix_rate
 from src.bench.memory import measure_memory
 from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.start_up import measure_start
 from src.bench.tables import (
+    ablation_table,
     evaluation_table,
     floor_table,
     growth_table,
-    lead_table,
     memory_table,
     peer_table,
     start_table,
     waits_table,
 )
 from src.bench.waits import measure_waits
-from src.command_line import run_command_line
+from src.command_line.hydra_errors import run_command_line
+from src.command_line.quiet import quiet_libraries
 from src.cpu.allocator import keep_freed_memory
 from src.errors import UserError
 from src.methods.precision import resolve_precision
-from src.quiet import quiet_libraries
 
 MINILM, ROBERTA = "minilm", "roberta_base_random"
 
 
-class Bench:
+class Sections:
     """The sections of the bench, over one config (`conf/bench.yaml`).
 
     Args:
@@ -93,12 +93,12 @@ class Bench:
         self._console.print(floor_table(rows, rate))
         return {"matrix_rate": rate, "rows": [asdict(row) for row in rows]}
 
-    def leads(self) -> dict[str, Any]:
+    def ablations(self) -> dict[str, Any]:
         """What each way of saving time is worth."""
-        rows = measure_leads(
-            self._case("meta_tartan", 1), self._rounds, self._scratch / "leads", self._device
+        rows = measure_ablations(
+            self._case("meta_tartan", 1), self._rounds, self._scratch / "ablations", self._device
         )
-        self._console.print(lead_table(rows))
+        self._console.print(ablation_table(rows))
         return {"rows": [asdict(row) for row in rows]}
 
     def peers(self) -> dict[str, Any]:
@@ -201,11 +201,11 @@ class Bench:
         return Case(method, tasks, size, options, self._corpus)
 
 
-SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
-    name: getattr(Bench, name)
+SECTIONS: dict[str, Callable[[Sections], dict[str, Any]]] = {
+    name: getattr(Sections, name)
     for name in (
         "floor",
-        "leads",
+        "ablations",
         "peers",
         "waits",
         "memory",
@@ -230,7 +230,7 @@ def main(config: DictConfig) -> None:
     measured: dict[str, Any] = {"machine": machine(), "config": OmegaConf.to_container(config)}
     output = Path(str(config.output))
     with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(config, Path(scratch), console)
+        bench = Sections(config, Path(scratch), console)
         for name in config.sections:
             try:
                 measured[name] = SECTIONS[name](bench)

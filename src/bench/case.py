@@ -18,11 +18,11 @@ from src.cpu.kernels import use_cpu_kernels
 from src.data.prepared import Prepared
 from src.data.sampled_batches import sized
 from src.data.task_data import TaskData
-from src.experiment import StageChain
+from src.experiment.prepare import enabled_stages, prepare
+from src.experiment.run import StageChain
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
-from src.prepare import enabled_stages, prepare
 
 STAGE_OF = {
     "finetune": "finetune",

@@ -20,10 +20,11 @@ from rich.table import Table
 
 from src.bench.corpus_case import BuildRow, ReadRow, measure_build, measure_reading
 from src.bench.made_up_articles import MadeUp
-from src.command_line import run_command_line
-from src.configuration import build, check_whole
+from src.command_line.hydra_errors import run_command_line
+from src.command_line.quiet import quiet_libraries
+from src.configuration.build import build
+from src.configuration.checks import check_whole
 from src.errors import UserError
-from src.quiet import quiet_libraries
 
 MIB = 1 << 20
 

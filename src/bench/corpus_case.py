@@ -12,7 +12,7 @@ from typing import Any
 
 from src.bench.made_up_articles import FIELD
 from src.bench.resident import Watch
-from src.configuration import build
+from src.configuration.build import build
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 

@@ -19,6 +19,7 @@ from scipy import stats
 from src.bench.by_hand import OurStep
 from src.bench.case import Case, built_case
 from src.bench.measure import interleaved
+from src.figures.style import COLOURS
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def draw_growth(growths: Sequence[Growth], path: Path) -> None:
         1, len(growths), figsize=(3.4 * len(growths), 3), sharey=True, layout="constrained"
     )
     for axis, growth in zip(axes, growths, strict=True):
-        axis.loglog(growth.sizes, growth.seconds, "o-", color="#0072B2")
+        axis.loglog(growth.sizes, growth.seconds, "o-", color=COLOURS[0])
         axis.set_xlabel(growth.along)
         axis.set_title(f"slope {growth.slope:.2f} ± {growth.slope_error:.2f}", fontsize=10)
         axis.grid(visible=True, which="both", alpha=0.3)

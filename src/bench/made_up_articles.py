@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from src.run_folder.durable import write_durably
-from src.seeding import generator_for
+from src.core.seeding import generator_for
+from src.files.durable import write_durably
 
 FIELD = "Computer Science"
 _FIELDS: tuple[list[str], ...] = (

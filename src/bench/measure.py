@@ -1,4 +1,4 @@
-"""Times of things against each other within one run, rates, and peaks of memory."""
+"""Times of things against each other within one run, and rates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from src.core.clock import now
 
@@ -73,20 +72,3 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) 
             left @ right
         done += 4
     return done * 2 * size**3 / (now(device) - began)
-
-
-def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
-    """The most bytes of tensors that `run` holds at once beyond those there before it."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        run()
-        return torch.cuda.max_memory_allocated(device) - before
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        run()
-    held = peak = 0
-    for event in profiler.profiler.kineto_results.events():  # type: ignore[union-attr]
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
-    return peak

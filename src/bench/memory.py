@@ -9,8 +9,8 @@ import torch
 
 from src.bench.by_hand import OurStep
 from src.bench.case import OBJECTIVE, Case, built_case
-from src.bench.measure import peak_bytes
-from src.data.end_task import END_TASK
+from src.core.memory import peak_bytes
+from src.core.task_names import END_TASK
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from src.bench.as_in_transformers import as_in_transformers
 from src.bench.case import BuiltCase
 from src.core.backward import backward
 from src.core.task import Batch, StepBatch
-from src.data.padding import pad
+from src.objectives.padding import pad
 
 IGNORED = -100
 """The label of positions that are not to be predicted."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src.errors import UserError
+from src.run_folder.result import read_result
 
 PATIENCE = 1800
 """Seconds after which a run that takes one step must have failed."""
@@ -54,6 +54,6 @@ def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
     if process.returncode != 0 or first is None:
         raise UserError(f"the run of {what} failed: {(errors.strip().splitlines() or ['?'])[-1]}")
     seconds = time.perf_counter() - began
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    lines = sum(auxiliary["examples"] for auxiliary in result["auxiliaries"].values())
+    result = read_result(folder)
+    lines = sum(auxiliary.examples for auxiliary in result.auxiliaries.values())
     return StartUp(what, first, seconds, lines)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from src.bench.ablations import AblationRow
 from src.bench.evaluation import EvaluationRow
 from src.bench.floor import FloorRow
 from src.bench.growth import Growth
-from src.bench.leads import LeadRow
 from src.bench.memory import MemoryRow
 from src.bench.peers import PeerRow
 from src.bench.start_up import StartUp
@@ -43,9 +43,11 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
     return table
 
 
-def lead_table(rows: Sequence[LeadRow]) -> Table:
+def ablation_table(rows: Sequence[AblationRow]) -> Table:
     """What a step takes without each way of saving time."""
-    table = _table("time of a META-TARTAN step without it, in multiples", "lead", "without", "used")
+    table = _table(
+        "time of a META-TARTAN step without it, in multiples", "left out", "without", "used"
+    )
     for row in rows:
         table.add_row(row.name, str(row.ratio), "always" if row.used else "on request")
     return table

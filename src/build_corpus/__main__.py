@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import hydra
 from omegaconf import DictConfig
 
-from src.command_line import run_command_line
+from src.command_line.hydra_errors import run_command_line
 from src.data.corpus_manifest import MANIFEST, CorpusFolder
 from src.errors import UserError
 

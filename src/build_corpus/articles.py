@@ -25,7 +25,7 @@ from src.build_corpus.records import (
 from src.build_corpus.settings import Settings
 from src.build_corpus.sources import Source
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 BREAK = "\n\n"
 """Between two paragraphs of a document, and nowhere else in it."""

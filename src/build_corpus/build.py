@@ -38,10 +38,10 @@ from src.build_corpus.repeats import NoExamplesError, Repeats
 from src.build_corpus.settings import Request
 from src.build_corpus.shards import Finish, KeptExamples, Shards, SpaceTokenizer
 from src.build_corpus.sources import Source, find_sources
-from src.configuration import build
+from src.configuration.build import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError
-from src.run_folder.durable import disk_advice
+from src.files.durable import disk_advice
 
 Say = Callable[[str], object]
 Files = Mapping[str, Sequence[Source]]
@@ -150,8 +150,8 @@ def _evaluated(request: Request) -> list[str]:
     """The dev and test texts that have to stay out of the corpus."""
     if not request.tasks or request.settings.decontaminate is None:
         return []
+    from src.command_line.quiet import quiet_libraries
     from src.data.text_task import TextSource  # here: it takes seconds
-    from src.quiet import quiet_libraries
 
     quiet_libraries()
     texts: list[str] = []

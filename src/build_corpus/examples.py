@@ -15,7 +15,7 @@ from src.build_corpus.articles import BREAK, Articles
 from src.build_corpus.layout import SCHEMA, read_json, write_json
 from src.build_corpus.settings import Settings
 from src.data.ngram_overlap import NgramIndex
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 ROWS = 10_000
 """Examples in a record batch, at most: a whole corpus has few batches, and a batch is soon read."""

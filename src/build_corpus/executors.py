@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]

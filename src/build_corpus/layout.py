@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 SCHEMA = pa.schema([("text", pa.string())])
 

@@ -15,7 +15,7 @@ from datatrove.pipeline.base import PipelineStep
 
 from src.build_corpus.layout import Building, read_json
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 AT_ONCE = 1 << 22
 """Digests that are compared at once, about."""

@@ -15,9 +15,9 @@ from datatrove.pipeline.base import PipelineStep
 from datatrove.utils.word_tokenizers import WordTokenizer
 
 from src.build_corpus.layout import SCHEMA, Building, read_json, write_json
-from src.data.checksum import sha256_of
 from src.data.corpus_manifest import LAYOUT, MANIFEST, Manifest, Shard
-from src.run_folder.durable import write_durably
+from src.files.checksum import sha256_of
+from src.files.durable import write_durably
 
 
 class SpaceTokenizer(WordTokenizer):

@@ -11,9 +11,9 @@ from typing import Any
 import fsspec
 from huggingface_hub import constants
 
-from src.data.checksum import sha256_of
 from src.errors import UserError
-from src.reachable import check_reachable
+from src.files.checksum import sha256_of
+from src.files.reachable import check_reachable
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 

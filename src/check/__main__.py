@@ -13,7 +13,7 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from src.command_line import run_command_line
+from src.command_line.hydra_errors import run_command_line
 from src.errors import UserError
 from src.run_folder.name import run_name
 
@@ -37,7 +37,7 @@ def _check(config: DictConfig) -> None:
 
     from src.check.findings import find_out
     from src.check.tables import print_findings
-    from src.quiet import quiet_libraries
+    from src.command_line.quiet import quiet_libraries
 
     quiet_libraries()
     found = find_out(config)

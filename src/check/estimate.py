@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from src.check.rates import Machine, Rate
 from src.check.schedule import MethodPlan, StagePlan
-from src.data.end_task import END_TASK
+from src.core.task_names import END_TASK
 
 ALIGNMENT_PASSES = 1.4
 """What `weighting=meta_examples` adds, in passes of an auxiliary task (docs/algorithm.md)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,20 +30,18 @@ from src.check.leakage import (
 )
 from src.check.lengths import Lengths, lengths_of, token_lengths
 from src.check.near import Near, near_duplicates
-from src.check.rates import Bench
+from src.check.rates import PassTimer
 from src.check.recommendation import Facts, Recommendation, recommend
 from src.check.sample import sample_of
 from src.check.schedule import MethodPlan, method_plans
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
+from src.core.memory import peak_of_process
 from src.data.decontaminate import held_out_of
 from src.data.image_task import ImageTask
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
+from src.experiment.prepare import enabled_stages
 from src.methods.memory import memory_advice
-from src.prepare import enabled_stages
-
-if sys.platform != "win32":
-    import resource
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class Findings:
     estimates: list[MethodEstimate]
     missing: dict[str, str]
     measured: Measured
-    process: int | None
+    process: int
     memory: int | None
     recommendation: Recommendation
     remarks: list[str]
@@ -131,7 +128,7 @@ def find_out(config: DictConfig) -> Findings:
             for other, split in combinations(SPLITS, 2)
             if contents
         ]
-        process = _most_held()
+        process = peak_of_process()
         with memory_advice(config, "micro_batch_size", "the measured passes"):
             measured = _measure(config, inputs, plans)
         estimates = [estimate(plan, measured) for plan in plans]
@@ -208,7 +205,7 @@ def _near_duplicates(inputs: Inputs) -> list[Near]:
 
 
 def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Measured:
-    bench = Bench(config, inputs, batch_sizes(plans))
+    bench = PassTimer(config, inputs, batch_sizes(plans))
     rates = bench.rates()
     splits = inputs.prepared.splits
     return Measured(bench.machine(), rates, bench.positions, _size(splits.dev), _size(splits.test))
@@ -310,22 +307,14 @@ def _remarks() -> Iterator[list[str]]:
         log.propagate = before
 
 
-def _most_held() -> int | None:
-    """Bytes of main memory that the process has held at most; with a GPU, libraries' own."""
-    if sys.platform == "win32":
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
-
-
 def _share_held(
-    estimates: list[MethodEstimate], measured: Measured, process: int | None, memory: int | None
+    estimates: list[MethodEstimate], measured: Measured, process: int, memory: int | None
 ) -> float | None:
-    """Share of the memory that the command's method takes; None where one or the other is unknown.
+    """Share of the memory that the command's method takes; None where that is unknown.
 
     On a CPU the process's own is in the same memory, and holds the parameters already.
     """
-    if memory is None or process is None:
+    if memory is None:
         return None
     own = next(found.bytes for found in estimates if found.configured)
     machine = measured.machine

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import datasets
 import numpy as np
 from hydra import compose
 from omegaconf import DictConfig
 
-from src.configuration import build
-from src.data.auxiliary import Auxiliary, AuxiliaryExamples, Surroundings
+from src.configuration.build import build
+from src.data.auxiliary import Auxiliary, AuxiliaryExamples
 from src.data.prepared import Prepared
 from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
+from src.experiment.prepare import auxiliary_context, configured_auxiliaries, prepare
 from src.methods.stage import Stage
-from src.prepare import SETTINGS, members_of, prepare
 
 SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"
@@ -113,20 +112,14 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         UserError: what would end the run before its first step.
     """
     prepared = prepare(config, stages)
-    around = Surroundings(
+    context = auxiliary_context(
+        config,
+        prepared.encoder,
         end_task=prepared.end_task,
-        encoder=prepared.encoder,
         train_examples=len(prepared.splits.train),
-        default_size=config.auxiliary.get("size", 1),
-        seed=int(config.auxiliary.seed),
-        cache_dir=Path(config.cache_dir).expanduser(),
-        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
     auxiliaries, unusable = dict(prepared.auxiliaries), {}
-    named: dict[str, Auxiliary] = {}
-    for name, node in config.auxiliary.items():
-        if name not in SETTINGS:
-            named |= members_of(str(name), build(node, f"auxiliary.{name}"))
+    named = configured_auxiliaries(config)
     others = {
         name: auxiliary
         for name, auxiliary in named.items()
@@ -138,7 +131,7 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
     for name, auxiliary in others.items():
         try:
             auxiliary.check(name, prepared.encoder)
-            auxiliaries[name] = (auxiliary, auxiliary.examples(name, around))
+            auxiliaries[name] = (auxiliary, auxiliary.examples(name, context))
         except UserError as error:  # the run would not read it either: said, but no reason to stop
             unusable[name] = str(error)
     return Inputs(

@@ -9,8 +9,8 @@ import datasets
 import numpy as np
 import pandas as pd
 
+from src.core.seeding import generator_for
 from src.data.overlap import HeldOut
-from src.seeding import generator_for
 
 MOST_CORPUS_TEXTS = 1_000_000
 """Texts of a corpus that are compared; of more, a seeded sample."""

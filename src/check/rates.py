@@ -12,20 +12,20 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
-from src.bench.measure import peak_bytes
 from src.check.inputs import Inputs
 from src.core.clock import now
+from src.core.memory import peak_bytes
 from src.core.passes import Passes, Purpose
+from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch, Task
+from src.core.task_names import END_TASK
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowAddingBody
 from src.data.batches import ExampleOrder, rows_at
-from src.data.end_task import END_TASK
 from src.data.part_overhead import resolve_part_overhead
 from src.methods.optimisation import Optimisation
 from src.methods.precision import resolve_precision
 from src.objectives.base import Collate
-from src.seeding import generator_for
 
 ENOUGH_SECONDS = 1.0
 """Of measured passes a task; a pass that has begun is taken to its end."""
@@ -74,7 +74,7 @@ class Machine:
     body: int
 
 
-class Bench:
+class PassTimer:
     """Measures passes with the run's own encoder, micro-batches and precision.
 
     Nothing is trained: the gradients are thrown away, and the update's learning rates are zero.

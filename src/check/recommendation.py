@@ -1,8 +1,8 @@
 """Which method suits the data, and what to look out for: rules of thumb, with their reasons.
 
-They rest on the paper's findings (its tables are in `src/report/paper_tables.yaml`) and on what was
-measured here (`docs/algorithm.md`). They choose where to begin; only runs with several seeds can
-tell which method is best on some data (`python -m src.report`).
+They rest on the paper's findings (its tables are in `src/report/tables/paper_tables.yaml`) and on
+what was measured here (`docs/algorithm.md`). They choose where to begin; only runs with several
+seeds can tell which method is best on some data (`python -m src.report`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import datasets
 
-from src.seeding import generator_for
+from src.core.seeding import generator_for
 
 MOST_TEXTS = 20_000
 MOST_CHARACTERS = 4_000_000

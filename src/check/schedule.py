@@ -10,12 +10,12 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 
 from src.check.inputs import Inputs
-from src.configuration import build
+from src.configuration.build import build
+from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
-from src.data.end_task import END_TASK
+from src.experiment.prepare import auxiliaries_of, enabled_stages, mixes_with_end_task, module_class
 from src.methods.stage import Stage
-from src.prepare import auxiliaries_of, enabled_stages, mixes_with_end_task, module_class
 
 TEXT_METHODS = ("finetune", "tapt", "dapt", "dapt_tapt", "mt_tartan", "meta_tartan")
 IMAGE_METHODS = ("finetune", "pretrain", "mt_tartan", "meta_tartan")

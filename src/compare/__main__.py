@@ -14,7 +14,8 @@ from src.compare.budget import Costs, Steps, equal_steps, spent
 from src.compare.experiments import experiment_of, write_experiment
 from src.compare.request import Request, request_of
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
+from src.run_folder.result import RESULT, read_result
 from src.run_folder.sweep import RECORDS
 
 PLAN = "compare.json"
@@ -108,11 +109,10 @@ def _measured(request: Request) -> Costs:
     if done.returncode != 0:
         raise UserError(_reason(folder, done.stderr))
     costs: dict[str, dict[str, float]] = {}
-    for path in folder.rglob("result.json"):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        costs[result["method"]] = {
-            stage["name"]: sum(stage["cost"]["flops"].values()) / stage["steps"]
-            for stage in result["stages"]
+    for path in folder.rglob(RESULT):
+        result = read_result(path.parent)
+        costs[result.method] = {
+            stage.name: (stage.flops or 0.0) / stage.steps for stage in result.stages
         }
     shutil.rmtree(folder)
     return {method: costs[method] for method in request.methods}

@@ -12,7 +12,7 @@ import yaml
 from src.compare.budget import METHODS, WITH_END_TASK
 from src.compare.request import Request
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from src.core.without_waiting import waits_for_nothing
+from src.core.device import is_cpu
 
 Gradient = list[Tensor | None]
 CHUNK = 2**24
@@ -57,7 +57,7 @@ def dot(
         return torch.zeros(
             (), dtype=dtype, device=device if reference is None else reference.device
         )
-    if not waits_for_nothing(pairs[0][0].device):
+    if not is_cpu(pairs[0][0].device):
         pairs = list(chunked(pairs, CHUNK))
     return torch.stack([_dot(a, b, dtype) for a, b in pairs]).sum()
 
@@ -164,4 +164,4 @@ def _paired(total: Gradient, gradient: Gradient) -> tuple[list[Tensor], list[Ten
 
 def _factor(factor: Tensor) -> float | Tensor:
     """The number itself where reading it waits for nothing: kernels take it as an argument."""
-    return float(factor) if waits_for_nothing(factor.device) else factor
+    return float(factor) if is_cpu(factor.device) else factor

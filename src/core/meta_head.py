@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from src.core.backward import backward
+from src.core.device import is_cpu
+from src.core.step_state import StepState
 from src.core.task import Objective
-from src.core.without_waiting import StepState, waits_for_nothing
 from src.errors import UserError
 
 
@@ -120,7 +121,7 @@ class MetaHead(nn.Module):
                 now = objective.losses(body, self.head, features, targets).mean()
                 if settings.tolerance is not None:
                     converged = converged | (now > (1 - settings.tolerance) * loss)
-                    if waits_for_nothing(features.device) and bool(converged):
+                    if is_cpu(features.device) and bool(converged):
                         break
                 backward(now, parameters)
                 before = StepState([], parameters if settings.tolerance is not None else [])

@@ -14,7 +14,7 @@ from src.core.alignment import example_alignments
 from src.core.body import Body
 from src.core.body_gradient import BodyGradient
 from src.core.gradients import take_gradient
-from src.core.processes import Alone, Processes, Summed
+from src.core.processes import Processes, SingleProcess, Summed
 from src.core.running_statistics import held_running_statistics
 from src.core.task import Batch, Inputs, Task
 
@@ -37,8 +37,8 @@ class Purpose:
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What a step's passes take place in.
+class PassContext:
+    """The processes, seeds and clocks that a step's passes run with.
 
     Attributes:
         processes: those that have the rest of each batch.
@@ -46,7 +46,7 @@ class Surroundings:
         during: entered around all that is done for a purpose: clocks, accounts of its cost.
     """
 
-    processes: Processes = field(default_factory=Alone)
+    processes: Processes = field(default_factory=SingleProcess)
     seed: Callable[[Purpose, int], None] = lambda purpose, part: None
     during: Callable[[Purpose], AbstractContextManager[object]] = lambda purpose: nullcontext()
 
@@ -83,15 +83,15 @@ class Passes:
         parameters: those of it that are trained.
     """
 
-    def __init__(self, body: Body, surroundings: Surroundings | None = None) -> None:
+    def __init__(self, body: Body, context: PassContext | None = None) -> None:
         self.body = body
-        self._around = surroundings or Surroundings()
+        self._context = context or PassContext()
         self.parameters = body.parameters
 
     @property
     def processes(self) -> Processes:
         """Those that have the rest of each batch."""
-        return self._around.processes
+        return self._context.processes
 
     def backward(
         self,
@@ -117,7 +117,7 @@ class Passes:
         losses, features, targets = [], [], []
         with self._doing(purpose), _untrained(task.head, not trains_head):
             for number, part in batch.numbered:
-                self._around.seed(purpose, number)
+                self._context.seed(purpose, number)
                 read, unit_losses = self._forward(task, part.inputs)
                 loss = unit_losses.sum() / batch.units
                 if by_part is None:
@@ -152,7 +152,7 @@ class Passes:
         features, targets = [], []
         with self._doing(purpose):
             for number, part in batch.numbered:
-                self._around.seed(purpose, number)
+                self._context.seed(purpose, number)
                 features.append(task.objective.features(self.body.module, part.inputs))
                 targets.append(task.objective.targets(part.inputs))
             self.body.fill_up(
@@ -171,7 +171,7 @@ class Passes:
         with self._doing(purpose):
             alignments, units = example_alignments(
                 self.body.module, task, batch, direction.values,
-                lambda number: self._around.seed(own, number),
+                lambda number: self._context.seed(own, number),
             )  # fmt: skip
         gather, sizes = self.processes.gather, batch.examples_of_all
         return (
@@ -186,8 +186,8 @@ class Passes:
     @contextmanager
     def drawing(self, purpose: Purpose) -> Iterator[None]:
         """Around what is drawn and computed without a pass: the same on every process."""
-        with self._around.during(purpose):
-            self._around.seed(purpose, 0)
+        with self._context.during(purpose):
+            self._context.seed(purpose, 0)
             yield
 
     def no_loss(self) -> Tensor:
@@ -207,7 +207,7 @@ class Passes:
         """Only a task's own pass may enter the running statistics, with which evaluations work."""
         traces = purpose.kind == "task"
         held = nullcontext() if traces else held_running_statistics(self.body.module)
-        with self._around.during(purpose), held:
+        with self._context.during(purpose), held:
             yield
 
     def _gathered(

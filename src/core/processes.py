@@ -70,7 +70,7 @@ class Processes(Protocol):
         ...
 
 
-class Alone:
+class SingleProcess:
     """The only process: a sum is what it is given."""
 
     overlaps = False

@@ -11,18 +11,18 @@ from typing import Any, Protocol
 import datasets
 import numpy as np
 
-from src.configuration import shown
+from src.configuration.checks import shown
+from src.core.seeding import generator_for
 from src.data.end_task import EndTask
 from src.data.held_out_text import HeldOutText
 from src.data.permutation import RandomOrder
 from src.encoders.base import Encoder
 from src.errors import UserError
 from src.objectives.base import TaskObjective
-from src.seeding import generator_for
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class AuxiliaryContext:
     """What an auxiliary task may build on.
 
     Attributes:
@@ -108,7 +108,7 @@ class Auxiliary(Protocol):
         """
         ...
 
-    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """Find, choose and prepare the examples of auxiliary task `name`.
 
         Raises:

@@ -11,12 +11,12 @@ import datasets
 import numpy as np
 from torch.utils.data import Dataset
 
+from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch, StepBatch
 from src.data.permutation import RandomOrder
 from src.data.pooled import PooledRows
 from src.errors import UserError
 from src.objectives.base import Collate, Row
-from src.seeding import generator_for
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import datasets
 from filelock import FileLock
 
-from src.data.checksum import sha256_of
+from src.files.checksum import sha256_of
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from huggingface_hub import constants
 
 from src.data.image_task import ImageSource, LabelledImages
 from src.errors import UserError
-from src.reachable import check_reachable
+from src.files.reachable import check_reachable
 
 log = logging.getLogger(__name__)
 

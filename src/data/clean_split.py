@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import sparse
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
+from src.core.seeding import generator_for
 from src.data.alike import alike
 from src.data.overlap import words_of
 from src.errors import UserError
-from src.seeding import generator_for
 
 
 def same_texts(texts: Sequence[str]) -> np.ndarray:

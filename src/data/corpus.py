@@ -19,12 +19,12 @@ from pyarrow import compute, parquet
 
 from src.data.auxiliary import choose_rows
 from src.data.cached_rows import cached_rows
-from src.data.checksum import check_is_file, sha256_of
 from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
 from src.data.held_out_text import HeldOutText
 from src.errors import UserError
-from src.reachable import check_reachable
+from src.files.checksum import check_is_file, sha256_of
+from src.files.reachable import check_reachable
 
 _READ = 10_000
 """Texts of a corpus that are read at once."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from src.data.checksum import sha256_of
 from src.errors import UserError
+from src.files.checksum import sha256_of
 
 MANIFEST = "manifest.json"
 _BEGUN = Path("building", "begun.json")

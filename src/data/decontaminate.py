@@ -12,7 +12,7 @@ from src.data.corpus import Corpus
 from src.data.overlap import WORDS, HeldOut
 from src.data.text_task import TextTask
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 _AT_ONCE = 10_000
 

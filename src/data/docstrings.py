@@ -23,9 +23,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from src.core.seeding import generator_for
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
-from src.seeding import generator_for
 
 _VERSION = "1"
 """Part of the cache key; raise it when the extraction changes."""

@@ -10,9 +10,6 @@ import datasets
 
 from src.encoders.base import Encoder
 
-END_TASK = "end_task"
-"""The name under which the end task's loss and weight are reported."""
-
 
 @dataclass(frozen=True)
 class Splits:

@@ -22,12 +22,12 @@ from src.data.table.open import open_table
 from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import TaskFiles, TextTask
 from src.encoders.base import Encoder, EncoderSource
+from src.encoders.masked_lm_head import head_of_checkpoint
 from src.encoders.packaged import PackagedEncoder
 from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
-from src.objectives.masked_lm_head import head_of_checkpoint
 
 OWN_TEXT = "task"
 """What stands for the labelled training texts in the place of unlabelled ones (TAPT)."""

@@ -6,7 +6,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 
-from src.configuration import check_whole, shown
+from src.configuration.checks import check_whole, shown
 from src.errors import UserError
 from src.evaluation.monitor import PERPLEXITY
 

@@ -12,12 +12,12 @@ from typing import Any
 import datasets
 import numpy as np
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
+from src.core.seeding import generator_for
 from src.data.end_task import Splits
 from src.encoders.base import Encoder
 from src.encoders.wide_resnet import reads_images
 from src.errors import UserError
-from src.seeding import generator_for
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from src.core.task import Inputs
-from src.data.padding import pad, pad_token_types
 from src.data.tokenise import encode_texts
 from src.encoders.text_encoder import TextEncoder
+from src.objectives.padding import pad, pad_token_types
 
 Text = str | Sequence[str]
 """A text, or the two of a pair."""

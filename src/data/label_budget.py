@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sklearn.model_selection import train_test_split
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
 from src.errors import UserError
 
 

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from src.core.task import MicroBatch, StepBatch
 from src.data.batches import EvaluationBatches, StepBatches
-from src.distributed.shares import SharedSteps
+from src.data.shared_steps import SharedSteps
 
 
 class StepLoader:

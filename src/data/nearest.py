@@ -14,14 +14,14 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
+from src.core.seeding import generator_for
 from src.data.auxiliary import choose_rows
 from src.data.corpus import Corpus
 from src.data.overlap import words_of
 from src.data.permutation import RandomOrder
 from src.data.text_task import TextTask
 from src.errors import UserError
-from src.run_folder.durable import write_durably
-from src.seeding import generator_for
+from src.files.durable import write_durably
 
 MOST = 1_000_000
 """Texts of a corpus that are compared; of more, a seeded random choice."""

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from src.core.composed_names import SEPARATOR
-from src.data.auxiliary import AuxiliaryExamples, Surroundings
+from src.core.task_names import SEPARATOR
+from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.text_auxiliary import AuxiliaryText, text_task_of
 from src.encoders.base import Encoder
 from src.encoders.pairwise_attention import check_pairwise_attention
@@ -111,7 +111,7 @@ class _Source:
             self._tried = True
 
     def read(
-        self, around: Surroundings, objective: Composed, draws: str
+        self, context: AuxiliaryContext, objective: Composed, draws: str
     ) -> tuple[AuxiliaryExamples, str]:
         """The examples, and a name for what is drawn of them.
 
@@ -121,7 +121,7 @@ class _Source:
         for labelled in (False, objective.output.needs_labels):
             if labelled not in self._examples:
                 self._examples[labelled] = self.text.read(
-                    self.name, around, objective, labelled=labelled
+                    self.name, context, objective, labelled=labelled
                 )
         own = self._examples[objective.output.needs_labels]
         if len(own.rows) != len(self._examples[False].rows):
@@ -155,10 +155,10 @@ class ComposedAuxiliary:
         """See `Auxiliary.check`."""
         self.source.check(encoder, self.objective)
 
-    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """See `AuxiliaryText.read`."""
-        classes = len(text_task_of(name, around).labels)
-        reads_text(around.encoder, f"auxiliary {name}")
+        classes = len(text_task_of(name, context).labels)
+        reads_text(context.encoder, f"auxiliary {name}")
         objective = replace(self.objective, classes=classes)
-        found, draws = self.source.read(around, objective, self.draws)
+        found, draws = self.source.read(context, objective, self.draws)
         return replace(found, draws=draws)

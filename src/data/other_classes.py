@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from src.configuration import check_whole
-from src.data.auxiliary import AuxiliaryExamples, Surroundings, choose_rows, size_of
+from src.configuration.checks import check_whole
+from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from src.data.image_task import ImageTask
 from src.encoders.base import Encoder
 from src.encoders.wide_resnet import reads_images
@@ -41,29 +41,29 @@ class OtherClasses:
         reads_images(encoder, f"auxiliary {name}")
         check_whole(self.shift, f"auxiliary.{name}.shift", least=0)
 
-    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """The other classes' training images, or a choice of them.
 
         Raises:
             UserError: the end task is not one of images, or there are fewer images than asked for.
         """
-        task = around.end_task
+        task = context.end_task
         if not isinstance(task, ImageTask):
             given = "there is no end task" if task is None else f"task {task.name} is not"
             raise UserError(f"auxiliary {name} is images, but {given}")
-        if around.decontaminate:
+        if context.decontaminate:
             raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
-        self.check(name, around.encoder)
+        self.check(name, context.encoder)
         if len(task.other_labels) < 2:
             raise UserError(
                 f"auxiliary {name} needs two or more classes that task.end_classes leaves, but "
                 f"{task.name} has only {len(task.other_labels)}"
             )
-        size, option = size_of(name, self.size, around.default_size)
+        size, option = size_of(name, self.size, context.default_size)
         source, images = f"{task.name} other classes", task.others
         if size is not None:
             rows = choose_rows(
-                len(images), size, around.train_examples, around.seed, option, source
+                len(images), size, context.train_examples, context.seed, option, source
             )
             images = images.at(rows)
         objective = ImageClassification(len(task.other_labels), self.shift, self.flip)

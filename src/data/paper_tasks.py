@@ -10,10 +10,10 @@ from pathlib import Path
 from datasets import DownloadConfig, DownloadManager
 from datasets.utils.file_utils import hash_url_to_filename
 
-from src.data.checksum import check_sha256, sha256_of
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
-from src.reachable import OFFLINE, check_reachable
+from src.files.checksum import check_sha256, sha256_of
+from src.files.reachable import OFFLINE, check_reachable
 
 log = logging.getLogger(__name__)
 

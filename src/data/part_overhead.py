@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
 from src.errors import UserError
 
 ON_A_CPU = 256

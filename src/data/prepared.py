@@ -8,8 +8,9 @@ from typing import Any
 
 import datasets
 
+from src.core.task_names import END_TASK
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples
-from src.data.end_task import END_TASK, EndTask, Splits
+from src.data.end_task import EndTask, Splits
 from src.data.held_out_text import HeldOutText
 from src.data.pooled import PooledRows, pooled
 from src.encoders.base import Encoder

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from src.data.auxiliary import AuxiliaryExamples, Surroundings
-from src.data.end_task import END_TASK
+from src.core.task_names import END_TASK
+from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.given import (
     AnyEncoder,
     Examples,
@@ -146,7 +146,7 @@ class TartanData(TaskData):
         classification.collate(reads_text(encoder, "TartanData"), 1)
         self._cache_dir.mkdir(parents=True, exist_ok=True)
         splits = task.splits(encoder, self._cache_dir)
-        around = Surroundings(
+        context = AuxiliaryContext(
             end_task=task,
             encoder=encoder,
             train_examples=len(splits.train),
@@ -155,7 +155,7 @@ class TartanData(TaskData):
             cache_dir=self._cache_dir,
         )
         found: dict[str, tuple[Any, AuxiliaryExamples]] = {
-            name: (auxiliary, auxiliary.examples(name, around))
+            name: (auxiliary, auxiliary.examples(name, context))
             for name, auxiliary in auxiliaries.items()
         }
         return Prepared(encoder, found, Labelled(task, splits, classification))

@@ -14,16 +14,16 @@ import torch
 from torch.utils.data import DataLoader
 
 from src.core.task import StepBatch
+from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
-from src.data.end_task import END_TASK
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
 from src.data.part_overhead import resolve_part_overhead
 from src.data.prepared import Prepared
 from src.data.sampled_batches import sized
+from src.data.shared_steps import SharedSteps
 from src.data.text_task import TextTask
-from src.distributed.shares import SharedSteps
 from src.distributed.strategy import ShardStrategy
 from src.encoders.text_encoder import reads_text
 from src.errors import UserError

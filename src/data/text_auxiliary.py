@@ -8,7 +8,7 @@ from pathlib import Path
 
 import datasets
 
-from src.data.auxiliary import AuxiliaryExamples, Surroundings, size_of
+from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from src.data.corpus import (
     Corpus,
     choose_part,
@@ -97,7 +97,7 @@ class AuxiliaryText:
     def read(
         self,
         name: str,
-        around: Surroundings,
+        context: AuxiliaryContext,
         objective: TaskObjective[TextEncoder],
         *,
         labelled: bool = False,
@@ -111,29 +111,29 @@ class AuxiliaryText:
         Raises:
             UserError: see `src.data.corpus`; or the end task is not one of text.
         """
-        if around.held_out is not None:
-            return self._apart_from(around.held_out, name, around, objective)
-        task = text_task_of(name, around)
+        if context.held_out is not None:
+            return self._apart_from(context.held_out, name, context, objective)
+        task = text_task_of(name, context)
         removed = None
         if self.text == "task":
             part, size = training_texts(task, labelled=labelled), None
-            if around.decontaminate:
-                part, removed = decontaminated(part, task, around.cache_dir)
+            if context.decontaminate:
+                part, removed = decontaminated(part, task, context.cache_dir)
         else:
-            size, option = size_of(name, self.size, around.default_size)
-            corpus = self._domain_corpus(task, size, around.cache_dir)
+            size, option = size_of(name, self.size, context.default_size)
+            corpus = self._domain_corpus(task, size, context.cache_dir)
             nearest = self.select == "nearest"
-            if around.decontaminate or nearest:
-                corpus, removed = decontaminated(corpus, task, around.cache_dir)
+            if context.decontaminate or nearest:
+                corpus, removed = decontaminated(corpus, task, context.cache_dir)
             if self.at_most and size is not None:
-                size = size if len(corpus.texts) >= round(size * around.train_examples) else None
+                size = size if len(corpus.texts) >= round(size * context.train_examples) else None
             if nearest and size is not None:
-                part = choose_nearest(corpus, task, size, around.seed, option, around.cache_dir)
+                part = choose_nearest(corpus, task, size, context.seed, option, context.cache_dir)
             else:
-                part = choose_part(corpus, size, around.train_examples, around.seed, option)
+                part = choose_part(corpus, size, context.train_examples, context.seed, option)
         return AuxiliaryExamples(
             objective,
-            self._rows(name, part, task.max_length, around),
+            self._rows(name, part, task.max_length, context),
             part.source,
             size,
             part.fingerprint,
@@ -145,7 +145,7 @@ class AuxiliaryText:
         self,
         held_out: HeldOutText,
         name: str,
-        around: Surroundings,
+        context: AuxiliaryContext,
         objective: TaskObjective[TextEncoder],
     ) -> AuxiliaryExamples:
         """The whole corpus of a run without an end task, less the texts that are held out.
@@ -158,33 +158,33 @@ class AuxiliaryText:
                 f"there is no end task whose text auxiliary {name} could take; name text of your "
                 f"own: auxiliary.{name}.path=FILE"
             )
-        size, option = size_of(name, self.size, around.default_size)
+        size, option = size_of(name, self.size, context.default_size)
         if size is not None:
             raise UserError(
                 f"{option}={size:g} counts in the training examples of an end task, and there is "
                 f"none; use {option}=all"
             )
-        if around.decontaminate or self.select == "nearest":
+        if context.decontaminate or self.select == "nearest":
             asked = (
-                "auxiliary.decontaminate" if around.decontaminate else f"auxiliary.{name}.select"
+                "auxiliary.decontaminate" if context.decontaminate else f"auxiliary.{name}.select"
             )
             raise UserError(f"{asked} compares with the texts of an end task, and there is none")
-        kept, apart = hold_out(self._domain_corpus(None, size, around.cache_dir), held_out)
+        kept, apart = hold_out(self._domain_corpus(None, size, context.cache_dir), held_out)
         return AuxiliaryExamples(
             objective,
-            self._rows(name, kept, held_out.max_length, around),
+            self._rows(name, kept, held_out.max_length, context),
             kept.source,
             size,
             kept.fingerprint,
             kept.texts,
-            self._rows(name, apart, held_out.max_length, around),
+            self._rows(name, apart, held_out.max_length, context),
         )
 
     def _rows(
-        self, name: str, part: Corpus, max_length: int, around: Surroundings
+        self, name: str, part: Corpus, max_length: int, context: AuxiliaryContext
     ) -> datasets.Dataset:
         """The texts as the encoder reads them."""
-        encoder = reads_text(around.encoder, f"auxiliary {name}")
+        encoder = reads_text(context.encoder, f"auxiliary {name}")
         length = max_length if self.max_length is None else self.max_length
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
             rows = tokenised_as_read(part.texts, encoder.tokenizer, length)
@@ -194,7 +194,7 @@ class AuxiliaryText:
                 part.fingerprint,
                 encoder.tokenizer,
                 length,
-                around.cache_dir,
+                context.cache_dir,
                 keep_blank=False,
                 token_types=encoder.token_types,
             )
@@ -241,18 +241,18 @@ class TextAuxiliary(AuxiliaryText):
         """See `Auxiliary.check`."""
         self.objective.collate(self.check_text(name, encoder), 1)
 
-    def examples(self, name: str, around: Surroundings) -> AuxiliaryExamples:
+    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """See `AuxiliaryText.read`."""
-        return self.read(name, around, self.objective)
+        return self.read(name, context, self.objective)
 
 
-def text_task_of(name: str, around: Surroundings) -> TextTask:
+def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:
     """The end task, checked to be one of text for auxiliary `name`.
 
     Raises:
         UserError: it is not.
     """
-    task = around.end_task
+    task = context.end_task
     if not isinstance(task, TextTask):
         given = "there is no end task" if task is None else f"task {task.name} is not"
         raise UserError(f"auxiliary {name} is text, but {given}")

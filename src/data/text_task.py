@@ -13,7 +13,6 @@ from typing import Any
 import datasets
 
 from src.data.assignment import Assignment
-from src.data.checksum import check_is_file
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
 from src.data.end_task import Splits
@@ -28,6 +27,7 @@ from src.data.tokenise import check_length, cuts_of, tokenise
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import reads_text
 from src.errors import UserError
+from src.files.checksum import check_is_file
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from filelock import FileLock
 from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-from src.configuration import check_whole
-from src.data.checksum import is_whole, note_checksum, sidecar_of
+from src.configuration.checks import check_whole
 from src.data.leading_part import portions
 from src.data.remarks import Cuts, total
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
+from src.files.checksum import is_whole, note_checksum, sidecar_of
 
 log = logging.getLogger(__name__)
 

@@ -5,37 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from torch.utils.data import Dataset
-
 from src.core.task import Batch, MicroBatch, StepBatch
-from src.data.batches import StepBatches
 from src.distributed.shards import filled
-
-
-class SharedSteps(Dataset[StepBatch]):
-    """A process's share of each step.
-
-    Every process builds the whole batch, of which it keeps whole micro-batches: so each is what it
-    would be in one process, dropout and masks included, on any number of them.
-
-    Args:
-        steps: the whole steps.
-        rank: this process, from 0.
-        count: of the processes.
-        equally_often: whether all have to pass as many micro-batches of each task.
-    """
-
-    def __init__(
-        self, steps: StepBatches, rank: int, count: int, equally_often: bool = False
-    ) -> None:
-        self._steps, self._rank, self._count = steps, rank, count
-        self._equally_often = equally_often
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    def __getitem__(self, step: int) -> StepBatch:
-        return share_of(self._steps[step], self._rank, self._count, self._equally_often)
 
 
 def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:

@@ -14,11 +14,11 @@ from transformers import AutoModel
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from src.encoders.base import Encoder
+from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.pretrained import load_config, load_tokenizer
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.wide_resnet import ImageEncoder, WideResNet
 from src.errors import UserError
-from src.objectives.masked_lm_head import MaskedLMHead
 
 TEXT, IMAGES, OTHER = "text", "images", "other"
 """Kinds of encoders; of another one only the name is kept."""

@@ -16,7 +16,7 @@ from huggingface_hub.errors import (
 )
 
 from src.errors import UserError
-from src.reachable import OFFLINE, check_reachable
+from src.files.reachable import OFFLINE, check_reachable
 
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from src.encoders.masked_lm_head import MaskedLMHead, parts_of_head
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
-from src.objectives.masked_lm_head import MaskedLMHead, parts_of_head
 
 _AGREEMENT = 1e-4
 """Largest difference of equal logits, as a share of the largest logit; some 1e-6 is seen."""

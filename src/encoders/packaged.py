@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from src.data.checksum import check_sha256
 from src.encoders.text_encoder import TextEncoder, dropout_changes, load_folder
 from src.errors import UserError
+from src.files.checksum import check_sha256
 
 MINILM_SHA256: Mapping[str, str] = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

@@ -18,6 +18,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.pretrained import (
     check_finite_weights,
     load_config,
@@ -27,7 +28,6 @@ from src.encoders.pretrained import (
 from src.encoders.text_encoder import max_positions_of
 from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError
-from src.objectives.classifier_head import ClassifierHead
 
 _LONGEST = 1 << 20
 """Tokens; Transformers writes 1e30 where a tokenizer has no limit."""

@@ -19,10 +19,10 @@ from transformers import (
 
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
+from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
 from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
 from src.errors import UserError
-from src.objectives.masked_lm_head import MaskedLMHead, head_of_checkpoint
 
 log = logging.getLogger(__name__)
 

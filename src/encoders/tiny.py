@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 

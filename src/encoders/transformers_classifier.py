@@ -17,8 +17,8 @@ from transformers import (
 )
 
 from src.encoders.architecture import PLACES, body_with_our_head
+from src.encoders.classifier_head import ClassifierHead
 from src.errors import UserError
-from src.objectives.classifier_head import ClassifierHead
 
 HEAD = "classifier_head.safetensors"
 """Our head, where it lies beside the body."""

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
 from src.encoders.base import of_kind
 from src.errors import UserError
 

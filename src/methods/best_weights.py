@@ -7,8 +7,8 @@ from pathlib import Path
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
+from src.files.durable import remove
 from src.methods.history import EvaluationHistory
-from src.run_folder.durable import remove
 
 
 class BestWeights(Checkpoint):

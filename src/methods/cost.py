@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -12,15 +11,13 @@ import lightning.pytorch as pl
 import torch
 
 from src.core.clock import PassClock, now
+from src.core.memory import peak_of_device
 from src.core.passes import Purpose
 from src.core.processes import Processes
 from src.core.task import Batch
 from src.distributed.agreement import Agreement
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
-
-if sys.platform != "win32":
-    import resource
 
 META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
 """Names beside the tasks' under which costs are reported."""
@@ -131,7 +128,7 @@ class CostMeter(pl.Callback):
         """Leave the modules as they were."""
         if self._watch is not None:
             self._watch.remove()
-            self._peak = max(self._peak, _peak_memory(pl_module.device))
+            self._peak = max(self._peak, peak_of_device(pl_module.device))
 
     def cost(self) -> StageCost:
         """Up to now; every process has to ask."""
@@ -210,12 +207,3 @@ class _Span:
     def seconds(self) -> float:
         running = 0.0 if self._began is None else time.perf_counter() - self._began
         return self.before + running
-
-
-def _peak_memory(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    if sys.platform == "win32":
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

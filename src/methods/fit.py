@@ -12,29 +12,29 @@ import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
 from omegaconf import DictConfig
 
-from src.configuration import build
-from src.data.checksum import is_whole
+from src.configuration.build import build
 from src.data.task_data import TaskData
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
 from src.errors import UserError
 from src.evaluation.metrics import SplitScores
+from src.files.checksum import is_whole
+from src.files.durable import write_with_checksum
 from src.methods.best_weights import BestWeights
+from src.methods.checkpoint_io import DurableCheckpointIO, load_whole
 from src.methods.cost import CostMeter
+from src.methods.factor_log import FactorLog
 from src.methods.history import EvaluationHistory
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
 from src.methods.outcome import StageOutcome, store_outcome, stored_outcome
 from src.methods.precision import resolve_precision
+from src.methods.progress_bar import StageProgressBar
 from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
-from src.run_folder.checkpoint_io import DurableCheckpointIO, load_whole
-from src.run_folder.durable import write_with_checksum
-from src.run_folder.factor_log import FactorLog
-from src.run_folder.progress import StageProgressBar
-from src.run_folder.step_log import StepLog, put_back, read_log
+from src.methods.step_log import StepLog, put_back, read_log
 
 log = logging.getLogger(__name__)
 

@@ -18,17 +18,18 @@ from torchmetrics import MeanMetric, Metric
 from src.core.body import Body
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.passes import Passes, Purpose, Surroundings
-from src.core.processes import Alone, Processes
+from src.core.passes import PassContext, Passes, Purpose
+from src.core.processes import Processes, SingleProcess
+from src.core.seeding import seed_device, seed_for
 from src.core.step import Step, StepRecord
+from src.core.step_state import StepState
 from src.core.task import Inputs, StepBatch, Task
+from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
-from src.core.without_waiting import StepState
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowAddingBody
 from src.data.batches import BatchNeeds
-from src.data.end_task import END_TASK
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.inputs import Text, inputs_of
 from src.data.prepared import TEXT
@@ -51,7 +52,6 @@ from src.methods.precision import parameters_in
 from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
 from src.methods.update import prepare_update
 from src.objectives.base import TaskObjective
-from src.seeding import seed_device, seed_for
 
 S = TypeVar("S")
 
@@ -181,7 +181,7 @@ class TaskMixing(pl.LightningModule):
         self.doing: Purpose | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
         self.shared: Body = RowAddingBody(self.body, self.inner_products)
-        self.processes: Processes = Alone()
+        self.processes: Processes = SingleProcess()
         self.agreement = Agreement()
         self.logs_steps = True
 
@@ -365,7 +365,7 @@ class TaskMixing(pl.LightningModule):
         Raises:
             UserError: the weighting takes derivatives that a sharded body has not.
         """
-        self.shared, self.processes = RowAddingBody(self.body, self.inner_products), Alone()
+        self.shared, self.processes = RowAddingBody(self.body, self.inner_products), SingleProcess()
         if is_sharded(self.body):
             if self.weighting.needs.example_weights:
                 raise UserError(
@@ -432,7 +432,7 @@ class TaskMixing(pl.LightningModule):
             names = (purpose.kind, purpose.task, batch.step, part)
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
-        passes = Passes(self.shared, Surroundings(self.processes, seed, self._during))
+        passes = Passes(self.shared, PassContext(self.processes, seed, self._during))
         tasks = [task for task in self.tasks if task.name in batch.tasks]
         mix = self.weighting.mix
         if len(tasks) < len(self.tasks):

@@ -8,8 +8,8 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor
 
+from src.core.device import is_cpu
 from src.core.step import StepRecord
-from src.core.without_waiting import waits_for_nothing
 from src.data.task_data import TaskData
 from src.errors import UserError
 from src.methods.module import TaskMixing
@@ -44,7 +44,7 @@ class StopAtNonFinite(pl.Callback):
         if finite is None or record is None:
             return
         self._pending.append((trainer.global_step, finite, record))
-        if waits_for_nothing(finite.device) or len(self._pending) >= self._read_every:
+        if is_cpu(finite.device) or len(self._pending) >= self._read_every:
             self._read(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -7,11 +7,11 @@ import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from src.data.checksum import is_whole
+from src.files.checksum import is_whole
+from src.files.durable import remove, write_with_checksum
+from src.methods.checkpoint_io import load_whole
 from src.methods.cost import StageCost
 from src.methods.module import TaskMixing
-from src.run_folder.checkpoint_io import load_whole
-from src.run_folder.durable import remove, write_with_checksum
 
 OUTCOME = "outcome.json"
 """In the checkpoint folder of a stage that is finished."""

@@ -15,11 +15,11 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
-from src.data.checksum import is_whole
 from src.distributed.agreement import Agreement
 from src.distributed.identity import is_main_process
+from src.files.checksum import is_whole
+from src.files.durable import remove
 from src.methods.module import TaskMixing
-from src.run_folder.durable import remove
 
 log = logging.getLogger(__name__)
 

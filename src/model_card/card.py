@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from omegaconf import DictConfig, OmegaConf
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
+from src.files.escape import markdown
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
-from src.report.text.escape import markdown
 from src.run_folder.name import PROGRAM
+from src.run_folder.result import Result, Scores
 
 _TEMPLATE = Path(__file__).with_name("card.md")
 _FIGURE = "task_weights.png"
@@ -28,13 +29,11 @@ _FEW = 20
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def write_card(
-    result: Mapping[str, Any], config: DictConfig, encoder: Encoder, folder: Path
-) -> None:
+def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Path) -> None:
     """Write `README.md` into the classifier's folder, and the figure of the task weights beside it.
 
     Args:
-        result: what `result.json` is to hold.
+        result: the content of `result.json`.
         encoder: the one that was trained.
         folder: the run folder.
     """
@@ -48,7 +47,7 @@ def write_card(
         template_path=str(_TEMPLATE),
         md=markdown,
         home=str(Path.home()),
-        result=result,
+        result=result.as_json(),
         text=text,
         in_parts=(target / HEAD).is_file(),
         max_length=config.task.get("max_length"),
@@ -57,7 +56,7 @@ def write_card(
         classes=_classes(result),
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
-        fingerprints=result["fingerprints"],
+        fingerprints=result.fingerprints,
         settings=settings(result, config, _settings_of_classifier(result)),
         encoder_licence=encoder_licence(encoder),
         unknown=UNKNOWN,
@@ -66,23 +65,23 @@ def write_card(
     card.save(target / "README.md")
 
 
-def _metadata(result: Mapping[str, Any], config: DictConfig, text: bool) -> ModelCardData:
+def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
     kind = "text-classification" if text else "image-classification"
     found = [
         EvalResult(
             task_type=kind,
-            dataset_type=re.sub(r"[^a-z0-9_.-]+", "-", str(result["task"]).lower()),
-            dataset_name=str(result["task"]),
+            dataset_type=re.sub(r"[^a-z0-9_.-]+", "-", result.task.lower()),
+            dataset_name=result.task,
             dataset_split=split,
             metric_type="f1" if name.endswith("f1") else name,
             metric_name=f"{split} {name}",
             metric_value=round(value, 4),
         )
-        for split in _evaluated(result)
-        for name, value in _metrics(result[split]["whole"]).items()
+        for split, scores in result.evaluated.items()
+        for name, value in _metrics(scores.whole).items()
     ]
     return ModelCardData(
-        model_name=f"{result['task']} {result['method']}",
+        model_name=f"{result.task} {result.method}",
         library_name="transformers" if text else None,
         pipeline_tag=kind,
         base_model=base_model(config),
@@ -92,33 +91,27 @@ def _metadata(result: Mapping[str, Any], config: DictConfig, text: bool) -> Mode
     )
 
 
-def _evaluated(result: Mapping[str, Any]) -> list[str]:
-    """Splits that were looked at: a search leaves the test split alone."""
-    return [split for split in ("dev", "test") if split in result]
+def _metrics(part: Scores) -> dict[str, float]:
+    return {name: value for name, value in (part.metrics or {}).items() if name != "loss"}
 
 
-def _metrics(part: Mapping[str, Any]) -> dict[str, float]:
-    return {name: value for name, value in (part["metrics"] or {}).items() if name != "loss"}
-
-
-def _results(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _results(result: Result) -> list[dict[str, Any]]:
     """A row for each split and metric; the metric that chose the checkpoint first."""
     rows = []
-    for split in _evaluated(result):
-        for part, label in (("whole", split), ("unseen", f"{split}, not in train")):
-            scores = result[split][part]
-            if part == "unseen" and scores["examples"] == result[split]["whole"]["examples"]:
+    for split, found in result.evaluated.items():
+        for scores, label in ((found.whole, split), (found.unseen, f"{split}, not in train")):
+            if scores is found.unseen and scores.examples == found.whole.examples:
                 continue  # the same once more
             metrics = _metrics(scores)
-            for name in sorted(metrics, key=lambda name: name != result["metric"]):
+            for name in sorted(metrics, key=lambda name: name != result.metric):
                 interval = None
                 # dev's value is the best of many, which no resampling makes up for
-                if split == "test" and "confusion" in scores:
-                    interval = bootstrap_interval(name, metrics[name], scores["confusion"])
+                if split == "test" and scores.confusion is not None:
+                    interval = bootstrap_interval(name, metrics[name], scores.confusion)
                 rows.append(
                     {
                         "split": label,
-                        "examples": scores["examples"],
+                        "examples": scores.examples,
                         "metric": name,
                         "value": metrics[name],
                         "interval": interval,
@@ -127,14 +120,12 @@ def _results(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _classes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    confusion = result["test"]["whole"].get("confusion") if "test" in result else None
+def _classes(result: Result) -> list[dict[str, Any]]:
+    confusion = result.test.whole.confusion if result.is_tested else None
     if confusion is None:
         return []
     scores = scores_by_class(confusion)
-    return [
-        {"label": label, **vars(one)} for label, one in zip(result["labels"], scores, strict=True)
-    ]
+    return [{"label": label, **vars(one)} for label, one in zip(result.labels, scores, strict=True)]
 
 
 def base_model(config: DictConfig) -> str | None:
@@ -143,14 +134,14 @@ def base_model(config: DictConfig) -> str | None:
     return base if _HUB_NAME.fullmatch(base) and not Path(base).exists() else None
 
 
-def _settings_of_classifier(result: Mapping[str, Any]) -> list[str]:
-    mixed = ["weighting"] if result["final_task_weights"] else []
+def _settings_of_classifier(result: Result) -> list[str]:
+    mixed = ["weighting"] if result.final_task_weights else []
     return ["seed", "max_steps", "task", "encoder", "classifier", *mixed]
 
 
-def settings(result: Mapping[str, Any], config: DictConfig, names: Sequence[str]) -> str:
+def settings(result: Result, config: DictConfig, names: Sequence[str]) -> str:
     """The options `names` and those of the stages that made the model, as YAML."""
-    stages = [stage["name"] for stage in result["stages"]]
+    stages = [stage.name for stage in result.stages]
     whole: Any = OmegaConf.to_container(config, resolve=True)
     content = {name: whole[name] for name in names}
     content["stages"] = {name: whole["method"]["stages"][name] for name in stages}

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 from omegaconf import DictConfig
 
 from src.encoders.text_encoder import TextEncoder
+from src.files.escape import markdown
 from src.model_card.card import base_model, command, settings
 from src.model_card.licence import UNKNOWN, encoder_licence
-from src.report.text.escape import markdown
+from src.run_folder.result import Result
 
 _TEMPLATE = Path(__file__).with_name("encoder_card.md")
 
 
 def write_encoder_card(
-    result: Mapping[str, Any], config: DictConfig, encoder: TextEncoder, folder: Path
+    result: Result, config: DictConfig, encoder: TextEncoder, folder: Path
 ) -> None:
     """Write `README.md` beside the weights.
 
     Args:
-        result: what `result.json` is to hold.
+        result: the content of `result.json`.
         encoder: the one that was trained.
         folder: the encoder's folder.
     """
     card = ModelCard.from_template(
         ModelCardData(
-            model_name=f"{result['encoder']} adapted",
+            model_name=f"{result.encoder} adapted",
             library_name="transformers",
             pipeline_tag="fill-mask",
             base_model=base_model(config),
@@ -38,8 +37,8 @@ def write_encoder_card(
         template_path=str(_TEMPLATE),
         md=markdown,
         home=str(Path.home()),
-        result=result,
-        scores=result["dev"]["whole"],
+        result=result.as_json(),
+        scores=result.dev.whole,
         max_length=config.task.max_length,
         mask=markdown(str(encoder.tokenizer.mask_token)),
         settings=settings(result, config, ["seed", "max_steps", "task", "encoder"]),

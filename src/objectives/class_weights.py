@@ -9,7 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from src.configuration import shown
+from src.configuration.checks import shown
 from src.errors import UserError
 
 _OPTION = "classifier.class_weights"

@@ -10,18 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from src.core.task import Batch, Inputs, MicroBatch
-from src.data.padding import (
-    pad,
-    pad_token_types,
-    split_by_length,
-    tokens_and_padding,
-    width_of,
-)
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.base import Collate, Row
-from src.objectives.classifier_head import ClassifierHead
 from src.objectives.hidden_states import hidden_states
+from src.objectives.padding import Padding, tokens_and_padding
 from src.objectives.supervised import Supervised
 
 
@@ -59,32 +53,19 @@ class Classification(Supervised):
         part_overhead: int | None = None,
     ) -> Collate:
         reads_text(encoder, "classifier=text")
-        return ClassificationCollator(
-            int(encoder.tokenizer.pad_token_id),
-            micro_batch_size,
-            part_overhead,
-            encoder.max_positions,
-        )
+        return ClassificationCollator(Padding.of(encoder, micro_batch_size, part_overhead))
 
 
 @dataclass(frozen=True)
 class ClassificationCollator:
     """Splits a labelled batch into micro-batches; nothing in it is random."""
 
-    pad_id: int
-    micro_batch_size: int
-    part_overhead: int | None = None
-    max_positions: int | None = None
+    padding: Padding
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
-        lengths = [len(ids) for ids in token_ids]
         parts = []
-        for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
-            own = [token_ids[i] for i in members]
-            width = width_of(own, self.part_overhead, self.max_positions)
-            inputs = pad(own, self.pad_id, width)
-            inputs |= pad_token_types([rows[i] for i in members], width)
+        for members, inputs in self.padding.parts(rows, token_ids):
             inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])

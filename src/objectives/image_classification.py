@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from src.configuration import check_whole
+from src.configuration.checks import check_whole
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.wide_resnet import ImageEncoder, reads_images
 from src.errors import UserError

@@ -14,7 +14,7 @@ from dataclasses import replace
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from src.command_line import run_command_line
+from src.command_line.hydra_errors import run_command_line
 from src.errors import UserError
 
 _AS_IT_STANDS = ("model", "input", "output", "text", "text_pair", "prefix")
@@ -48,9 +48,9 @@ def _predict(config: DictConfig, output: str) -> None:
     missing = [name for name in ("model", "input", "output") if OmegaConf.is_missing(config, name)]
     if missing:
         raise UserError(f"{missing[0]}= is missing; e.g. {_EXAMPLE}")
-    from src.configuration import typed
+    from src.command_line.quiet import quiet_libraries
+    from src.configuration.build import typed
     from src.predict.predict import Settings, predict_file
-    from src.quiet import quiet_libraries
 
     quiet_libraries()
     given = {str(name): value for name, value in config.items() if name != "hydra"}

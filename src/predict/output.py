@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from filelock import FileLock, Timeout
 
 from src.errors import UserError
+from src.files.durable import flush_folder, write_durably
 from src.predict.writers import Writer
-from src.run_folder.durable import flush_folder, write_durably
 
 _LAYOUT = 2
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from src.configuration import check_whole
-from src.data.checksum import sha256_of
+from src.configuration.checks import check_whole
 from src.data.columns import Columns, columns_to_predict, read_trained
 from src.data.labelled import text_of
 from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
@@ -18,11 +17,12 @@ from src.data.table.formats import STREAM
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
+from src.files.checksum import sha256_of
+from src.files.durable import disk_advice
 from src.predict.output import FileOutput, Output, StandardOutput, alone_at, check_target
 from src.predict.predictor import Predictor, check_finite, device_of
 from src.predict.progress import Progress
 from src.predict.writers import Added, Writer, formats_of, writer_for
-from src.run_folder.durable import disk_advice
 
 
 @dataclass(frozen=True)

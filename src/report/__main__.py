@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     # here, so that --help answers at once
-    from src.report.comparison import Choice
+    from src.files.escape import one_line
     from src.report.report import report_of
-    from src.report.summary import in_words
-    from src.report.text.escape import one_line
+    from src.report.tables.summary import in_words
+    from src.report.verdicts.comparison import Choice
     from src.report.write import PAGE, progress_line, write_report
 
     report = report_of(runs, Choice(paired=options.paired, holm=options.holm))

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src.errors import UserError
-from src.report.comparison import Choice
-from src.report.overview import overview
-from src.report.paper import PaperTable, paper_tables
-from src.report.paper_table import paper_table
-from src.report.pictures import Picture, pictures_of
-from src.report.progress import Progress, progress_of
-from src.report.result import PARTS
-from src.report.search import Found, search
-from src.report.settings import Bench, benches_of
-from src.report.summary import Sentence, inventory, sentences_of
-from src.report.table import Table
+from src.report.figures.pictures import Picture, pictures_of
+from src.report.reading.progress import Progress, progress_of
+from src.report.reading.search import Found, search
+from src.report.reading.settings import Benchmark, benchmarks_of
+from src.report.tables.paper import PaperTable, paper_tables
+from src.report.tables.paper_table import paper_table
+from src.report.tables.summary import Sentence, inventory, sentences_of
+from src.report.tables.table import ResultTable
+from src.report.verdicts.comparison import Choice
+from src.report.verdicts.overview import overview
+from src.run_folder.result import PARTS
 
 
 @dataclass(frozen=True)
-class BenchReport:
+class BenchmarkReport:
     """What is said of a bench: sentences, and a table for each part of test that says more."""
 
-    bench: Bench
+    bench: Benchmark
     sentences: list[Sentence]
-    tables: list[Table]
+    tables: list[ResultTable]
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Report:
     choice: Choice
     progress: Progress
     inventory: Sentence
-    benches: list[BenchReport]
-    paper: list[Table]
+    benches: list[BenchmarkReport]
+    paper: list[ResultTable]
     without_runs: list[str]
     pictures: list[Picture]
     remarks: list[str]
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ResultTable]:
         """All of them."""
         return [*(table for bench in self.benches for table in bench.tables), *self.paper]
 
@@ -69,16 +69,16 @@ def report_of(root: Path, choice: Choice) -> Report:
     found = search(root)
     if not (found.runs or found.unfinished or found.unreadable):
         raise UserError(f"there are no runs in {root}")
-    benches = benches_of(found.runs)
+    benches = benchmarks_of(found.runs)
     reports = [
-        BenchReport(
+        BenchmarkReport(
             bench,
             sentences_of(bench, paired=choice.paired),
             [overview(bench, part, choice) for part in PARTS if part == "whole" or _unlike(bench)],
         )
         for bench in benches
     ]
-    paper: list[Table] = []
+    paper: list[ResultTable] = []
     without_runs: list[str] = []
     for definition in paper_tables():
         tables = _of_paper(definition, benches, choice)
@@ -100,13 +100,15 @@ def report_of(root: Path, choice: Choice) -> Report:
     )
 
 
-def _of_paper(definition: PaperTable, benches: list[Bench], choice: Choice) -> list[Table]:
+def _of_paper(
+    definition: PaperTable, benches: list[Benchmark], choice: Choice
+) -> list[ResultTable]:
     """For the whole split, and for its unseen part."""
     tables = [paper_table(definition, benches, part, choice) for part in PARTS]
     return [table for table in tables if table is not None]
 
 
-def _unlike(bench: Bench) -> bool:
+def _unlike(bench: Benchmark) -> bool:
     """Whether some, but not all test texts are in train."""
     test = bench.runs[0].result.test
     return test.unseen.examples not in (0, test.whole.examples)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from src.errors import UserError
-from src.report.figures.style import save
+from src.figures.style import save
+from src.files.escape import markdown
 from src.report.labels import seconds_label
 from src.report.page.page import page_of
-from src.report.progress import Progress
+from src.report.reading.progress import Progress
 from src.report.report import Report
-from src.report.summary import in_words
-from src.report.table import Table
+from src.report.tables.summary import in_words
+from src.report.tables.table import ResultTable
 from src.report.text.csv import to_csv
-from src.report.text.escape import markdown
 from src.report.text.latex import to_latex
 from src.report.text.markdown import to_markdown
 
@@ -48,7 +48,7 @@ def progress_line(progress: Progress) -> str:
     return line
 
 
-def _write_table(table: Table, folder: Path) -> None:
+def _write_table(table: ResultTable, folder: Path) -> None:
     name = f"{table.key}.{table.part}"
     for ending, content in (
         ("md", to_markdown(table)),

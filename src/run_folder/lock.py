@@ -20,8 +20,8 @@ from src.errors import UserError
 
 LOCK = "run.lock"
 """The file in a run folder that its process holds."""
-_GLANCE_S = 1.0
-"""Seconds after which a lock that is still held is a run's, and no glance of `is_held`."""
+_LOCK_TIMEOUT_S = 1.0
+"""Seconds to wait for a lock: one that `is_held` takes to look is free again by then."""
 
 
 class BusyError(UserError):
@@ -62,7 +62,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=_GLANCE_S)
+        lock.acquire(timeout=_LOCK_TIMEOUT_S)
     except Timeout as error:
         raise _busy(folder) from error
     except OSError as error:
@@ -73,7 +73,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     with ExitStack() as held:
         held.callback(lock.release)
         try:
-            held.enter_context(_folder_locked(folder, _GLANCE_S))
+            held.enter_context(_folder_locked(folder, _LOCK_TIMEOUT_S))
         except Timeout as error:
             raise _busy(folder) from error
         yield

@@ -1,190 +1,311 @@
-"""`result.json`: everything about a finished run that a comparison of runs needs."""
+"""`result.json`: what a finished run says of itself, as it is written and as it is read back."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import os
-import platform
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-import datasets
-import torch
-from omegaconf import DictConfig
+from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, ValidationInfo, model_validator
 
-from src.data.prepared import Prepared
-from src.evaluation.metrics import SplitScores
-from src.methods.cost import StageCost
-from src.methods.outcome import StageOutcome
-from src.methods.precision import resolve_precision
-from src.run_folder.durable import write_durably
+from src.evaluation.monitor import PERPLEXITY
+from src.files.durable import write_durably
+from src.files.plain import Plain, Short, is_bounded, read_json
 
-SCHEMA = 2
-"""Version of the file's layout."""
+SCHEMA: Literal[2] = 2
+"""Version of the file's layout; files of layout 1 are read too."""
+RESULT = "result.json"
+"""In a run's folder; that it is there says that the run is finished."""
 
-_DISTRIBUTIONS = (
-    "torch",
-    "lightning",
-    "transformers",
-    "datasets",
-    "tokenizers",
-    "torchmetrics",
-    "hydra-core",
-    "omegaconf",
-    # with torch and transformers, what the docstrings task is made of
-    "networkx",
-    "numpy",
-    "pandas",
-    "scikit-learn",
-    "scipy",
-    "sympy",
-)
+Count = NonNegativeInt
+Amount = Annotated[FiniteFloat, Field(ge=0)]
+Part = Literal["whole", "unseen"]
+"""Of the test split: all of it, or the examples whose text is not in train."""
+PARTS: tuple[Part, Part] = ("whole", "unseen")
+Evaluation = Annotated[tuple[Count, float], Strict(False)]
+"""A step and the dev metric after it; JSON has lists for tuples."""
+_MOST_LABELS = 10_000
+_LONGEST_SOURCE = 4096
 
 
-def result_of(
-    config: DictConfig,
-    prepared: Prepared,
-    outcomes: list[StageOutcome],
-    chosen: StageOutcome,
-    test: SplitScores | None,
-) -> dict[str, Any]:
-    """What a run reached, as plain JSON values.
+class Auxiliary(Plain):
+    """An auxiliary task's text or images.
+
+    Attributes:
+        kind: `task` for the end task's own text (TAPT), `domain` for other text (DAPT).
+        source: where the examples came from.
+        size: in multiples of the training examples, or `all`.
+        examples: how many.
+        fingerprint: of the examples.
+        decontaminated: examples that were left out because they overlap with dev or test texts;
+            None where nobody looked.
+    """
+
+    kind: Short
+    source: str = ""
+    size: Count | Amount | Literal["all"]
+    examples: Count
+    fingerprint: Short = ""
+    decontaminated: Count | None = None
+
+
+class Scores(Plain):
+    """Metrics of a split, or of its unseen part.
+
+    Attributes:
+        metrics: by name; None where there are no such examples.
+        confusion: examples by label (rows) and prediction (columns), if the run kept it.
+    """
+
+    examples: Count
+    metrics: dict[Short, float] | None
+    confusion: list[list[Count]] | None = None
+
+
+class Split(Plain):
+    """Scores of a split as a whole and of its examples whose text is not in train."""
+
+    whole: Scores
+    unseen: Scores
+
+
+class Spent(Plain):
+    """The cost of a stage that every run of the same config has.
+
+    Attributes:
+        tokens: that went through the body, by task; those of images are 0.
+        examples: the same in examples.
+        flops: floating-point operations by task; None where the run did not count them.
+        padding_share: padding's share of the positions that went through the body.
+    """
+
+    tokens: dict[Short, Count] = Field(default_factory=dict)
+    examples: dict[Short, Count] = Field(default_factory=dict)
+    flops: Mapping[Short, Count | Amount] | None = None
+    padding_share: Amount | None = None
+
+
+class Measured(Plain):
+    """The cost of a stage on the machine that it ran on (see `src.methods.cost.StageCost`)."""
+
+    seconds: Amount
+    tokens_per_second: float | None = None
+    floor_share: float | None = None
+    peak_memory_bytes: Count | None = None
+    processes: Count = 1
+    summed_bytes: Count = 0
+
+
+class Stage(Plain):
+    """A stage that was trained.
+
+    Attributes:
+        steps: optimiser steps taken.
+        best_step: the step whose weights were kept.
+        skipped: updates that were skipped because a number was not finite.
+        cost: see `Spent`.
+        measured: see `Measured`.
+        final_task_weights: by task; empty where one task trained alone.
+        evaluations: pairs of step and dev metric.
+    """
+
+    name: Short
+    steps: Count
+    best_step: Count | None = None
+    skipped: Count = 0
+    cost: Spent = Field(default_factory=Spent)
+    measured: Measured
+    final_task_weights: dict[Short, float] = Field(default_factory=dict)
+    evaluations: list[Evaluation] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_layout_1(cls, content: Any) -> Any:
+        """Move seconds, tokens and examples to where layout 2 has them."""
+        if not isinstance(content, dict) or "measured" in content or "seconds" not in content:
+            return content
+        counted = {"tokens": "tokens_seen", "examples": "examples_seen"}
+        own = {name: content[old] for name, old in counted.items() if old in content}
+        given = content.get("cost") or {}
+        cost = own | given if isinstance(given, dict) else given
+        return {**content, "cost": cost, "measured": {"seconds": content["seconds"]}}
+
+    @property
+    def flops(self) -> float | None:
+        """Floating-point operations of its training passes, if the run counted them."""
+        flops = self.cost.flops
+        return None if flops is None else float(sum(flops.values()))
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of training and evaluations."""
+        return self.measured.seconds
+
+
+class TrainSplit(Plain):
+    """The labelled examples trained on, in all and by label."""
+
+    examples: Count
+    labels: dict[str, Count] = Field(default_factory=dict)
+
+
+class Chosen(Plain):
+    """The stage and the step whose weights were kept."""
+
+    stage: Short
+    step: Count | None = None
+
+
+class TotalCost(Plain):
+    """Tokens and floating-point operations of all stages."""
+
+    tokens: Count = 0
+    flops: Count | Amount = 0
+
+
+class TotalTime(Plain):
+    """Wall time of all stages."""
+
+    seconds: Amount = 0
+
+
+class Machine(Plain):
+    """The machine that the run was on, and Lightning's name of the precision."""
+
+    device: str = ""
+    platform: str = ""
+    cores: Count | None = None
+    precision: str = ""
+
+
+class Result(Plain):
+    """What a finished run says of itself.
+
+    What is not needed to compare runs has a default: files of earlier versions lack some of it.
+
+    Attributes:
+        weighting: None where no stage mixed tasks.
+        metric: by which the weights were chosen.
+        labels: of the end task; empty where a run only adapted an encoder.
+        data: how the data were read, as plain JSON values.
+        test_scores: None where the run was not evaluated on test, as those of a search.
+        final_task_weights: of the last stage that mixed tasks, by task.
+        versions: of Python and the libraries, by name.
+    """
+
+    schema_version: Literal[1, 2] = Field(alias="schema")
+    task: Short
+    method: Short
+    weighting: Short | None = None
+    encoder: Short
+    seed: int
+    metric: Short
+    labels: list[Short]
+    data: dict[str, Any] = Field(default_factory=dict)
+    train: TrainSplit
+    dev: Split
+    test_scores: Split | None = Field(default=None, alias="test")
+    fingerprints: dict[Short, Short] = Field(default_factory=dict)
+    auxiliaries: dict[Short, Auxiliary]
+    final_task_weights: dict[Short, float] = Field(default_factory=dict)
+    chosen: Chosen | None = None
+    stages: Annotated[list[Stage], Field(min_length=1)]
+    cost: TotalCost = Field(default_factory=TotalCost)
+    measured: TotalTime = Field(default_factory=TotalTime)
+    versions: dict[str, str] = Field(default_factory=dict)
+    machine: Machine = Field(default_factory=Machine)
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        """Check the scores, and more of a file from elsewhere; a run's own result is kept."""
+        bounded = is_bounded(info)
+        for name, split in self.evaluated.items():
+            value = (split.whole.metrics or {}).get(self.metric)
+            if value is None or (bounded and not math.isfinite(value)):
+                raise ValueError(f"{name} has no finite {self.metric}")
+        if not bounded:
+            return self
+        if not self.labels and self.metric != PERPLEXITY:
+            raise ValueError(f"there are no labels for {self.metric}")
+        if len(self.labels) > _MOST_LABELS:
+            raise ValueError(f"there are more than {_MOST_LABELS:,} labels")
+        if any(len(one.source) > _LONGEST_SOURCE for one in self.auxiliaries.values()):
+            raise ValueError("the source of an auxiliary task is too long")
+        for scores in (self.test.whole, self.test.unseen) if self.is_tested else ():
+            counts, size = scores.confusion, len(self.labels)
+            if counts is not None and [len(row) for row in counts] != [size] * size:
+                raise ValueError(f"the confusion on test is not {size} x {size}")
+        return self
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether it was evaluated on test; only such runs are compared."""
+        return self.test_scores is not None
+
+    @property
+    def only_adapts(self) -> bool:
+        """Whether it has no end task: its encoder was adapted to text and kept."""
+        return not self.labels
+
+    @property
+    def test(self) -> Split:
+        """Scores on test, of a run that is tested."""
+        assert self.test_scores is not None
+        return self.test_scores
+
+    @property
+    def evaluated(self) -> dict[str, Split]:
+        """Scores of the splits that were looked at: a search leaves the test split alone."""
+        return {"dev": self.dev} | ({"test": self.test} if self.is_tested else {})
+
+    def score(self, part: Part) -> float | None:
+        """The task's metric on a part of test; None where it has no examples."""
+        scores: Scores = getattr(self.test, part)
+        return None if scores.metrics is None else scores.metrics.get(self.metric)
+
+    @property
+    def dev_score(self) -> float:
+        """The task's metric on dev, by which the weights were chosen."""
+        assert self.dev.whole.metrics is not None
+        return self.dev.whole.metrics[self.metric]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it learned from text; images have no tokens."""
+        return any(count for stage in self.stages for count in stage.cost.tokens.values())
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all stages."""
+        return float(sum(stage.seconds for stage in self.stages))
+
+    @property
+    def flops(self) -> float | None:
+        """Of all stages' training passes; None unless every stage counted them."""
+        counted = [stage.flops for stage in self.stages]
+        return None if None in counted else float(sum(f for f in counted if f is not None))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the file holds, as plain JSON values: what was given, without defaults."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def write_result(result: Result, folder: Path) -> None:
+    """Write `result.json`, whole or not at all: its presence says that the run is finished."""
+    content = json.dumps(result.as_json(), indent=1) + "\n"
+    write_durably(folder / RESULT, lambda path: path.write_text(content, encoding="utf-8"))
+
+
+def read_result(folder: Path, *, bounded: bool = True) -> Result:
+    """Read the result of the finished run in `folder`.
 
     Args:
-        chosen: the stage whose weights were kept; its dev metrics are the run's.
-        test: what it reached on the test split; None if that was not asked for.
+        bounded: whether the file may come from anybody, so that names have to be short and scores
+            finite.
+
+    Raises:
+        UserError: what is wrong with it, in one line.
     """
-    weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
-    return {
-        "schema": SCHEMA,
-        "task": str(config.task.name),
-        "method": str(config.method.name),
-        "weighting": weighting_name(config) if weights else None,
-        "encoder": prepared.encoder.name,
-        "seed": int(config.seed),
-        "metric": prepared.metric.name,
-        **_data_of(prepared, chosen, test),
-        "auxiliaries": {
-            name: {
-                "kind": auxiliary.kind,
-                "source": examples.source,
-                "size": "all" if examples.size is None else examples.size,
-                "examples": len(examples.rows),
-                "fingerprint": examples.fingerprint,
-                **(
-                    {}
-                    if examples.decontaminated is None
-                    else {"decontaminated": examples.decontaminated}
-                ),
-            }
-            for name, (auxiliary, examples) in prepared.auxiliaries.items()
-        },
-        "final_task_weights": weights,
-        "chosen": {"stage": chosen.name, "step": chosen.best_step},
-        "stages": [
-            {
-                "name": outcome.name,
-                "steps": outcome.steps,
-                "best_step": outcome.best_step,
-                "skipped": outcome.skipped,
-                **_cost_of(outcome.cost),
-                "final_task_weights": outcome.task_weights,
-                "evaluations": [list(pair) for pair in outcome.evaluations],
-            }
-            for outcome in outcomes
-        ],
-        "cost": {
-            "tokens": sum(sum(outcome.cost.tokens.values()) for outcome in outcomes),
-            "flops": sum(sum(outcome.cost.flops.values()) for outcome in outcomes),
-        },
-        "measured": {"seconds": sum(outcome.cost.seconds for outcome in outcomes)},
-        "versions": {
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
-        },
-        "machine": {
-            "device": torch.cuda.get_device_name() if _on_gpu(config) else "cpu",
-            "platform": platform.platform(),
-            "cores": os.cpu_count(),
-            "precision": resolve_precision(
-                str(config.trainer.precision), str(config.trainer.accelerator)
-            ),
-        },
-    }
-
-
-def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
-    """What was trained and evaluated on, and what was reached there."""
-    if prepared.labelled is None:
-        examples = [examples for _, examples in prepared.auxiliaries.values()]
-        held_out = sum(len(own.held_out) for own in examples if own.held_out is not None)
-        scores = {"examples": held_out, "metrics": chosen.dev}
-        return {
-            "labels": [],
-            "data": {},
-            "train": {"examples": sum(len(own.rows) for own in examples), "labels": {}},
-            "dev": {"whole": scores, "unseen": scores},  # none of it is trained on
-            "fingerprints": {name: e.fingerprint for name, (_, e) in prepared.auxiliaries.items()},
-        }
-    end_task, splits = prepared.end_task, prepared.splits
-    return {
-        "labels": list(end_task.labels),
-        "data": end_task.notes,
-        "train": {
-            "examples": len(splits.train),
-            "labels": dict(zip(end_task.labels, end_task.label_counts, strict=True)),
-        },
-        "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
-        **({} if test is None else {"test": _scores(test, splits.test)}),
-        "fingerprints": dict(end_task.fingerprints),
-    }
-
-
-def _cost_of(cost: StageCost) -> dict[str, Any]:
-    """What was spent, which every run of the same config spends, apart from what was measured."""
-    return {
-        "cost": {
-            "tokens": cost.tokens,
-            "examples": cost.examples,
-            "flops": cost.flops,
-            "padding_share": cost.padding_share,
-        },
-        "measured": {
-            "seconds": cost.seconds,
-            "tokens_per_second": cost.tokens_per_second,
-            "floor_share": cost.floor_share,
-            "peak_memory_bytes": cost.peak_memory_bytes,
-            "processes": cost.processes,
-            "summed_bytes": cost.summed_bytes,
-        },
-    }
-
-
-def weighting_name(config: DictConfig) -> str:
-    """The weighting's name in lower case: its class, or TorchJD's."""
-    name = config.weighting.get("torchjd") or str(config.weighting.get("_target_", ""))
-    return str(name).rsplit(".", 1)[-1].removesuffix("Weighting").lower()
-
-
-def write_result(result: dict[str, Any], folder: Path) -> None:
-    """Write `result.json`, whole or not at all: its presence says that the run is finished."""
-    content = json.dumps(result, indent=1) + "\n"
-    write_durably(folder / "result.json", lambda path: path.write_text(content, encoding="utf-8"))
-
-
-def _scores(scores: SplitScores, split: datasets.Dataset) -> dict[str, Any]:
-    values = scores.metrics
-    unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
-    whole = {k: v for k, v in values.items() if not k.endswith("_unseen")}
-    parts: dict[str, dict[str, Any]] = {
-        "whole": {"examples": len(split), "metrics": whole},
-        "unseen": {"examples": int(sum(split["unseen"])), "metrics": unseen or None},
-    }
-    for part, counts in scores.confusion.items():
-        parts[part]["confusion"] = counts
-    return parts
-
-
-def _on_gpu(config: DictConfig) -> bool:
-    return torch.cuda.is_available() and config.trainer.accelerator in ("auto", "gpu", "cuda")
+    return read_json(folder / RESULT, Result, bounded=bounded)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import defaultdict
@@ -12,8 +11,9 @@ from statistics import fmean
 from typing import Any
 
 from src.evaluation.monitor import Monitor
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 from src.run_folder.name import PROGRAM
+from src.run_folder.result import RESULT, Result, read_result
 
 RUN_NEXT = "run_next.txt"
 """In the search's folder: the command, and what it was chosen from."""
@@ -21,13 +21,12 @@ _OF_THE_SEARCH = ("evaluate_test", "search", "seed", "hydra.sweep.dir")
 """Options of a search's jobs that its winner is not run with."""
 
 
-def dev_score(result: dict[str, Any]) -> float:
-    """The task's metric on dev, of the stage whose weights were kept: what a search maximises.
+def dev_score(result: Result) -> float:
+    """Return the task's metric on dev, with the weights that were kept: what a search maximises.
 
     A metric that is better when lower counts as its negative.
     """
-    value = float(result["dev"]["whole"]["metrics"][result["metric"]])
-    return Monitor(result["metric"]).merit(value)
+    return Monitor(result.metric).merit(result.dev_score)
 
 
 def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
@@ -37,9 +36,9 @@ def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
     """
     scores: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for job in jobs:
-        path = Path(job["folder"]) / "result.json"
-        if path.is_file():
-            result = json.loads(path.read_text(encoding="utf-8"))
+        folder_of_job = Path(job["folder"])
+        if (folder_of_job / RESULT).is_file():
+            result = read_result(folder_of_job, bounded=False)
             scores[tuple(_settings(job["command"]))].append(dev_score(result))
     if not scores:
         return

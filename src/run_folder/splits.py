@@ -7,7 +7,7 @@ from pathlib import Path
 
 from src.data.end_task import EndTask
 from src.data.text_task import TextTask
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 
 SPLITS = "splits.csv"
 _SHOWN = 80

@@ -17,23 +17,29 @@ from omegaconf.errors import OmegaConfBaseException
 
 from src.errors import UserError
 from src.run_folder.name import is_elsewhere
+from src.run_folder.result import RESULT, Result, read_result
 
 INPUTS = "inputs.json"
 """Fingerprints of what a run was started with."""
 
 
-def stored_result(config: DictConfig, folder: Path) -> dict[str, Any] | None:
-    """What `result.json` in `folder` holds; None if no run was finished there.
+def stored_result(config: DictConfig, folder: Path) -> Result | None:
+    """Return the result of the run in `folder`; None if it was not finished.
 
     Raises:
-        UserError: the folder holds a run of another config; names the options that differ.
+        UserError: the folder holds a run of another config (names the options that differ), or the
+            file is damaged.
     """
     check_same_config(config, folder)
-    path = folder / "result.json"
+    path = folder / RESULT
     if not path.is_file():
         return None
-    result: dict[str, Any] = _read(path, _json)
-    return result
+    try:
+        return read_result(folder, bounded=False)
+    except UserError as error:
+        raise UserError(
+            f"{path} is damaged ({error}); remove it, and the same command writes it again"
+        ) from error
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:

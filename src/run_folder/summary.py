@@ -12,20 +12,19 @@ from rich.table import Table
 
 from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY
+from src.run_folder.result import RESULT, Result, Scores, Stage
 
 _SHOWN = 8
 """Auxiliary tasks whose weights are listed, where there are more the weightiest."""
 
 
-def print_summary(result: Mapping[str, Any], folder: Path, console: Console | None = None) -> None:
-    """Print the table of a finished run from its `result.json`."""
+def print_summary(result: Result, folder: Path, console: Console | None = None) -> None:
+    """Print the table of a finished run."""
     console = console or Console()
-    result = _printable(result)
-    metric = result["metric"]
+    result = Result.model_validate(_printable(result.as_json()), strict=False)
+    metric = result.metric
     table = Table(
-        title=escape(
-            f"{result['method']} on {result['task']}, {result['encoder']}, seed {result['seed']}"
-        ),
+        title=escape(f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"),
         title_justify="left",
         title_style="bold",
     )
@@ -33,15 +32,15 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     for name in _metric_names(result):
         table.add_column(f"{name} *" if name == metric else name, justify="right")
     table.add_column("examples", justify="right")
-    for split in [name for name in ("dev", "test") if name in result]:
+    for split, found in result.evaluated.items():
         parts = [("whole", split), ("unseen", f"{split}, not in train")]
         for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
-            scores = result[split][part]
-            cells = [_cell(scores["metrics"], name) for name in _metric_names(result)]
-            table.add_row(label, *cells, f"{scores['examples']:,}")
+            scores: Scores = getattr(found, part)
+            cells = [_cell(scores.metrics, name) for name in _metric_names(result)]
+            table.add_row(label, *cells, f"{scores.examples:,}")
     console.print(table)
     console.print(_stages(result))
-    weights = result["final_task_weights"]
+    weights = result.final_task_weights
     if weights:
         first, *others = weights.items()
         others = sorted(others, key=lambda pair: -pair[1]) if len(others) > _SHOWN else others
@@ -51,7 +50,7 @@ def print_summary(result: Mapping[str, Any], folder: Path, console: Console | No
     console.print("[dim]* chooses the checkpoint[/dim]")
     console.print("[dim]GiB: peak memory; † share of the time in passes and updates[/dim]")
     for what, name in (
-        ("result", "result.json"),
+        ("result", RESULT),
         ("weights over time", "task_weights.png"),
         ("weights by factor", "factor_weights.png"),
         ("rows of a split", "splits.csv"),
@@ -74,52 +73,56 @@ def _printable(value: Any) -> Any:
     return printable(value) if isinstance(value, str) else value
 
 
-def _metric_names(result: Mapping[str, Any]) -> list[str]:
-    names = list(result["dev"]["whole"]["metrics"])
-    return [result["metric"], *(n for n in names if n not in (result["metric"], "loss"))]
+def _metric_names(result: Result) -> list[str]:
+    names = list(result.dev.whole.metrics or {})
+    return [result.metric, *(n for n in names if n not in (result.metric, "loss"))]
 
 
 def _cell(metrics: Mapping[str, float] | None, name: str) -> str:
-    return "-" if not metrics else f"{metrics[name]:.4f}"
+    return f"{metrics[name]:.4f}" if metrics and name in metrics else "-"
 
 
-def _stages(result: Mapping[str, Any]) -> Table:
-    """What each stage cost, and each task's part in it."""
+def _stages(result: Result) -> Table:
+    """Return a table of the cost of each stage, and of each task's part in it."""
     table = Table(show_edge=False, box=None, padding=(0, 2, 0, 0))
-    text = any(any(stage["cost"]["tokens"].values()) for stage in result["stages"])
+    text = result.is_text
     unit = "tokens" if text else "examples"
     headings = ("stage", "steps", "seconds", unit, "GFLOP")
     for name in (*headings, *(("tok/s", "padding") if text else ()), "GiB", "floor †"):
         if name == "stage":  # names of tasks are not cut
-            names = [f"  {task}" for stage in result["stages"] for task in stage["cost"][unit]]
+            names = [f"  {task}" for stage in result.stages for task in _amounts(stage, text)]
             table.add_column(name, style="dim", min_width=max(map(len, names), default=0))
         else:
             table.add_column(name, justify="right", style="dim")
-    for stage in result["stages"]:
-        cost, measured = stage["cost"], stage["measured"]
+    for stage in result.stages:
+        measured, amounts, flops = stage.measured, _amounts(stage, text), stage.cost.flops or {}
         cells = [
-            stage["name"],
-            f"{stage['steps']:,}",
-            f"{measured['seconds']:.0f}",
-            f"{sum(cost[unit].values()):,}",
-            _giga(sum(cost["flops"].values())),
+            stage.name,
+            f"{stage.steps:,}",
+            f"{measured.seconds:.0f}",
+            f"{sum(amounts.values()):,}",
+            _giga(sum(flops.values())),
         ]
         if text:
             cells += [
-                _or_dash(measured["tokens_per_second"], ",.0f"),
-                f"{cost['padding_share']:.0%}",
+                _or_dash(measured.tokens_per_second, ",.0f"),
+                _or_dash(stage.cost.padding_share, ".0%"),
             ]
-        peak = measured["peak_memory_bytes"]
+        peak = measured.peak_memory_bytes
         cells.append(_or_dash(peak and peak / 2**30, ".1f"))
-        cells.append(_or_dash(measured["floor_share"], ".0%"))
+        cells.append(_or_dash(measured.floor_share, ".0%"))
         table.add_row(*cells)
-        if len(cost[unit]) > 1:
-            for name, count in cost[unit].items():
-                table.add_row(f"  {name}", "", "", f"{count:,}", _giga(cost["flops"].get(name, 0)))
+        if len(amounts) > 1:
+            for name, count in amounts.items():
+                table.add_row(f"  {name}", "", "", f"{count:,}", _giga(flops.get(name, 0)))
     return table
 
 
-def _giga(flops: int) -> str:
+def _amounts(stage: Stage, text: bool) -> dict[str, int]:
+    return stage.cost.tokens if text else stage.cost.examples
+
+
+def _giga(flops: float) -> str:
     return f"{flops / 1e9:,.0f}"
 
 

@@ -17,9 +17,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
 from src.run_folder.lock import is_held
 from src.run_folder.name import command_of
+from src.run_folder.result import RESULT
 from src.run_folder.run_next import write_run_next
 
 VARIABLE = "TARTAN_SWEEP"
@@ -79,7 +80,7 @@ class SweepReport(Callback):
 
 
 @contextmanager
-def told_in_any_case() -> Iterator[None]:
+def report_interrupted_sweep() -> Iterator[None]:
     """Print the table of a sweep that ends before its time as well: by a signal, or its launcher.
 
     The record is left as that of a sweep that goes on: on a cluster, its jobs may.
@@ -103,7 +104,7 @@ def _jobs_in(folder: Path) -> list[dict[str, Any]]:
 
 def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
     """A job that another process was running may be finished by now."""
-    finished = job["state"] == ELSEWHERE and (Path(job["folder"]) / "result.json").is_file()
+    finished = job["state"] == ELSEWHERE and (Path(job["folder"]) / RESULT).is_file()
     return {**job, "state": "known"} if finished else job
 
 

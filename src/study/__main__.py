@@ -63,7 +63,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
-    from src.run_folder.durable import write_durably
+    from src.files.durable import write_durably
     from src.study.document import document_of
     from src.study.part import all_parts
     from src.study.row import read_rows

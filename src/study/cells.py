@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from src.errors import UserError
-from src.report.plain import read_json
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
+from src.files.plain import read_json
+from src.run_folder.result import RESULT
 from src.study.part import TFIDF, Cell, Part, cells_of
 from src.study.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 
@@ -70,7 +71,7 @@ def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
     rows = []
     for cell in cells_of(name, part):
         folder = runs / cell.place
-        if (folder / "result.json").is_file():
+        if (folder / RESULT).is_file():
             row = row_of(folder)
             if row.key != cell.key:
                 raise UserError(f"{folder} holds {row.budget}/{row.setting}, seed {row.seed}")

@@ -8,10 +8,10 @@ from statistics import fmean
 
 import pandas as pd
 
+from src.files.escape import markdown as escape
 from src.report.labels import metric_label, plural
-from src.report.paper import paper_tables
-from src.report.table import p_words
-from src.report.text.escape import markdown as escape
+from src.report.tables.paper import paper_tables
+from src.report.tables.table import p_words
 from src.study.estimate import (
     LEAST_SEEDS,
     Estimate,

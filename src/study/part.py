@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from src.compare.experiments import stage_options
 from src.errors import UserError
-from src.report.plain import read_yaml
+from src.files.plain import read_yaml
 
 FOLDER = Path(__file__).parents[2] / "conf" / "study"
 TFIDF = "tfidf"

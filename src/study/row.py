@@ -11,11 +11,12 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from src.core.task_names import END_TASK
 from src.errors import UserError
-from src.report.plain import Plain, read_json
-from src.report.result import Result
-from src.report.run import read_run
-from src.run_folder.durable import write_durably
+from src.files.durable import write_durably
+from src.files.plain import Plain, read_json
+from src.report.reading.run import read_run
+from src.run_folder.result import Result
 
 CELL = "study.json"
 """In a run's folder: which cell of the study it is, and the commit that trained it."""
@@ -115,7 +116,7 @@ def row_of(folder: Path) -> Row:
         tflop=None if result.flops is None else round(result.flops / 1e12, 3),
         seconds=round(result.seconds, 1),
         stages="; ".join(_stages(result)),
-        end_task_weight=round(weights[-1]["end_task"], _DIGITS) if weights else None,
+        end_task_weight=round(weights[-1][END_TASK], _DIGITS) if weights else None,
         config=digest_of(run.options),
         commit=note.commit,
     )

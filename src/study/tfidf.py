@@ -12,10 +12,10 @@ from omegaconf import DictConfig
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from src.configuration import build
+from src.configuration.build import build
 from src.data.text_task import LabelledTexts, TextTask
 from src.errors import UserError
-from src.prepare import metrics_of
+from src.experiment.prepare import metrics_of
 from src.run_folder.stored import options_of
 from src.study.part import TFIDF, Cell
 from src.study.row import Row, digest_of

@@ -11,12 +11,11 @@ import pytest
 import torch
 from hydra import initialize_config_dir
 
+from src.bench.ablations import ABLATIONS, FEW_SHAPES, OPTIONAL, measure_ablations
 from src.bench.by_hand import OurStep
 from src.bench.case import Case, built_case
 from src.bench.floor import Floor, measure_floor
 from src.bench.growth import draw_growth, measure_growth
-from src.bench.leads import FEW_SHAPES, LEADS, OPTIONAL, measure_leads
-from src.bench.measure import peak_bytes
 from src.bench.memory import measure_memory
 from src.bench.peers import against_published, against_torchjd, against_trainer
 from src.bench.published_step import PublishedStep
@@ -149,11 +148,13 @@ def test_transformers_trainer_trains_on_the_same_texts(case, tmp_path, method):
     assert against_trainer(case(method, 0), 2, tmp_path, CPU).ratio.pairs == 2
 
 
-def test_leads_are_measured_one_by_one(case, tmp_path):
-    rows = measure_leads(case("meta_tartan", 1), 1, tmp_path, CPU, optional=["encoder.dropout=0"])
-    assert [row.name for row in rows][: len(LEADS)] == [lead.name for lead in LEADS]
-    assert [row.name for row in rows][len(LEADS) :] == [FEW_SHAPES, OPTIONAL]
-    assert [row.used for row in rows] == [True] * (len(LEADS) + 1) + [False]
+def test_ablations_are_measured_one_by_one(case, tmp_path):
+    rows = measure_ablations(
+        case("meta_tartan", 1), 1, tmp_path, CPU, optional=["encoder.dropout=0"]
+    )
+    assert [row.name for row in rows][: len(ABLATIONS)] == [ablation.name for ablation in ABLATIONS]
+    assert [row.name for row in rows][len(ABLATIONS) :] == [FEW_SHAPES, OPTIONAL]
+    assert [row.used for row in rows] == [True] * (len(ABLATIONS) + 1) + [False]
     assert all(row.ratio.median > 0 for row in rows)
 
 
@@ -166,15 +167,6 @@ def test_peers_get_bodies_as_transformers_has_them(case, tmp_path):
         kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
         assert kinds == {torch.nn.Dropout}
     assert built.module.body.config._attn_implementation == IMPLEMENTATION
-
-
-def test_peak_bytes_are_those_held_at_once():
-    def run():
-        for _ in range(3):
-            held = torch.empty(1000, dtype=torch.float32)
-            del held
-
-    assert 4000 <= peak_bytes(run, CPU) < 8000
 
 
 def test_a_further_task_costs_its_head_and_its_batch(case, tmp_path):

@@ -20,9 +20,9 @@ from hydra import compose, initialize_config_dir
 from src.build_corpus import repeats
 from src.build_corpus.build import build_corpus
 from src.build_corpus.settings import request_of
-from src.data.checksum import sha256_of
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
+from src.files.checksum import sha256_of
 from tests.build_corpus.made_up import (
     article,
     built,

@@ -10,10 +10,10 @@ from src.check.estimate import Measured, batch_sizes, estimate, gradients_held
 from src.check.rates import Machine, Rate
 from src.check.schedule import MethodPlan, StagePlan
 from src.core.meta_head import MetaHeadSettings
+from src.core.task_names import END_TASK
 from src.core.weighting.base import Needs
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
-from src.data.end_task import END_TASK
 from src.methods.stage import Stage
 
 BODY = 1000

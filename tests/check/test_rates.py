@@ -7,10 +7,10 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from src.check.inputs import read_inputs
-from src.check.rates import Bench, bytes_of, positions_of
+from src.check.rates import PassTimer, bytes_of, positions_of
 from src.core.task import MicroBatch
-from src.data.end_task import END_TASK
-from src.prepare import enabled_stages
+from src.core.task_names import END_TASK
+from src.experiment.prepare import enabled_stages
 from tests.check import made_up
 from tests.in_process import CONF
 
@@ -26,7 +26,7 @@ def test_rates_are_of_the_tasks_asked_for_and_nothing_is_trained(inputs):
     config, found = inputs
     body = found.prepared.encoder.body
     before = {name: value.clone() for name, value in body.state_dict().items()}
-    bench = Bench(config, found, {END_TASK: {4, 8}, "dapt": {6}})
+    bench = PassTimer(config, found, {END_TASK: {4, 8}, "dapt": {6}})
     rates = bench.rates()
     machine = bench.machine()
     assert set(rates) == {END_TASK, "dapt"}
@@ -44,7 +44,7 @@ def test_rates_are_of_the_tasks_asked_for_and_nothing_is_trained(inputs):
 
 def test_positions_count_padding(inputs):
     config, found = inputs
-    positions = Bench(config, found, {END_TASK: {4, 8}}).positions[END_TASK]
+    positions = PassTimer(config, found, {END_TASK: {4, 8}}).positions[END_TASK]
     texts = found.prepared.splits.train["input_ids"]
     assert positions[8] >= sum(map(len, texts))
     assert positions[8] <= 8 * (max(map(len, texts)) + 7)

@@ -7,8 +7,8 @@ from hydra import compose, initialize_config_dir
 
 from src.check.inputs import read_inputs
 from src.check.schedule import TEXT_METHODS, method_plans
-from src.data.end_task import END_TASK
-from src.prepare import enabled_stages
+from src.core.task_names import END_TASK
+from src.experiment.prepare import enabled_stages
 from tests.check import made_up
 from tests.in_process import CONF
 

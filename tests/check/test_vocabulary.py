@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from src.check.vocabulary import reference_vocabulary, vocabulary_of
-from src.configuration import build
+from src.configuration.build import build
 from src.encoders.tiny import TinyEncoder
 from tests.in_process import config_of
 

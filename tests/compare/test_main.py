@@ -7,8 +7,8 @@ import json
 import pytest
 from omegaconf import OmegaConf
 
-from src.report.comparison import Choice
 from src.report.report import report_of
+from src.report.verdicts.comparison import Choice
 from tests.programs import called_for_text
 
 OWN = ["seeds=1", "steps=4", "batch_size=8", "pilot_steps=2", "evaluations=2"]

@@ -7,7 +7,7 @@ from torch import nn
 
 from src.core.body import WholeBody
 from src.core.body_gradient import BodyGradient
-from src.core.passes import Passes, Surroundings
+from src.core.passes import PassContext, Passes
 from src.core.processes import Summed
 from src.core.step import Step
 from src.core.task import StepBatch, Task
@@ -20,7 +20,7 @@ def take_step(
 ):  # fmt: skip
     """Fill the gradients of one step, as a run does; `seed` gets a purpose and a part's number."""
     batch = StepBatch(0, dict(batches), meta_batch, meta_head_batch, second_batches)
-    passes = Passes(RowAddingBody(body, dtype), Surroundings(seed=seed))
+    passes = Passes(RowAddingBody(body, dtype), PassContext(seed=seed))
     return Step(passes, tasks, batch, meta_head).run(weighting.mix)
 
 

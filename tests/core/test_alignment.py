@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from src.core import alignment
+from src.core.seeding import seed_for
 from src.core.task import Task
 from src.cpu.attention import IMPLEMENTATION
 from src.cpu.kernels import use_cpu_kernels
@@ -16,7 +17,6 @@ from src.encoders.wide_resnet import WideResNetSource
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
-from src.seeding import seed_for
 
 
 def example_alignments(body, task, batch, direction, reseed):

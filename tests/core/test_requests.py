@@ -10,8 +10,8 @@ import torch
 from src.core.body import WholeBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.mixture import RunningMean
-from src.core.passes import Passes, Purpose, Surroundings
-from src.core.processes import Alone
+from src.core.passes import PassContext, Passes, Purpose
+from src.core.processes import SingleProcess
 from src.core.step import Step
 from src.core.task import StepBatch
 from src.core.weighting.meta import Meta
@@ -19,7 +19,7 @@ from src.core.weighting.uniform import Uniform
 from tests.core.test_step_properties import problem
 
 
-class Overlapping(Alone):
+class Overlapping(SingleProcess):
     """Processes whose sums take time."""
 
     overlaps = True
@@ -43,7 +43,7 @@ class Notes:
 
 def new_step(notes, auxiliaries=2, processes=None):
     body, tasks, batches, meta_batch = problem(0, auxiliaries)
-    around = Surroundings(processes or Alone(), notes.seed, notes.during)
+    around = PassContext(processes or SingleProcess(), notes.seed, notes.during)
     head = MetaHead(tasks[0].head, MetaHeadSettings(steps=2))
     batch = StepBatch(0, batches, meta_batch)
     return Step(Passes(WholeBody(body, torch.float64), around), tasks, batch, head), tasks
@@ -52,7 +52,7 @@ def new_step(notes, auxiliaries=2, processes=None):
 @pytest.mark.parametrize(
     ("processes", "expected"),
     [
-        (Alone(), ["end", "mixed", "aux0", "mixed", "aux1", "mixed"]),
+        (SingleProcess(), ["end", "mixed", "aux0", "mixed", "aux1", "mixed"]),
         (Overlapping(), ["end", "aux0", "mixed", "aux1", "mixed", "mixed"]),
     ],
 )

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from src.core.gradients import take_gradient
 from src.core.meta_head import MetaHead, MetaHeadSettings
+from src.core.seeding import seed_for
 from src.core.task import Task
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
@@ -19,7 +20,6 @@ from src.encoders.tiny import TinyEncoder
 from src.methods.optimisation import Optimisation
 from src.objectives.classification import Classification
 from src.objectives.masked_lm import MaskedLM
-from src.seeding import seed_for
 from tests.core.reference import Reference, fit_by_hand
 from tests.core.steps import take_step
 

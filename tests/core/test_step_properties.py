@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from src.bench.measure import peak_bytes
+from src.core.memory import peak_bytes
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.task import Batch, MicroBatch, Task
 from src.core.weighting.meta import Meta

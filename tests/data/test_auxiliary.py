@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from src.data.auxiliary import choose_rows, size_of
 from src.errors import UserError
-from src.prepare import enabled_stages, prepare
+from src.experiment.prepare import enabled_stages, prepare
 from tests.in_process import config_of, toy
 
 

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import constants
 from PIL import Image
 
-from src.configuration import build
+from src.configuration.build import build
 from src.data.cifar100 import Cifar100Task
 from src.errors import UserError
 from tests.in_process import config_of, recorded_run

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from src.data import permutation, text_auxiliary
-from src.data.auxiliary import Surroundings
+from src.data.auxiliary import AuxiliaryContext
 from src.data.batches import ExampleOrder, StepBatches, TaskExamples
 from src.data.corpus import choose_part, load_corpus, load_corpus_folder
 from src.data.file_task import FileTask
@@ -132,7 +132,7 @@ def test_a_damaged_folder_is_an_error_of_one_line(folder, tmp_path, change, mess
 
 def rows_of(folder, data_dir, cache_dir, size="all"):
     paths = {split: str(data_dir / "toy" / f"{split}.jsonl") for split in ("train", "dev", "test")}
-    around = Surroundings(
+    around = AuxiliaryContext(
         end_task=load_text_task(FileTask(name="toy", metric="macro_f1", max_length=12, **paths)),
         encoder=TinyEncoder().load(),
         train_examples=48,

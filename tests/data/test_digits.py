@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from src.configuration import build
+from src.configuration.build import build
 from src.data.digits import DigitsTask
 from tests.in_process import config_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.configuration import build
+from src.configuration.build import build
 from src.data.image_task import LabelledImages
 from src.encoders.tiny import TinyEncoder
 from src.encoders.wide_resnet import WideResNetSource

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import Surroundings
+from src.data.auxiliary import AuxiliaryContext
 from src.data.file_task import FileTask
 from src.data.nearest import nearest
 from src.data.overlap import words_of
@@ -86,7 +86,7 @@ def examples(tmp_path):
     task = FileTask("own", "macro_f1", 32, **paths).load()
 
     def call(size, **options):
-        around = Surroundings(task, TinyEncoder().load(), 2, size, 0, tmp_path / "cache")
+        around = AuxiliaryContext(task, TinyEncoder().load(), 2, size, 0, tmp_path / "cache")
         path = str(tmp_path / "corpus.txt")
         return TextAuxiliary(objective=MaskedLM(), path=path, **options).examples("dapt", around)
 

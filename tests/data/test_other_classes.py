@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import Surroundings
+from src.data.auxiliary import AuxiliaryContext
 from src.data.file_task import FileTask
 from src.data.other_classes import OtherClasses
 from src.data.text_auxiliary import TextAuxiliary
@@ -23,7 +23,7 @@ OTHERS = [n for n in range(60) if NAMES[n % len(NAMES)] not in ("dog", "bee")]
 
 
 def around(end_task, train_examples=8, default_size="all", seed=0, encoder=ENCODER):
-    return Surroundings(end_task, encoder, train_examples, default_size, seed, None)
+    return AuxiliaryContext(end_task, encoder, train_examples, default_size, seed, None)
 
 
 def examples(name="other_classes", source=None, surroundings=None, **options):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import Surroundings
+from src.data.auxiliary import AuxiliaryContext
 from src.data.file_task import FileTask
 from src.data.overlap import WORDS, HeldOut, word_grams, words_of
 from src.data.text_auxiliary import TextAuxiliary
@@ -80,7 +80,7 @@ def around(tmp_path):
 
     def call(decontaminate):
         encoder = TinyEncoder().load()
-        return Surroundings(task, encoder, 3, "all", 0, tmp_path, decontaminate=decontaminate)
+        return AuxiliaryContext(task, encoder, 3, "all", 0, tmp_path, decontaminate=decontaminate)
 
     return call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.data.auxiliary import Surroundings, parse_size
+from src.data.auxiliary import AuxiliaryContext, parse_size
 from src.data.file_task import FileTask
 from src.data.text_auxiliary import TextAuxiliary, training_texts
 from src.data.text_task import load_text_task
@@ -21,7 +21,7 @@ def toy(data_dir):
 
 
 def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options):
-    around = Surroundings(
+    around = AuxiliaryContext(
         end_task=load_text_task(toy),
         encoder=TinyEncoder().load(),
         train_examples=48,

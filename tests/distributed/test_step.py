@@ -13,8 +13,8 @@ from torch.multiprocessing import start_processes
 
 from src.core.body import WholeBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.passes import Passes, Surroundings
-from src.core.processes import Alone
+from src.core.passes import PassContext, Passes
+from src.core.processes import SingleProcess
 from src.core.step import Step
 from src.core.task import Batch, MicroBatch, StepBatch, Task
 from src.core.weighting.meta import Meta
@@ -56,14 +56,14 @@ def take(kind, weighting, rank=0):
         meta=batch(3, 1, 2), meta_head=batch(4, 4, 1),
     )  # fmt: skip
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=3, examples=9, examples_from="rest"))
-    shared, processes = WholeBody(body, DOUBLE), Alone()
+    shared, processes = WholeBody(body, DOUBLE), SingleProcess()
     if kind == "replicas":
         processes, whole = Replicas(), share_of(whole, rank, 2)
     elif kind == "sharded":
         shard(body, init_device_mesh("cpu", (2,)))
         shared, processes = ShardedBody(body, DOUBLE), Shards()
         whole = share_of(whole, rank, 2, equally_often=True)
-    around = Surroundings(processes, lambda purpose, part: torch.manual_seed(part))
+    around = PassContext(processes, lambda purpose, part: torch.manual_seed(part))
     record = Step(Passes(shared, around), tasks, whole, meta_head).run(weighting(NAMES).mix)
     gradients = [p.grad for m in (body, *(task.head for task in tasks)) for p in m.parameters()]
     return record, [g.full_tensor() if isinstance(g, DTensor) else g for g in gradients]

@@ -6,13 +6,13 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
 
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.masked_lm_folder import check_masked_lm, save_masked_lm
+from src.encoders.masked_lm_head import head_of_checkpoint
 from src.encoders.text_encoder import TextEncoder, load_folder
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.errors import UserError
-from src.objectives.classifier_head import ClassifierHead
-from src.objectives.masked_lm_head import head_of_checkpoint
-from tests.objectives.test_masked_lm_head import KINDS, model_of, our_logits, own_logits
+from tests.encoders.test_masked_lm_head import KINDS, model_of, our_logits, own_logits
 
 
 @pytest.mark.parametrize("kind", KINDS)

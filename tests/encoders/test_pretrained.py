@@ -24,12 +24,12 @@ from transformers import (
 )
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.pretrained import check_folder, load_config, load_model, load_tokenizer
 from src.encoders.saved_classifier import load_classifier
 from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
-from src.objectives.classifier_head import ClassifierHead
 from tests.conftest import ROOT
 
 SMALL = {

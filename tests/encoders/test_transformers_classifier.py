@@ -14,10 +14,10 @@ from transformers import (
     pipeline,
 )
 
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.saved_classifier import load_classifier
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
-from src.objectives.classifier_head import ClassifierHead
 from tests.encoders.bodies import KINDS, random_body
 from tests.in_process import RecordedRun, recorded_run, toy
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from src.encoders.wide_resnet import ImageEncoder, WideResNet, WideResNetSource, reads_images
 from src.errors import UserError
-from src.prepare import enabled_stages, prepare
+from src.experiment.prepare import enabled_stages, prepare
 from tests.in_process import config_of, part, same, toy
 
 

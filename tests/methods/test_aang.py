@@ -9,8 +9,8 @@ import torch
 from src.data.sampled_batches import sized
 from src.distributed.shares import share_of
 from src.errors import UserError
+from src.experiment.prepare import enabled_stages, prepare
 from src.methods.module import TaskMixing
-from src.prepare import enabled_stages, prepare
 from tests.in_process import config_of, recorded_run, same, toy
 
 

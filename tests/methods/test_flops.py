@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.tiny import TinyEncoder
 from src.methods import flops
 from src.methods.flops import ForwardFlops
-from src.objectives.masked_lm_head import MaskedLMHead
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-import src.experiment
+import src.experiment.run
 from src.errors import UserError
 from src.run_folder import durable
 from tests.in_process import config_of, toy
@@ -81,4 +81,4 @@ def test_other_trouble_with_the_disk_is_not_called_full(data_dir, cache_dir, tmp
 
     monkeypatch.setattr(durable.os, "fsync", broken)
     with pytest.raises(OSError, match="Input/output error"):
-        src.experiment.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+        src.experiment.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)

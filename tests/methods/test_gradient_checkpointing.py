@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.bench.measure import peak_bytes
+from src.core.memory import peak_bytes
 from src.errors import UserError
-from src.prepare import enabled_stages, prepare
+from src.experiment.prepare import enabled_stages, prepare
 from tests.core.steps import take_step
 from tests.in_process import config_of, recorded_run, same, toy
 

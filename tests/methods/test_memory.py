@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-import src.experiment
+import src.experiment.run
 from src.errors import UserError
 from src.methods.memory import memory_advice
 from src.methods.module import TaskMixing
@@ -60,4 +60,4 @@ def test_a_run_that_runs_out_says_so(method, option, data_dir, cache_dir, tmp_pa
 
     monkeypatch.setattr(TaskMixing, method, greedy)
     with pytest.raises(UserError, match=f"out of memory in .*; use {option} "):
-        src.experiment.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+        src.experiment.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)

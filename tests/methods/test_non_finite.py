@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 import torch
 
-import src.experiment
-from src.core.without_waiting import StepState
+import src.experiment.run
+from src.core.step_state import StepState
 from src.errors import UserError
+from src.methods.checkpoint_io import load_whole
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
-from src.run_folder.checkpoint_io import load_whole
 from tests.in_process import config_of, copied, same, toy
 
 
@@ -46,7 +46,7 @@ def poisoned(monkeypatch):
 
 
 def run(options, folder):
-    return src.experiment.run_experiment(config_of(options), folder)
+    return src.experiment.run.run_experiment(config_of(options), folder).as_json()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -9,11 +9,11 @@ import signal
 import pytest
 import torch
 
-import src.experiment
+import src.experiment.run
 from src.errors import UserError
+from src.methods.checkpoint_io import DurableCheckpointIO
 from src.methods.module import TaskMixing
 from src.methods.resume_points import Interrupted, newest_point, points
-from src.run_folder.checkpoint_io import DurableCheckpointIO
 from tests.in_process import config_of, toy
 
 EVERY_STEP = "checkpoint_minutes=0"
@@ -41,7 +41,7 @@ def options_of(method, data_dir, cache_dir):
 
 
 def run(options, folder):
-    return src.experiment.run_experiment(config_of(options), folder)
+    return src.experiment.run.run_experiment(config_of(options), folder).as_json()
 
 
 def without_timings(result):
@@ -396,6 +396,6 @@ def test_a_folder_that_was_finished_while_it_was_waited_for_is_not_run_again(
     undisturbed, data_dir, cache_dir, monkeypatch
 ):
     folder = undisturbed("dapt_tapt")
-    monkeypatch.setattr(src.experiment, "_run_prepared", None)
+    monkeypatch.setattr(src.experiment.run, "_run_prepared", None)
     result = run(options_of("dapt_tapt", data_dir, cache_dir), folder)
     assert result == json.loads((folder / "result.json").read_text())

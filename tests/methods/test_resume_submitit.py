@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-import src.experiment
+import src.experiment.run
 from src.methods.module import TaskMixing
 from src.methods.resume_points import points
 from tests.in_process import config_of, toy
@@ -53,7 +53,7 @@ def signals(monkeypatch):
 def run(data_dir, cache_dir, folder, *options):
     options = ("method.stages.finetune.evaluate_every=6", *options)
     config = config_of(toy(data_dir, cache_dir, "finetune", *options))
-    return src.experiment.run_experiment(config, folder)
+    return src.experiment.run.run_experiment(config, folder).as_json()
 
 
 def steps_of(folder):

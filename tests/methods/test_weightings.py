@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import src.experiment
+import src.experiment.run
 from src.errors import UserError
 from tests.conftest import ROOT
 from tests.in_process import OF_COMPOSED_OBJECTIVES, config_of, toy
@@ -20,7 +20,7 @@ def test_a_weighting_trains_the_toy_task(name, data_dir, cache_dir, tmp_path):
     method = "meta_tartan" if name.startswith("meta") else "mt_tartan"
     options = toy(data_dir, cache_dir, method, f"weighting={name}", *NEEDED.get(name, []))
     try:
-        result = src.experiment.run_experiment(config_of(options), tmp_path)
+        result = src.experiment.run.run_experiment(config_of(options), tmp_path).as_json()
     except UserError as error:
         if "weightings" not in str(error):
             raise

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.tiny import TinyEncoder
 from src.encoders.transformers_classifier import save_classifier
-from src.objectives.classifier_head import ClassifierHead
 from src.predict.predict import Done, Settings, predict_file
 
 LABELS = ("no", "räv", 'a "b", c')

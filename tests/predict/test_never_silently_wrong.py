@@ -21,7 +21,7 @@ from src.data.file_task import FileTask
 from src.data.table.formats import Format
 from src.data.table.open import open_lines, open_table
 from src.errors import UserError
-from src.experiment import run_experiment
+from src.experiment.run import run_experiment
 from tests.in_process import config_of
 from tests.predict.conftest import TEXTS
 

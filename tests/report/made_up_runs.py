@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from src.report.run import Run, read_run
-from src.report.settings import Bench, Setting, benches_of
+from src.report.reading.run import Run, read_run
+from src.report.reading.settings import Benchmark, Setting, benchmarks_of
 from tests.in_process import STAGES
 
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}
@@ -188,9 +188,9 @@ def read_all(root: Path) -> list[Run]:
     return [read_run(folder, folder.relative_to(root).as_posix()) for folder in folders]
 
 
-def bench_of(root: Path) -> Bench:
+def bench_of(root: Path) -> Benchmark:
     """The only bench of the runs below a folder."""
-    (bench,) = benches_of(read_all(root))
+    (bench,) = benchmarks_of(read_all(root))
     return bench
 
 

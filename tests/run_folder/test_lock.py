@@ -10,7 +10,7 @@ import threading
 import pytest
 from filelock import FileLock
 
-import src.experiment
+import src.experiment.run
 from src.errors import UserError
 from src.run_folder.lock import LOCK, BusyError, alone_in, is_held
 from tests.holder import held
@@ -26,7 +26,7 @@ def holder(tmp_path):
 
 def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, cache_dir):
     with pytest.raises(UserError, match=r"another process is running in .*hydra\.run\.dir"):
-        src.experiment.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+        src.experiment.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
     assert not (tmp_path / "config.yaml").exists()
 
 

@@ -1,190 +1,86 @@
-"""`result.json`: what a finished run says of itself, as plain JSON."""
+"""`result.json` as one model: what is written is what is read, and what earlier versions wrote."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
 import json
+import math
 
-import numpy as np
 import pytest
 
-from src.objectives.masked_lm_head import ROWS
-from src.run_folder.result import write_result
-from tests.in_process import recorded_run, toy
+from src.errors import UserError
+from src.run_folder.result import RESULT, Result, Spent, read_result, write_result
+from tests.report.made_up_runs import result_of
+from tests.run_folder.small_result import SCORES, SMALL, small_result
 
 
-@pytest.fixture(scope="module")
-def meta(data_dir, cache_dir, tmp_path_factory):
-    """A META-TARTAN run on 2 x 48 lines of domain text."""
-    options = ["auxiliary.dapt.size=2", "seed=3"]
-    folder = tmp_path_factory.mktemp("meta")
-    return recorded_run(toy(data_dir, cache_dir, "meta_tartan", *options), folder)
+def write(folder, content):
+    (folder / RESULT).write_text(json.dumps(content))
 
 
-@pytest.fixture(scope="module")
-def chain(data_dir, cache_dir, tmp_path_factory):
-    """A chain of three stages, the domain text all there is."""
-    options = ["auxiliary.size=all", "method.stages.tapt.max_steps=4"]
-    folder = tmp_path_factory.mktemp("chain")
-    return recorded_run(toy(data_dir, cache_dir, "dapt_tapt", *options), folder)
+def test_what_is_written_is_what_is_read_and_holds_no_defaults(tmp_path):
+    result = small_result(weighting=None, test={"whole": SCORES, "unseen": SCORES})
+    write_result(result, tmp_path)
+    assert read_result(tmp_path) == result
+    assert json.loads((tmp_path / RESULT).read_text()) == result.as_json()
+    assert result.as_json() == SMALL | {
+        "weighting": None,
+        "test": {"whole": SCORES, "unseen": SCORES},
+    }
 
 
-def test_the_file_holds_what_the_run_returned(meta):
-    assert json.loads((meta.folder / "result.json").read_text()) == meta.result
+def test_a_result_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    write_result(small_result(), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Result, "as_json", lambda self: {"seed": object()})
+        with pytest.raises(TypeError):
+            write_result(small_result(seed=1), tmp_path)
+    assert read_result(tmp_path) == small_result()
+    write_result(small_result(seed=2), tmp_path)
+    assert read_result(tmp_path).seed == 2
+    assert [path.name for path in tmp_path.iterdir()] == [RESULT]
 
 
-def test_a_result_says_what_was_run(meta, chain):
-    said = {key: meta.result[key] for key in ("task", "method", "weighting", "encoder", "seed")}
-    expected = {"task": "toy", "method": "meta_tartan", "weighting": "meta"}
-    assert said == {**expected, "encoder": "tiny", "seed": 3}
-    assert meta.result["metric"] == "macro_f1"
-    assert meta.result["labels"] == ["A", "R", "S"]
-    assert (chain.result["method"], chain.result["seed"]) == ("dapt_tapt", 0)
+def test_a_file_of_layout_1_is_read_as_one_of_layout_2(tmp_path):
+    old = result_of("meta_tartan", 3, 0.6, auxiliaries=["tapt"], flops=8e9)
+    assert old["schema"] == 1
+    write(tmp_path, old)
+    result = read_result(tmp_path)
+    (joint,) = result.stages
+    assert joint.seconds == joint.measured.seconds == 63.0
+    assert joint.cost == Spent(
+        tokens={"end_task": 1000, "tapt": 1000},
+        examples={"end_task": 100, "tapt": 100},
+        flops={"end_task": 4e9, "tapt": 4e9},
+    )
+    assert (result.flops, result.seconds, result.is_text) == (8e9, 63.0, True)
 
 
-def test_auxiliaries_are_listed_with_size_and_examples(meta, chain, data_dir):
-    dapt, tapt = meta.result["auxiliaries"]["dapt"], meta.result["auxiliaries"]["tapt"]
-    assert (dapt["kind"], dapt["source"]) == ("domain", f"{data_dir}/corpus.txt")
-    assert dapt["size"] == 2
-    assert dapt["examples"] in (95, 96)  # one line of the corpus is blank
-    assert (tapt["kind"], tapt["examples"]) == ("task", 48)
-    everything = chain.result["auxiliaries"]["dapt"]
-    assert (everything["size"], everything["examples"]) == ("all", 191)
-    assert everything["fingerprint"] != dapt["fingerprint"]
+def test_a_runs_own_result_is_kept_where_one_from_elsewhere_is_refused(tmp_path):
+    """Long names and scores that are not finite are no reason to lose a training."""
+    scores = {"examples": 4, "metrics": {"macro_f1": math.nan}}
+    named = small_result(labels=["A" * 400, "B"], dev={"whole": scores, "unseen": scores})
+    write_result(named, tmp_path)
+    own = read_result(tmp_path, bounded=False)
+    assert own.labels == named.labels
+    assert math.isnan(own.dev_score)
+    with pytest.raises(UserError, match=r"result\.json: labels\.0: .*at most 300 characters"):
+        read_result(tmp_path)
 
 
-@pytest.mark.parametrize(("split", "whole", "unseen"), [("dev", 22, 21), ("test", 31, 30)])
-def test_scores_count_the_whole_split_and_its_unseen_texts(meta, split, whole, unseen):
-    scores = meta.result[split]
-    assert (scores["whole"]["examples"], scores["unseen"]["examples"]) == (whole, unseen)
-    names = {"macro_f1", "micro_f1", "weighted_f1"}
-    assert set(scores["whole"]["metrics"]) == names | {"loss"}
-    assert set(scores["unseen"]["metrics"]) == names
-    assert all(0 <= scores["unseen"]["metrics"][name] <= 1 for name in names)
-    assert meta.result["train"]["examples"] == 48
-
-
-@pytest.mark.parametrize("part", ["whole", "unseen"])
-def test_the_confusion_on_test_counts_each_example_once(meta, part):
-    scores = meta.result["test"][part]
-    counts = np.array(scores["confusion"])
-    assert counts.shape == (3, 3)
-    assert counts.sum() == scores["examples"]
-    assert scores["metrics"]["micro_f1"] == pytest.approx(counts.trace() / counts.sum())
-    # a row a label: the toy's test split has ten texts of each, and one of train's with the first
-    assert list(counts.sum(axis=1)) == ([11, 10, 10] if part == "whole" else [10, 10, 10])
-    assert "confusion" not in meta.result["dev"][part]
-
-
-def test_without_unseen_texts_there_is_no_score_of_them(data_dir, cache_dir, tmp_path):
-    options = [f"task.{split}={data_dir}/toy/train.jsonl" for split in ("dev", "test")]
-    result = recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path).result
-    for split in ("dev", "test"):
-        assert result[split]["unseen"] == {"examples": 0, "metrics": None}
-        assert result[split]["whole"]["examples"] == 48
-
-
-def test_each_stage_says_how_long_it_was(chain):
-    stages = chain.result["stages"]
-    assert [(s["name"], s["steps"]) for s in stages] == [("dapt", 6), ("tapt", 4), ("finetune", 6)]
-    assert all(stage["measured"]["seconds"] > 0 for stage in stages)
-    assert all(0 < stage["measured"]["floor_share"] < 1 for stage in stages)
-    assert all(stage["measured"]["tokens_per_second"] > 0 for stage in stages)
-    assert all(stage["measured"]["peak_memory_bytes"] > 2**20 for stage in stages)
-    assert [stage["best_step"] for stage in stages[:2]] == [6, 4]
-    assert stages[2]["best_step"] == chain.result["chosen"]["step"]
-
-
-def test_each_stage_counts_what_went_through_the_body(chain):
-    for stage in chain.result["stages"]:
-        (task,) = stage["cost"]["examples"]
-        batches = [chain.data[stage["name"]][step].tasks[task] for step in range(stage["steps"])]
-        assert stage["cost"]["examples"][task] == 8 * stage["steps"]
-        attended = sum(
-            int(part.inputs["attention_mask"].sum()) for b in batches for part in b.micro_batches
-        )
-        positions = sum(
-            part.inputs["attention_mask"].numel() for b in batches for part in b.micro_batches
-        )
-        assert stage["cost"]["tokens"][task] == attended
-        assert stage["cost"]["padding_share"] == pytest.approx(1 - attended / positions)
-
-
-HIDDEN, LAYERS, CLASSES, META_HEAD_STEPS, META_HEAD_EXAMPLES = 32, 2, 3, 10, 8
-
-
-def forward_of_body(batch):
-    """Operations of the tiny encoder: two for each entry of a matrix, attention's products."""
-    matrices = 4 * HIDDEN * HIDDEN + 2 * HIDDEN * 4 * HIDDEN
-    total = 0
-    for part in batch.micro_batches:
-        examples, length = part.inputs["input_ids"].shape
-        total += 2 * examples * length * LAYERS * (matrices + 2 * length * HIDDEN)
-    return total
-
-
-def forward_of_classifier(examples):
-    return 2 * examples * HIDDEN * (HIDDEN + CLASSES)
-
-
-def test_operations_of_each_task_are_those_of_its_batches(meta):
-    """Against the encoder's arithmetic, written out; a training pass is three forward passes."""
-    (stage,) = meta.result["stages"]
-    steps = [meta.data["joint"][step] for step in range(stage["steps"])]
-    flops = stage["cost"]["flops"]
-    assert set(flops) == {"end_task", "dapt", "tapt", "meta_gradient", "meta_head"}
-    for name, batches in (
-        ("end_task", [step.tasks["end_task"] for step in steps]),
-        ("meta_gradient", [step.meta for step in steps]),
-    ):
-        body = sum(forward_of_body(batch) for batch in batches)
-        head = sum(forward_of_classifier(batch.examples) for batch in batches)
-        assert flops[name] == 3 * (body + head)
-        assert stage["cost"]["tokens"][name] == sum(batch.tokens for batch in batches)
-    vocabulary = len(meta.modules["joint"].heads["tapt"].bias)
-    for name in ("dapt", "tapt"):
-        batches = [step.tasks[name] for step in steps]
-        parts = [part for batch in batches for part in batch.micro_batches]
-        rows = sum(-(-part.units // ROWS) * ROWS for part in parts)  # what fills up costs too
-        head = 2 * rows * HIDDEN * (HIDDEN + vocabulary)
-        assert flops[name] == 3 * (sum(forward_of_body(batch) for batch in batches) + head)
-    fitted = forward_of_classifier(META_HEAD_EXAMPLES) * META_HEAD_STEPS * len(steps)
-    assert flops["meta_head"] == 3 * fitted
-    assert meta.result["cost"]["flops"] == sum(flops.values())
-
-
-def test_task_weights_are_those_of_the_last_step(meta, chain):
-    weights = meta.result["final_task_weights"]
-    assert set(weights) == {"end_task", "dapt", "tapt"}
-    assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
-    assert meta.result["stages"][0]["final_task_weights"] == weights
-    assert chain.result["final_task_weights"] == {}
-
-
-def test_the_splits_files_are_fingerprinted(meta, data_dir):
-    for split in ("train", "dev", "test"):
-        digest = hashlib.sha256((data_dir / "toy" / f"{split}.jsonl").read_bytes()).hexdigest()
-        assert meta.result["fingerprints"][split] == digest
-
-
-def test_versions_of_what_computed_it_are_kept(meta):
-    versions = meta.result["versions"]
-    for name in ("torch", "lightning", "transformers", "datasets", "hydra-core"):
-        assert versions[name] == importlib.metadata.version(name)
-    assert versions["python"].startswith("3.")
-
-
-def test_the_machine_is_described(meta):
-    machine = meta.result["machine"]
-    assert set(machine) >= {"device", "platform", "cores", "precision"}
-    assert machine["precision"] == "32-true"
-
-
-def test_a_result_appears_whole_or_not_at_all(tmp_path):
-    write_result({"seed": 1}, tmp_path)
-    with pytest.raises(TypeError):
-        write_result({"seed": object()}, tmp_path)
-    assert json.loads((tmp_path / "result.json").read_text()) == {"seed": 1}
-    write_result({"seed": 2}, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"schema": 3}, "schema"),
+        ({"seed": "0"}, "seed"),
+        ({"stages": []}, "stages"),
+        ({"dev": {"whole": {"examples": 4, "metrics": {}}, "unseen": SCORES}}, "macro_f1"),
+    ],
+)
+def test_a_file_that_is_no_result_is_one_line_that_names_what(change, named, bounded, tmp_path):
+    write(tmp_path, SMALL | change)
+    with pytest.raises(UserError) as caught:
+        read_result(tmp_path, bounded=bounded)
+    assert str(caught.value).startswith("result.json: ")
+    assert named in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

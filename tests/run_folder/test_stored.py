@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from src.errors import UserError
 from src.run_folder.stored import check_same_inputs, stored_result
+from tests.run_folder.small_result import SMALL, small_result
 
 CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${seed}", "run": {}}
 
@@ -17,12 +18,12 @@ CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${se
 def finished(tmp_path):
     """The folder of a finished run of `CONFIG`."""
     OmegaConf.save(OmegaConf.create(CONFIG), tmp_path / "config.yaml", resolve=True)
-    (tmp_path / "result.json").write_text(json.dumps({"answer": 42}))
+    (tmp_path / "result.json").write_text(json.dumps(SMALL))
     return tmp_path
 
 
 def test_the_same_config_gets_the_stored_result(finished):
-    assert stored_result(OmegaConf.create(CONFIG), finished) == {"answer": 42}
+    assert stored_result(OmegaConf.create(CONFIG), finished) == small_result()
 
 
 def test_an_unfinished_run_has_no_result(tmp_path):
@@ -32,7 +33,7 @@ def test_an_unfinished_run_has_no_result(tmp_path):
 def test_where_things_are_does_not_matter(finished):
     task = {"cache_dir": "/b", "data_dir": "/c"}  # as tasks refer to them
     moved = CONFIG | {"cache_dir": "/b", "run": {"folder": "x"}, "num_workers": 2, "task": task}
-    assert stored_result(OmegaConf.create(moved), finished) == {"answer": 42}
+    assert stored_result(OmegaConf.create(moved), finished) == small_result()
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ import pytest
 from rich.console import Console
 
 from src.errors import UserError
+from src.run_folder.result import Result
 from src.run_folder.summary import print_summary
+from tests.run_folder.small_result import SMALL
 
-RESULT = {
+RESULT = SMALL | {
     "task": "toy",
     "method": "meta_tartan",
     "encoder": "tiny",
@@ -56,7 +58,7 @@ RESULT = {
 
 def shown(result, folder, width=120) -> str:
     console = Console(record=True, width=width, file=io.StringIO())
-    print_summary(result, folder, console)
+    print_summary(Result.model_validate(result, strict=False), folder, console)
     return console.export_text()
 
 
@@ -129,7 +131,8 @@ def test_nothing_in_a_result_commands_the_terminal():
     result = copy.deepcopy(RESULT) | {"task": "t\x1b]0;owned\x07", "encoder": "\x1b[2Jx\x9b1A"}
     result["final_task_weights"] = {"end\x1b[31m_task": 1.0}
     out = io.StringIO()
-    print_summary(result, Path("runs/one"), Console(file=out, width=120))
+    read = Result.model_validate(result, strict=False)
+    print_summary(read, Path("runs/one"), Console(file=out, width=120))
     assert not set("\x1b\x07\x9b") & set(out.getvalue())
     assert "owned" in out.getvalue()
 

@@ -104,14 +104,14 @@ def test_a_failed_job_is_in_the_record_with_its_cause(tmp_path, capsys):
 def test_a_sweep_that_is_stopped_prints_its_table_too(tmp_path, capsys):
     SweepReport().on_multirun_start(config_of(tmp_path, "seed=0,1"))
     report_job(0, "stopped", tmp_path / "run", "python -m src.run seed=0", "by a signal")
-    with pytest.raises(SystemExit), sweep.told_in_any_case():
+    with pytest.raises(SystemExit), sweep.report_interrupted_sweep():
         sys.exit(130)
     told = capsys.readouterr()
     assert "stopped" in told.out
     assert "python -m src.run seed=0" in told.out
     assert "the same command runs what is missing" in told.err
     assert not list((tmp_path / RECORDS).glob(f"*/{ENDED}"))
-    with sweep.told_in_any_case():
+    with sweep.report_interrupted_sweep():
         pass
     assert capsys.readouterr().out == ""
 

@@ -9,7 +9,7 @@ import pytest
 
 import src.study.cells
 from src.errors import UserError
-from src.experiment import run_experiment
+from src.experiment.run import run_experiment
 from src.study.__main__ import main
 from src.study.cells import collect, commit_of, keep, run_part
 from src.study.part import cells_of, read_part

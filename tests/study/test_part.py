@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.errors import UserError
-from src.prepare import enabled_stages
+from src.experiment.prepare import enabled_stages
 from src.study.part import FOLDER, NO_BUDGET, TFIDF, all_parts, cells_of, part_names, read_part
 from tests.in_process import config_of
 from tests.study.made_up_rows import PART, write_part

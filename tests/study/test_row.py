@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from src.errors import UserError
-from src.report.run import read_run
+from src.report.reading.run import read_run
 from src.study.row import CELL, CellNote, digest_of, encoder_name, read_rows, row_of, write_rows
 from tests.report.made_up_runs import config_of, result_of, write_run
 from tests.study.made_up_rows import row

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from src.core.composed_names import JOINT, STAGES, parts_of
 from src.core.mixture import Mixed, RunningSum
 from src.core.step import Step
+from src.core.task_names import JOINT, STAGES, parts_of
 from src.core.weighting.apportioned import apportioned
 from src.core.weighting.base import Needs, Weighting
 from src.errors import UserError

@@ -15,11 +15,11 @@ import datasets
 import pyarrow as pa
 from pyarrow import parquet
 
-from src.data.checksum import sha256_of
 from src.data.table import base
 from src.data.table.base import Chunk, Row, Table
 from src.data.table.lines import LONGEST_ROW, cannot_be_read, unpacked
 from src.errors import UserError
+from src.files.checksum import sha256_of
 
 _FAILURES = (pa.ArrowException, OSError, EOFError, zlib.error)
 

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from src.data.checksum import sha256_of
 from src.data.table.base import Row, Table
 from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
+from src.files.checksum import sha256_of
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """Separators that are looked for, and what they are called."""

@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from src.data.table.arrow import DatasetTable
 from src.errors import UserError
-from src.reachable import check_reachable
+from src.files.reachable import check_reachable
 
 
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, DatasetTable]:

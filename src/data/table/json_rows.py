@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from src.data.checksum import sha256_of
 from src.data.table.base import Row, Table
 from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
+from src.files.checksum import sha256_of
 
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
 _BLANK = " \t\r\n"

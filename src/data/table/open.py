@@ -6,7 +6,6 @@ from pathlib import Path
 
 import datasets
 
-from src.data.checksum import check_is_file
 from src.data.table.arrow import DatasetTable, IpcTable, ParquetTable
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
@@ -14,6 +13,7 @@ from src.data.table.formats import TABLES, Format, endings_of, format_of
 from src.data.table.json_rows import JsonTable, is_list
 from src.data.table.lines import Lines
 from src.errors import UserError
+from src.files.checksum import check_is_file
 
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from src.core.task import Batch, MicroBatch
-from src.data.padding import pad, pad_rows, split_by_length, tokens_and_padding, width_of
 from src.objectives.base import Row
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import (
@@ -17,7 +16,9 @@ from src.objectives.composed.representation.base import (
     View,
     no_positions,
 )
-from src.objectives.composed.transform.base import Transform, Vocabulary
+from src.objectives.composed.transform.base import Transform
+from src.objectives.padding import Padding, pad, pad_rows, tokens_and_padding
+from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,8 @@ class ComposedCollator:
     representation: Representation
     output: Output
     vocabulary: Vocabulary
-    pad_id: int
+    padding: Padding
     first_position: int
-    micro_batch_size: int
-    part_overhead: int | None = None
-    max_positions: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         of_views = rng.spawn(1)[0]
@@ -59,7 +57,7 @@ class ComposedCollator:
         # without queries: whatever the representation, the same texts share a part
         lengths = [len(text) - len(text.view.queries) for text in texts]
         parts = []
-        for members in split_by_length(lengths, self.micro_batch_size, self.part_overhead):
+        for members in self.padding.split(lengths):
             part = self._micro_batch([texts[i] for i in members])
             if part.units:
                 parts.append(part)
@@ -99,8 +97,8 @@ class ComposedCollator:
 
     def _micro_batch(self, texts: Sequence[_Text]) -> MicroBatch:
         # queries make a text longer than the body has positions, but stand at positions of the text
-        width = width_of([text.tokens for text in texts], self.part_overhead, self.max_positions)
-        inputs = pad([text.tokens for text in texts], self.pad_id, width)
+        width = self.padding.width([text.tokens for text in texts])
+        inputs = pad([text.tokens for text in texts], self.padding.pad_id, width)
         types = [text.types for text in texts if text.types is not None]
         if types:
             inputs["token_type_ids"] = pad_rows(types, 0, width)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from torch import Tensor, nn
 
-from src.core.task import Inputs
-from src.encoders.text_encoder import TextEncoder, reads_text
-from src.errors import UserError
+from src.encoders.text_encoder import TextEncoder
+from src.objectives.at_positions import AtPositions
 from src.objectives.base import Collate
 from src.objectives.composed.collator import ComposedCollator
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
-from src.objectives.composed.transform.base import Transform, Vocabulary
-from src.objectives.hidden_states import hidden_states
+from src.objectives.composed.transform.base import Transform
+from src.objectives.padding import Padding
+from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Composed:
+class Composed(AtPositions):
     """One objective of a space (see `TaskObjective`); a unit is what the output predicts.
 
     Attributes:
@@ -42,20 +41,6 @@ class Composed:
         """Whether no predicted token reaches its own prediction."""
         return self.output.predicts_tokens and self.representation.hides
 
-    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
-        """The states that predict something: `(n, hidden)`."""
-        return hidden_states(body, inputs).flatten(0, 1).index_select(0, inputs["positions"])
-
-    def targets(self, inputs: Inputs) -> Tensor:
-        """What is to be predicted: `(n,)`."""
-        targets: Tensor = inputs["targets"]
-        return targets
-
-    def owners(self, inputs: Inputs) -> Tensor:
-        """The text that each is predicted of: `(n,)`."""
-        positions: Tensor = inputs["positions"]
-        return positions.div(inputs["input_ids"].shape[1], rounding_mode="floor")
-
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Each prediction's loss: `(n,)`."""
         return self.output.losses(body, head, features, targets)
@@ -71,25 +56,11 @@ class Composed:
         training: bool = True,
         part_overhead: int | None = None,
     ) -> Collate:
-        reads_text(encoder, "a composed objective")
-        tokenizer = encoder.tokenizer
-        if tokenizer.mask_token_id is None:
-            raise UserError(
-                f"encoder {encoder.name} has no mask token, which composed objectives need; use "
-                "auxiliary=none with method=finetune, or another encoder"
-            )
         return ComposedCollator(
             transform=self.transform,
             representation=self.representation,
             output=self.output,
-            vocabulary=Vocabulary(
-                size=len(tokenizer),
-                mask_id=int(tokenizer.mask_token_id),
-                special_ids=np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64),
-            ),
-            pad_id=int(tokenizer.pad_token_id),
+            vocabulary=Vocabulary.of(encoder, "a composed objective"),
             first_position=encoder.first_position,
-            micro_batch_size=micro_batch_size,
-            part_overhead=part_overhead,
-            max_positions=encoder.max_positions,
+            padding=Padding.of(encoder, micro_batch_size, part_overhead),
         )

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
-from src.report.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label
-from src.report.result import Part
-from src.report.settings import Bench, Setting
+from src.report.reading.settings import Benchmark, Setting
+from src.run_folder.result import Part
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SizedPoint:
     deviation: float
 
 
-def lines_of(bench: Bench, part: Part) -> dict[str, list[SizedPoint]]:
+def lines_of(bench: Benchmark, part: Part) -> dict[str, list[SizedPoint]]:
     """Methods with their settings by amount of domain text; a method without any has size 0.
 
     Where several settings of a method have one amount, the one with most seeds, then the best on
@@ -47,7 +47,7 @@ def lines_of(bench: Bench, part: Part) -> dict[str, list[SizedPoint]]:
     return lines
 
 
-def draw_auxiliary_size(bench: Bench, part: Part) -> Figure | None:
+def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     """A line a method, a band of one standard deviation; None without two sizes of any method.
 
     Methods without domain text are horizontal lines.

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from src.report.figures.style import COLOURS, axes_of, figure, plain
-from src.report.run import Run
-from src.report.settings import Bench, Setting
+from src.figures.style import COLOURS, axes_of, figure, plain
+from src.report.reading.run import Run
+from src.report.reading.settings import Benchmark, Setting
 
 _MOST = 40
 """Classes above which the matrix is not drawn."""
@@ -24,7 +24,7 @@ class BestRun:
     run: Run
 
 
-def best_run(bench: Bench) -> BestRun | None:
+def best_run(bench: Benchmark) -> BestRun | None:
     """The best on dev of those that kept their confusion; test decides nothing here."""
     kept = [
         BestRun(setting, run)
@@ -44,7 +44,7 @@ def f1_of_classes(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
     return scores
 
 
-def draw_confusion(bench: Bench) -> Figure | None:
+def draw_confusion(bench: Benchmark) -> Figure | None:
     """Of the best run; None if no run kept it, or there are too many classes to be read."""
     best = best_run(bench)
     if best is None or len(best.run.result.labels) > _MOST:

@@ -7,10 +7,10 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from src.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
 from src.report.figures.learning_curves import draw_curves
 from src.report.figures.spending import Unit, total
-from src.report.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
-from src.report.settings import Bench, Setting
+from src.report.reading.settings import Benchmark, Setting
 
 _AXES: dict[Unit, tuple[str, str]] = {
     "flops": ("FLOPs of all training passes", "FLOPs of training passes so far"),
@@ -18,7 +18,7 @@ _AXES: dict[Unit, tuple[str, str]] = {
 }
 
 
-def draw_cost(bench: Bench) -> Figure | None:
+def draw_cost(bench: Benchmark) -> Figure | None:
     """Above, test of each run against its whole cost; below, dev against what was spent by then.
 
     The lower row compares at equal cost: a vertical line meets what each setting had reached.
@@ -29,7 +29,7 @@ def draw_cost(bench: Bench) -> Figure | None:
         return None
     picture = figure(4.2 * len(units) + (1.2 if len(units) == 1 else 0), 6.4)
     axes = axes_of(picture, 2, len(units), sharey="row")
-    styles = styles_of(bench.settings)
+    styles = styles_of([setting.key for setting in bench.settings])
     for column, unit in enumerate(units):
         upper, lower = axes[column], axes[column + len(units)]
         for setting in bench.settings:
@@ -47,7 +47,7 @@ def draw_cost(bench: Bench) -> Figure | None:
     return picture
 
 
-def _known(bench: Bench, unit: Unit) -> bool:
+def _known(bench: Benchmark, unit: Unit) -> bool:
     return any(total(run.result, unit) is not None for run in bench.runs)
 
 

@@ -6,9 +6,11 @@ from collections import defaultdict
 
 from matplotlib.figure import Figure
 
-from src.report.figures.style import axes_of, figure, legend_below, plain, style, title
-from src.report.figures.weights import END_TASK, draw_weight, weights_of
-from src.report.settings import Bench, Setting, auxiliaries_label
+from src.core.task_names import END_TASK
+from src.figures.style import axes_of, figure, legend_below, plain, style, title
+from src.figures.task_weights import draw_weight
+from src.report.figures.weights import weights_of
+from src.report.reading.settings import Benchmark, Setting, auxiliaries_label
 
 _KIND = ".meta_head.kind"
 _WORDS = {"separate": "separate meta head (equation 7)", "shared": "shared head (equation 6)"}
@@ -23,7 +25,7 @@ def head_kind(setting: Setting) -> str | None:
     return None
 
 
-def draw_end_task_weight(bench: Bench, remarks: list[str]) -> Figure | None:
+def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
     """A line a setting, a band of one standard deviation.
 
     None unless both kinds were run with the same auxiliary tasks; settings without a counterpart of

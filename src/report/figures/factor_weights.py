@@ -7,19 +7,19 @@ import io
 import pandas as pd
 from matplotlib.figure import Figure
 
-from src.core.composed_names import JOINT, STAGES, parts_of
+from src.core.task_names import JOINT, STAGES, parts_of
 from src.errors import UserError
-from src.report.figures.style import plain
-from src.report.plain import read_bytes
-from src.report.run import Run
-from src.report.settings import Bench, Setting
-from src.run_folder.factor_figure import TWO_WAY, factor_weights_figure, shares_of
+from src.figures.factor_weights import TWO_WAY, factor_weights_figure, shares_of
+from src.figures.style import plain
+from src.files.plain import read_bytes
+from src.report.reading.run import Run
+from src.report.reading.settings import Benchmark, Setting
 
 _FILE = "factors.csv"
 _COLUMNS = {"stage": str, "step": float, "factor": str, "logit": float}
 
 
-def draw_factor_weights(bench: Bench, remarks: list[str]) -> Figure | None:
+def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
     """Of the setting with most seeds, then the best on dev; None if no run learned factors.
 
     Args:

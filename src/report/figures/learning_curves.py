@@ -8,8 +8,7 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from src.report.figures.spending import Unit, evaluations
-from src.report.figures.style import (
+from src.figures.style import (
     Style,
     axes_of,
     figure,
@@ -18,7 +17,8 @@ from src.report.figures.style import (
     styles_of,
     title,
 )
-from src.report.settings import Bench, Setting
+from src.report.figures.spending import Unit, evaluations
+from src.report.reading.settings import Benchmark, Setting
 
 Curve = list[tuple[float, float]]
 
@@ -41,11 +41,11 @@ def mean_curve(setting: Setting, unit: Unit) -> Curve:
     ]
 
 
-def draw_learning_curves(bench: Bench) -> Figure | None:
+def draw_learning_curves(bench: Benchmark) -> Figure | None:
     """Against optimiser steps, earlier stages included; None if nothing was evaluated."""
     picture = figure(7.2, 4.4)
     (axes,) = axes_of(picture)
-    styles = styles_of(bench.settings)
+    styles = styles_of([setting.key for setting in bench.settings])
     drawn = [draw_curves(axes, s, styles[s.key], "steps") for s in bench.settings]
     if not any(drawn):
         return None

@@ -6,18 +6,18 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from src.report.figures.style import axes_of, figure, plain, styles_of, title
+from src.figures.style import axes_of, figure, plain, styles_of, title
 from src.report.labels import PARTS, plural
-from src.report.result import Part
-from src.report.settings import Bench
+from src.report.reading.settings import Benchmark
+from src.run_folder.result import Part
 
 
-def draw_seeds(bench: Bench, part: Part) -> Figure | None:
+def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
     """A row a setting, best mean on top; None if no run has a score on this part."""
     scored = [setting for setting in bench.settings if setting.scores(part)]
     if not scored:
         return None
-    styles = styles_of(bench.settings)
+    styles = styles_of([setting.key for setting in bench.settings])
     scored.sort(key=lambda setting: fmean(setting.scores(part).values()))
     picture = figure(7.2, 1.2 + 0.42 * len(scored))
     (axes,) = axes_of(picture)

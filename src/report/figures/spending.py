@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from src.report.result import Result
+from src.run_folder.result import Result
 
 Unit = Literal["steps", "seconds", "flops"]
 

@@ -8,15 +8,16 @@ from math import ceil
 import pandas as pd
 from matplotlib.figure import Figure
 
+from src.figures.style import axes_of, figure, plain, style
+from src.figures.task_weights import draw_weight, tasks_of
 from src.report.figures.end_task_weight import head_kind
-from src.report.figures.style import axes_of, figure, plain, style
-from src.report.figures.weights import draw_weight, tasks_of, weights_of
-from src.report.settings import Bench, Setting
+from src.report.figures.weights import weights_of
+from src.report.reading.settings import Benchmark, Setting
 
 _COLUMNS = 3
 
 
-def learned(bench: Bench) -> Setting | None:
+def learned(bench: Benchmark) -> Setting | None:
     """Of META-TARTAN's settings the one with most seeds, then the best on dev."""
     fitting = [
         setting
@@ -26,9 +27,9 @@ def learned(bench: Bench) -> Setting | None:
     return max(fitting, key=lambda s: (len(s.runs), s.dev_mean), default=None)
 
 
-def draw_weight_trajectories(benches: Sequence[Bench], remarks: list[str]) -> Figure | None:
+def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -> Figure | None:
     """A panel a bench, a line a task, a band of one standard deviation; None if none learned."""
-    panels: list[tuple[Bench, Setting, pd.DataFrame]] = []
+    panels: list[tuple[Benchmark, Setting, pd.DataFrame]] = []
     for bench in benches:
         setting = learned(bench)
         weights = None if setting is None else weights_of(setting, remarks)

@@ -7,13 +7,13 @@ from statistics import fmean
 
 import plotly.graph_objects as go
 
+from src.figures.style import COLOURS
 from src.report.figures.learning_curves import mean_curve
 from src.report.figures.spending import Unit, evaluations, total
-from src.report.figures.style import COLOURS
 from src.report.labels import PARTS
-from src.report.result import PARTS as PART_NAMES
-from src.report.run import Run
-from src.report.settings import Bench, Setting
+from src.report.reading.run import Run
+from src.report.reading.settings import Benchmark, Setting
+from src.run_folder.result import PARTS as PART_NAMES
 
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 _DASHES = ("solid", "dash", "dashdot", "dot", "longdash")
@@ -29,7 +29,7 @@ def anchor(run: Run, setting: Setting) -> str:
     return f"{setting.key}-seed-{run.result.seed}"
 
 
-def seeds_figure(bench: Bench) -> go.Figure:
+def seeds_figure(bench: Benchmark) -> go.Figure:
     """Test metric of every run, whole and unseen, by setting; a click leads to the run."""
     figure = go.Figure()
     settings = list(bench.settings)[::-1]
@@ -74,7 +74,7 @@ def seeds_figure(bench: Bench) -> go.Figure:
     return figure.update_layout(legend={"yanchor": "bottom", "y": 1.0}, margin={"t": 40})
 
 
-def curves_figure(bench: Bench, unit: Unit) -> go.Figure | None:
+def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
     """Dev metric by what was spent: a thin line a seed, a thick one for their mean."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):
@@ -115,7 +115,7 @@ def curves_figure(bench: Bench, unit: Unit) -> go.Figure | None:
     return _finished(figure, 440 + 12 * len(bench.settings))
 
 
-def cost_figure(bench: Bench, unit: Unit) -> go.Figure | None:
+def cost_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
     """Test metric of every run against what it spent in all."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):

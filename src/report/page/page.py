@@ -13,6 +13,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from src.figures.style import PALETTE
+from src.files.escape import one_line
+from src.report.figures.pictures import Picture
 from src.report.labels import seconds_label
 from src.report.page.interactive import (
     anchor,
@@ -21,11 +24,9 @@ from src.report.page.interactive import (
     curves_figure,
     seeds_figure,
 )
-from src.report.pictures import Picture
-from src.report.report import BenchReport, Report
-from src.report.settings import Bench, differing_options
-from src.report.table import Cell, Number, Score, Table
-from src.report.text.escape import one_line
+from src.report.reading.settings import Benchmark, differing_options
+from src.report.report import BenchmarkReport, Report
+from src.report.tables.table import Cell, Number, ResultTable, Score
 from src.report.text.marks import marks
 
 _HERE = Path(__file__).parent
@@ -68,7 +69,7 @@ def page_of(report: Report, figures: Path) -> str:
     page: str = environment.get_template("template.html").render(
         report=report,
         written=time.strftime("%Y-%m-%d %H:%M", time.localtime(report.found.at)),
-        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        style=Markup(_style()),
         script=Markup((_HERE / "script.js").read_text(encoding="utf-8")),
         plotly=Markup(get_plotlyjs()) if any(interactive.values()) else None,
         interactive=interactive,
@@ -81,7 +82,13 @@ def page_of(report: Report, figures: Path) -> str:
     return page
 
 
-def _interactive(part: BenchReport) -> list[_Interactive]:
+def _style() -> str:
+    """Return the style sheet, with the palette of all figures as its variables."""
+    palette = " ".join(f"--{name}: {colour};" for name, colour in PALETTE.items())
+    return f":root {{ {palette} }}\n" + (_HERE / "style.css").read_text(encoding="utf-8")
+
+
+def _interactive(part: BenchmarkReport) -> list[_Interactive]:
     bench = part.bench
     figures: list[tuple[str, str, go.Figure | None]] = [
         ("seeds", "Every run on test; a click leads to it", seeds_figure(bench)),
@@ -103,7 +110,7 @@ def _image(picture: Picture, figures: Path) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
 
 
-def _differing(bench: Bench) -> dict[str, list[str]]:
+def _differing(bench: Benchmark) -> dict[str, list[str]]:
     """Options that settings of a bench do not share, as text; empty where a setting has none."""
     return {
         name: ["" if value is None else str(value) for value in row]
@@ -111,7 +118,7 @@ def _differing(bench: Bench) -> dict[str, list[str]]:
     }
 
 
-def _same_as_before(tables: Sequence[Table], place: int) -> bool:
+def _same_as_before(tables: Sequence[ResultTable], place: int) -> bool:
     """Whether a table says cell for cell what the one before it says."""
     words = [
         [[cell.words for cell in row.cells] for row in table.rows]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from src.report.table import Cell, Number, Score, Table
-from src.report.text.escape import csv_cell
+from src.files.escape import csv_cell
+from src.report.tables.table import Cell, Number, ResultTable, Score
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: ResultTable) -> str:
     """One row for each cell, scores as shares of 1.
 
     Columns: table, part, row, whose, column, value, deviation, seeds, best, text, folders.

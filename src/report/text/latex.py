@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from src.report.table import Table
-from src.report.text.escape import latex as escape
+from src.files.escape import latex as escape
+from src.report.tables.table import ResultTable
 from src.report.text.rows import Markup
 
 _LATEX = Markup(escape, bold=r"\textbf{{}}", italic=r"\textit{{}}")
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: ResultTable) -> str:
     """A `table` environment; the significantly better in bold, the paper's rows in italics."""
     frame = pd.DataFrame(_LATEX.rows(table), columns=_LATEX.heads(table))
     body = frame.to_latex(index=False, escape=False, column_format="ll" + "r" * len(table.columns))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from src.report.table import Table
-from src.report.text.escape import markdown as escape
+from src.files.escape import markdown as escape
+from src.report.tables.table import ResultTable
 from src.report.text.rows import Markup
 
 _MARKDOWN = Markup(escape, bold="**{}**", italic="*{}*")
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: ResultTable) -> str:
     """Title, table and notes; the significantly better in bold, the paper's rows in italics."""
     aligned = ["left", "left", *["right"] * len(table.columns)]
     frame = pd.DataFrame(_MARKDOWN.rows(table), columns=_MARKDOWN.heads(table))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.report.table import Cell, Score
+from src.report.tables.table import Cell, Score
 
 
 def marks(cell: Cell) -> str:

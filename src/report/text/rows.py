@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from src.report.table import Cell, Score, Table
+from src.report.tables.table import Cell, ResultTable, Score
 from src.report.text.marks import marks
 
 
@@ -23,7 +23,7 @@ class Markup:
     bold: str
     italic: str
 
-    def rows(self, table: Table) -> list[list[str]]:
+    def rows(self, table: ResultTable) -> list[list[str]]:
         """Name, whose, and cells of each row."""
         return [
             [
@@ -34,7 +34,7 @@ class Markup:
             for row in table.rows
         ]
 
-    def heads(self, table: Table) -> list[str]:
+    def heads(self, table: ResultTable) -> list[str]:
         """Of all columns."""
         return [self.escape(head) for head in (*table.heads, *table.columns)]
 

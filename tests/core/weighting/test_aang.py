@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from src.core.meta_head import MetaHead, MetaHeadSettings
+from src.core.seeding import seed_for
 from src.core.task import Task
 from src.core.weighting.aang import Aang
 from src.core.weighting.factored import Factored
@@ -18,7 +19,6 @@ from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.methods.optimisation import Optimisation
 from src.objectives.classification import Classification
-from src.seeding import seed_for
 from tests.core.aang_reference import AangReference
 from tests.core.reference import fit_by_hand
 from tests.core.steps import take_step

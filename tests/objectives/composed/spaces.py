@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from src.configuration import build
+from src.configuration.build import build
 from src.data.objective_space import ObjectiveSpace
 from tests.in_process import config_of
 

@@ -7,18 +7,18 @@ import pytest
 from PIL import Image
 from sklearn.metrics import f1_score
 
+from src.figures.style import COLOURS, save, style
 from src.report.figures.auxiliary_size import draw_auxiliary_size, lines_of
 from src.report.figures.confusion import best_run, draw_confusion, f1_of_classes
 from src.report.figures.cost import draw_cost
 from src.report.figures.end_task_weight import draw_end_task_weight
 from src.report.figures.learning_curves import draw_learning_curves, mean_curve
+from src.report.figures.pictures import pictures_of
 from src.report.figures.seeds import draw_seeds
 from src.report.figures.spending import evaluations, total
-from src.report.figures.style import COLOURS, save, style
 from src.report.figures.weight_trajectories import draw_weight_trajectories
 from src.report.figures.weights import weights_of
-from src.report.pictures import pictures_of
-from src.report.settings import benches_of
+from src.report.reading.settings import benchmarks_of
 from tests.report.made_up_runs import (
     altered,
     bench_of,
@@ -169,7 +169,7 @@ def test_a_step_log_that_is_damaged_is_remarked_on_and_the_others_drawn(tmp_path
     write_heads(tmp_path, ["separate"])
     (tmp_path / "separate" / "seed=0" / "steps.csv").write_text("nothing\n")
     remarks = []
-    assert draw_weight_trajectories(benches_of(read_all(tmp_path)), remarks) is not None
+    assert draw_weight_trajectories(benchmarks_of(read_all(tmp_path)), remarks) is not None
     (remark,) = remarks
     assert remark.startswith("separate/seed=0: no task weights drawn (steps.csv")
 
@@ -178,7 +178,7 @@ def test_figure_4_has_a_panel_a_task(tmp_path):
     for task in ("a", "b", "c", "d"):
         write_setting(tmp_path / task, task, "meta_tartan", SCORES, task=task, **BOTH)
     write_setting(tmp_path, "ft", "finetune", SCORES, task="e")
-    figure = draw_weight_trajectories(benches_of(read_all(tmp_path)), [])
+    figure = draw_weight_trajectories(benchmarks_of(read_all(tmp_path)), [])
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title(loc="left")[0] for axes in shown] == ["a", "b", "c", "d"]
 
@@ -187,7 +187,7 @@ def test_every_figure_has_axes_that_say_what_they_show(tmp_path):
     write_heads(tmp_path)
     write_setting(tmp_path, "mt", "mt_tartan", SCORES, size=1, flops=1e9, **BOTH)
     write_setting(tmp_path, "mt10", "mt_tartan", SCORES, size=10, flops=1e9, **BOTH)
-    pictures = pictures_of(benches_of(read_all(tmp_path)), [])
+    pictures = pictures_of(benchmarks_of(read_all(tmp_path)), [])
     kinds = {picture.kind for picture in pictures}
     assert kinds == {
         "seeds-whole", "seeds-unseen", "size-whole", "size-unseen", "end-task-weight", "confusion",

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from src.report.table import Number, Row, Score, Table, Words
+from src.files.escape import csv_cell, latex, markdown, one_line
+from src.report.tables.table import Number, ResultTable, Row, Score, Words
 from src.report.text.csv import to_csv
-from src.report.text.escape import csv_cell, latex, markdown, one_line
 from src.report.text.latex import to_latex
 from src.report.text.markdown import to_markdown
 
@@ -35,7 +35,7 @@ def table_with(text):
         Row(text, text, (best, Number(0.0004, "<0.001"), Words(text))),
         Row("acl_arc", "paper", (fewer, Words("–"), Words("no runs")), from_paper=True),
     )
-    return Table("t", text, "whole", ("task", "runs"), (text, "p, x", "other"), rows, (text,))
+    return ResultTable("t", text, "whole", ("task", "runs"), (text, "p, x", "other"), rows, (text,))
 
 
 def rendered(source):

@@ -8,10 +8,10 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.objectives.base import Row
-from src.objectives.classifier_head import ClassifierHead
 from src.objectives.composed.output.base import Output, Targets
 
 

@@ -1,4 +1,4 @@
-"""What an input transform is."""
+"""The base of input transforms."""
 
 from __future__ import annotations
 
@@ -8,21 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from src.errors import UserError
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What a transform may put in a token's place.
-
-    Attributes:
-        size: number of pieces.
-        mask_id: the mask token.
-        special_ids: tokens that are never predicted nor changed, ascending.
-    """
-
-    size: int
-    mask_id: int
-    special_ids: np.ndarray
+from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

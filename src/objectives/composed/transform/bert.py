@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.errors import UserError
-from src.objectives.composed.transform.base import Transform, Vocabulary
+from src.objectives.composed.transform.base import Transform
+from src.objectives.corruption import check_shares, corrupted, draw_corruption
+from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,7 @@ class Bert(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.masked >= 0 and self.random >= 0 and self.masked + self.random <= 1):
-            raise UserError(
-                "shares of masked and random tokens must not be negative nor sum to more than 1, "
-                f"got {self.masked} and {self.random}"
-            )
+        check_shares(self.masked, self.random)
 
     def corrupted(
         self,
@@ -37,8 +34,5 @@ class Bert(Transform):
         vocabulary: Vocabulary,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        action = rng.random(len(tokens))
-        replacement = rng.integers(0, vocabulary.size, len(tokens))
-        masked = chosen & (action < self.masked)
-        randomised = chosen & ~masked & (action < self.masked + self.random)
-        return np.where(masked, vocabulary.mask_id, np.where(randomised, replacement, tokens))
+        drawn = draw_corruption(len(tokens), vocabulary, rng)
+        return corrupted(tokens, chosen, drawn, (self.masked, self.random), vocabulary.mask_id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from src.objectives.composed.transform.base import Transform, Vocabulary
+from src.objectives.composed.transform.base import Transform
+from src.objectives.vocabulary import Vocabulary
 
 
 class Replace(Transform):

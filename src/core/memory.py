@@ -1,0 +1,40 @@
+"""Peaks of memory: of tensors that a call holds, of the device, of the process."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+
+def peak_of_process() -> int:
+    """Return the most bytes of main memory that this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def peak_of_device(device: torch.device) -> int:
+    """Return the most bytes of tensors that a GPU has held; on a CPU `peak_of_process`."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return peak_of_process()
+
+
+def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors that `run` holds at once beyond those there before it."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        return torch.cuda.max_memory_allocated(device) - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    held = peak = 0
+    for event in profiler.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak

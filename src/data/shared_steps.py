@@ -1,0 +1,35 @@
+"""The part of each step that one process of several passes."""
+
+from __future__ import annotations
+
+from torch.utils.data import Dataset
+
+from src.core.task import StepBatch
+from src.data.batches import StepBatches
+from src.distributed.shares import share_of
+
+
+class SharedSteps(Dataset[StepBatch]):
+    """A process's share of each step.
+
+    Every process builds the whole batch, of which it keeps whole micro-batches: so each is what it
+    would be in one process, dropout and masks included, on any number of them.
+
+    Args:
+        steps: the whole steps.
+        rank: this process, from 0.
+        count: of the processes.
+        equally_often: whether all have to pass as many micro-batches of each task.
+    """
+
+    def __init__(
+        self, steps: StepBatches, rank: int, count: int, equally_often: bool = False
+    ) -> None:
+        self._steps, self._rank, self._count = steps, rank, count
+        self._equally_often = equally_often
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, step: int) -> StepBatch:
+        return share_of(self._steps[step], self._rank, self._count, self._equally_often)

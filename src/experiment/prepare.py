@@ -1,0 +1,385 @@
+"""Everything a run needs before its first step: checked settings, data, an encoder."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from src.configuration.build import build, typed
+from src.configuration.checks import check_number
+from src.core.task_names import END_TASK
+from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples, AuxiliarySpace
+from src.data.end_task import EndTask, EndTaskSource
+from src.data.held_out_text import HeldOutText
+from src.data.prepared import Labelled, Prepared
+from src.data.remarks import warn_of_imbalance
+from src.data.tokenise import check_length
+from src.encoders.base import Encoder, EncoderSource
+from src.encoders.masked_lm_folder import check_masked_lm
+from src.encoders.text_encoder import reads_text
+from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.named_metrics import check_metric, named_metric
+from src.experiment.checks import check_numbers, check_trainer, whole_number, writable_folder
+from src.methods.cost import META_GRADIENT, META_HEAD, SECOND
+from src.methods.module import TaskMixing
+from src.methods.stage import Stage
+from src.objectives.base import TaskObjective
+from src.objectives.class_weights import class_weights
+
+log = logging.getLogger(__name__)
+
+_RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
+"""Names that a result has for others than auxiliary tasks."""
+_SETTINGS = ("size", "seed", "decontaminate")
+"""Keys of the `auxiliary` group that are not tasks."""
+
+
+def enabled_stages(config: DictConfig) -> dict[str, Stage]:
+    """The method's stages that are to be run, each option checked.
+
+    Raises:
+        UserError: a bad option, or no stage that trains the end task.
+    """
+    cap = None if config.max_steps is None else whole_number(config, "max_steps", 1)
+    stages = {}
+    whole = [str(name) for name, node in config.method.stages.items() if "module" in set(node)]
+    for name, node in config.method.stages.items():
+        if "module" not in set(node):  # a DictConfig does not hold what is ???
+            raise UserError(
+                f"method.stages.{name} has options but no module: method {config.method.name} has "
+                f"no such stage, only {', '.join(whole)}"
+            )
+        stage = typed(node, Stage, f"method.stages.{name}")
+        if cap is not None:
+            stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
+        if stage.enabled:
+            stages[str(name)] = stage
+    with_end_task = [n for n, stage in stages.items() if module_class(stage).trains_end_task]
+    if not stages or not (with_end_task or has_no_end_task(config)):
+        raise UserError(f"method {config.method.name} has no enabled stage with the end task")
+    if with_end_task and has_no_end_task(config):
+        raise UserError(
+            f"stage {with_end_task[0]} of method {config.method.name} trains an end task, and "
+            "task=held_out_text has none; use +experiment=pretrain, or name a task"
+        )
+    return stages
+
+
+def module_class(stage: Stage) -> Any:
+    """The LightningModule's class that a stage names.
+
+    Raises:
+        UserError: there is no such class.
+    """
+    try:
+        folder, _, name = stage.module.rpartition(".")
+        found = getattr(importlib.import_module(folder), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"module={stage.module} of a stage cannot be imported: {reason}") from error
+    if not (isinstance(found, type) and issubclass(found, TaskMixing)):
+        raise UserError(f"module={stage.module} of a stage is not a subclass of TaskMixing")
+    return found
+
+
+def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
+    """Fresh metrics for the task's labels.
+
+    Raises:
+        UserError: the arguments of a metric do not fit.
+    """
+    metrics = {
+        str(name): build(node, f"metrics.{name}", num_classes=len(end_task.labels))
+        for name, node in config.metrics.items()
+    }
+    if end_task.metric not in metrics:
+        metrics[end_task.metric] = named_metric(end_task.metric, len(end_task.labels))
+    return EndTaskMetrics(metrics, end_task.metric, len(end_task.labels))
+
+
+def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
+    """Read all data, load the encoder, check that they fit together.
+
+    Raises:
+        UserError: whatever is wrong with any of them.
+    """
+    check_numbers(config)
+    check_trainer(config)
+    whole_number(config, "auxiliary.seed", 0)
+    if config.run.folder is not None:
+        writable_folder(config, "run.folder", "hydra.run.dir")
+    cache_dir = writable_folder(config, "cache_dir")
+    used = _used_auxiliaries(config, stages)
+    source: EndTaskSource | HeldOutText = build(config.task, "task")
+    if isinstance(source, HeldOutText):
+        return _without_end_task(config, source, used)
+    check_metric(source.metric, config.metrics)
+    end_task = source.load()
+    encoder_source: EncoderSource = build(config.encoder, "encoder")
+    encoder = encoder_source.load()
+    if config.gradient_checkpointing:
+        encoder.recompute_activations()
+    for name, auxiliary in used.items():
+        auxiliary.check(name, encoder)
+    _check_weighting(config, stages, used)
+    metrics_of(config, end_task)
+    classification = _classification(config, end_task)
+    classification.collate(encoder, 1)  # says so if the encoder does not fit
+    splits = end_task.splits(encoder, cache_dir)
+    _check_meta_head(config, stages, used, len(splits.train))
+    context = auxiliary_context(
+        config, encoder, end_task=end_task, train_examples=len(splits.train)
+    )
+    auxiliaries = _read(used, context)
+    counts = {name: len(examples.rows) for name, (_, examples) in auxiliaries.items()}
+    _warn_of_large_batches(stages, used, {END_TASK: len(splits.train), **counts})
+    return Prepared(encoder, auxiliaries, Labelled(end_task, splits, classification))
+
+
+def has_no_end_task(config: DictConfig) -> bool:
+    """Whether a run is continued pre-training for its own sake, judged by held-out text."""
+    target = f"{HeldOutText.__module__}.{HeldOutText.__qualname__}"
+    return str(config.task.get("_target_", "")) == target
+
+
+def _without_end_task(
+    config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary]
+) -> Prepared:
+    """`prepare` for a run whose encoder is kept for later."""
+    source: EncoderSource = build(config.encoder, "encoder")
+    encoder = reads_text(source.load(), "continued pre-training")
+    if config.gradient_checkpointing:
+        encoder.recompute_activations()
+    check_masked_lm(encoder)
+    check_length("task.max_length", held_out.max_length, encoder)
+    for name, auxiliary in used.items():
+        auxiliary.check(name, encoder)
+    auxiliaries = _read(used, auxiliary_context(config, encoder, held_out=held_out))
+    if len({repr(examples.objective) for _, examples in auxiliaries.values()}) > 1:
+        raise UserError(
+            "the texts of all corpora are pooled for one masked-LM head, so that "
+            "auxiliary.NAME.objective has to be the same for all"
+        )
+    return Prepared(encoder, auxiliaries, labelled=None, held_out=held_out)
+
+
+def _read(
+    used: Mapping[str, Auxiliary], context: AuxiliaryContext
+) -> dict[str, tuple[Auxiliary, AuxiliaryExamples]]:
+    auxiliaries = {}
+    for name, auxiliary in used.items():
+        examples = auxiliary.examples(name, context)
+        log.info(
+            "auxiliary %s: %s examples of %s", name, f"{len(examples.rows):,}", examples.source
+        )
+        auxiliaries[name] = (auxiliary, examples)
+    return auxiliaries
+
+
+def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
+    """The end task's objective, its labels weighted as asked.
+
+    Raises:
+        UserError: an option of `classifier` does not fit.
+    """
+    node: dict[str, Any] = OmegaConf.to_container(config.classifier, resolve=True)  # type: ignore[assignment]
+    options: dict[str, Any] = {"classes": len(end_task.labels)}
+    asked = node.pop("class_weights", None)
+    if asked is None:
+        warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
+    else:
+        options["class_weights"] = class_weights(asked, end_task.labels, end_task.label_counts)
+    objective: TaskObjective[Any] = build(node, "classifier", **options)
+    return objective
+
+
+def _warn_of_large_batches(
+    stages: Mapping[str, Stage], used: Mapping[str, Auxiliary], counts: Mapping[str, int]
+) -> None:
+    """Say where a batch holds examples several times: the paper's sizes on little data do.
+
+    Args:
+        counts: examples of each task, the end task's training examples among them.
+    """
+    for name, stage in stages.items():
+        module_type = module_class(stage)
+        tasks = [END_TASK] if module_type.trains_end_task else []
+        tasks += auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+        small = [f"{task} {counts[task]:,}" for task in tasks if counts[task] < stage.batch_size]
+        if small:
+            log.warning(
+                "method.stages.%s.batch_size=%s is more than there are examples (%s), so that a "
+                "batch holds some of them several times; a smaller batch_size avoids that",
+                name,
+                stage.batch_size,
+                ", ".join(small),
+            )
+
+
+def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[str, Auxiliary]:
+    """The auxiliaries that some stage trains; text that nobody trains on is not even read."""
+    settings = configured_auxiliaries(config)
+    for name in settings:
+        if name in _RESERVED or name.startswith(SECOND):
+            raise UserError(
+                f"an auxiliary task cannot be named {name!r}, under which a cost of the run is "
+                "reported; give it another name"
+            )
+    used: set[str] = set()
+    left_out: set[str] = set()
+    for stage_name, stage in stages.items():
+        if module_class(stage).trains_auxiliaries:
+            asked = auxiliaries_of(stage, settings)
+            chosen = [name for name in asked if not settings[name].left_out]
+            left_out.update(set(asked) - set(chosen))
+            if asked and not chosen:
+                raise UserError(
+                    f"stage {stage_name} of method {config.method.name} trains auxiliary "
+                    f"{asked[0]}, for which no text is given: auxiliary.{asked[0]}.path=FILE"
+                )
+            if not chosen:
+                kind = "" if stage.auxiliaries == "all" else f" of kind {stage.auxiliaries}"
+                hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
+                raise UserError(
+                    f"stage {stage_name} of method {config.method.name} needs an auxiliary "
+                    f"task{kind}; e.g. auxiliary={hint} (images: auxiliary=other_classes)"
+                )
+            used.update(chosen)
+    for name in sorted(left_out):
+        log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
+    return {name: auxiliary for name, auxiliary in settings.items() if name in used}
+
+
+def auxiliary_context(
+    config: DictConfig,
+    encoder: Encoder,
+    *,
+    end_task: EndTask | None = None,
+    train_examples: int = 0,
+    held_out: HeldOutText | None = None,
+) -> AuxiliaryContext:
+    """Return what auxiliary tasks are read for, by the options of `auxiliary`."""
+    return AuxiliaryContext(
+        end_task=end_task,
+        encoder=encoder,
+        train_examples=train_examples,
+        default_size=config.auxiliary.get("size", 1),
+        seed=int(config.auxiliary.seed),
+        cache_dir=Path(config.cache_dir).expanduser(),
+        held_out=held_out,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
+    )
+
+
+def configured_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
+    """Return every auxiliary task that `auxiliary` names, composed ones included.
+
+    Raises:
+        UserError: an option of one does not fit.
+    """
+    found: dict[str, Auxiliary] = {}
+    for name, node in config.auxiliary.items():
+        if name not in _SETTINGS:
+            found |= _members_of(str(name), build(node, f"auxiliary.{name}"))
+    return found
+
+
+def _members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
+    """The auxiliary tasks of an entry of `auxiliary`: itself, or what it composes."""
+    members = getattr(entry, "members", None)
+    return {name: entry} if members is None else dict(members(name))  # type: ignore[dict-item]
+
+
+def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
+    """Names of the auxiliary tasks that `stage` trains, in the config's order."""
+    return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
+
+
+def _check_meta_head(
+    config: DictConfig,
+    stages: Mapping[str, Stage],
+    used: Mapping[str, Auxiliary],
+    train_examples: int,
+) -> None:
+    for name, stage in stages.items():
+        if not module_class(stage).has_meta_head:
+            continue
+        names = [END_TASK, *auxiliaries_of(stage, used)]
+        weighting = build(config.weighting, "weighting", task_names=names)
+        apart = stage.meta_head.examples_apart if weighting.needs.meta_gradient else 0
+        if apart and stage.batch_size + apart > train_examples:
+            raise UserError(
+                f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
+                f"examples beside each batch of {stage.batch_size}, but there are only "
+                f"{train_examples}; use a smaller batch_size, or examples_from=batch"
+            )
+
+
+def mixes_with_end_task(module_type: Any) -> bool:
+    """Whether a LightningModule's class trains the end task with auxiliaries: what `weighting=` is
+    for; auxiliary tasks alone count equally.
+    """
+    return bool(module_type.trains_end_task and module_type.trains_auxiliaries)
+
+
+def _check_weighting(
+    config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary]
+) -> None:
+    """Find a weighting that cannot be before any stage is trained."""
+    for stage_name, stage in stages.items():
+        module_type = module_class(stage)
+        _check_sampling(config, stage_name, stage, used)
+        if mixes_with_end_task(module_type):
+            names = [END_TASK, *auxiliaries_of(stage, used)]
+            weighting = build(config.weighting, "weighting", task_names=names)
+            if "lr" in config.weighting:
+                check_number(config.weighting.lr, "weighting.lr", least=0)
+            if weighting.needs.meta_gradient and stage.freeze_body:
+                raise UserError(
+                    "freeze_body=true leaves nothing for this weighting to weigh; "
+                    "use weighting=uniform, or freeze_body=false"
+                )
+            if weighting.needs.meta_gradient and not module_type.has_meta_head:
+                raise UserError(
+                    "this weighting needs the meta-gradient, which method "
+                    f"{config.method.name} has not; use method=meta_tartan, or another weighting"
+                )
+
+
+def _check_sampling(
+    config: DictConfig, stage_name: str, stage: Stage, used: Mapping[str, Auxiliary]
+) -> None:
+    """Whether a stage samples no more auxiliary tasks than it has, and its weighting lets it.
+
+    Raises:
+        UserError: it does not.
+    """
+    module_type = module_class(stage)
+    option = f"method.stages.{stage_name}.sampled"
+    names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+    if stage.sampled is not None and stage.sampled > len(names):
+        raise UserError(
+            f"{option}={stage.sampled} is more than the stage's auxiliary tasks, of which there "
+            f"are {len(names)}"
+        )
+    if not mixes_with_end_task(module_type):
+        return
+    weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
+    kind = type(weighting).__name__
+    if weighting.needs.one_batch and stage.sampled is None:
+        raise UserError(
+            f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
+            "method=aang or aang_static"
+        )
+    if weighting.needs.every_task and stage.sampled is not None:
+        raise UserError(
+            f"weighting {kind} follows every task from step to step, but {option}="
+            f"{stage.sampled} takes others in each; use another weighting, or {option}=null"
+        )

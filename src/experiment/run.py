@@ -1,0 +1,262 @@
+"""One run, from its config to its folder: stages, the one look at the test split, the result."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from src.core.task_names import END_TASK
+from src.core.weighting.uniform import Uniform
+from src.cpu.allocator import keep_freed_memory
+from src.data.columns import write_trained
+from src.data.prepared import Prepared
+from src.data.task_data import BatchSizes, TaskData
+from src.distributed.identity import is_main_process
+from src.distributed.launch import own_processes
+from src.distributed.shards import unshard
+from src.distributed.states import load_whole_state, whole_state
+from src.encoders.base import Encoder, freeze
+from src.encoders.masked_lm_folder import save_masked_lm
+from src.encoders.text_encoder import reads_text
+from src.experiment.prepare import (
+    auxiliaries_of,
+    enabled_stages,
+    mixes_with_end_task,
+    module_class,
+    prepare,
+)
+from src.experiment.result import result_of
+from src.figures.factor_weights import draw_factor_weights
+from src.figures.task_weights import draw_task_weights
+from src.files.durable import disk_advice, write_durably
+from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
+from src.methods.module import TaskMixing
+from src.methods.outcome import StageOutcome
+from src.methods.stage import Stage
+from src.model_card.card import write_card
+from src.model_card.encoder_card import write_encoder_card
+from src.run_folder.lock import alone_in
+from src.run_folder.result import Result, write_result
+from src.run_folder.splits import write_splits
+from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
+
+log = logging.getLogger(__name__)
+
+ENCODER = "encoder"
+"""The folder in which a run without an end task leaves its encoder."""
+
+
+def run_experiment(config: DictConfig, folder: Path) -> Result:
+    """Run all stages of `config` and leave everything in `folder`.
+
+    Returns:
+        The content of `result.json`.
+
+    Raises:
+        UserError: bad input, found before any training starts.
+    """
+    config.run.folder = str(folder)
+    keep_freed_memory()
+    stages = enabled_stages(config)
+    prepared = prepare(config, stages)
+    with alone_in(folder), disk_advice(folder), own_processes():
+        known = stored_result(config, folder)  # of a process that held the folder until now
+        if known is not None:
+            return known
+        return _run_prepared(config, folder, stages, prepared)
+
+
+def _run_prepared(
+    config: DictConfig, folder: Path, stages: dict[str, Stage], prepared: Prepared
+) -> Result:
+    inputs = fingerprints_of(prepared)
+    check_same_inputs(inputs, folder)
+    if is_main_process():
+        write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
+        write_durably(
+            folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True)
+        )
+
+    if prepared.labelled is not None:
+        write_splits(prepared.end_task, folder)
+
+    chain = StageChain(config, folder, prepared)
+    outcomes = [chain.run(name, stage) for name, stage in stages.items()]
+    chosen = chain.keep_best()
+    test = None
+    if config.evaluate_test and prepared.labelled is not None:
+        test = evaluate_on_test(chosen.module, chain.data(), config)
+    result = result_of(config, prepared, outcomes, chosen, test)
+    unshard(chosen.module.body)
+    if not is_main_process():
+        return result
+    if prepared.held_out is not None:
+        _keep_encoder(prepared.encoder, chosen.module, result, config, folder)
+        return result
+    remark = prepared.encoder.save_classifier(
+        chosen.module.heads[END_TASK],
+        prepared.end_task.labels,
+        folder / "classifier",
+        prepared.end_task.max_length,
+    )
+    if remark is not None:
+        log.warning(remark)
+    if (columns := prepared.end_task.notes.get("columns")) is not None:
+        write_trained(columns, folder / "classifier")
+    _draw(result, outcomes, folder)
+    write_card(result, config, prepared.encoder, folder)
+    write_result(result, folder)
+    return result
+
+
+def _keep_encoder(
+    encoder: Encoder,
+    module: TaskMixing,
+    result: Result,
+    config: DictConfig,
+    folder: Path,
+) -> None:
+    """Write what continued pre-training is for, and then the result: `encoder/` with its card."""
+    text_encoder = reads_text(encoder, "continued pre-training")
+    target = folder / ENCODER
+    save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
+    write_encoder_card(result, config, text_encoder, target)
+    write_result(result, folder)
+
+
+def fingerprints_of(prepared: Prepared) -> dict[str, str]:
+    """What the data of a run are recognised by, by name."""
+    own = {}
+    if prepared.labelled is not None:
+        own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
+    others = {
+        f"auxiliary {name}": examples.fingerprint
+        for name, (_, examples) in prepared.auxiliaries.items()
+    }
+    return own | others
+
+
+class StageChain:
+    """Runs stages one after the other, each starting from what the ones before it trained.
+
+    Args:
+        config: the run's config.
+        folder: the run folder.
+        prepared: data and encoder; the encoder's body is trained in place.
+    """
+
+    def __init__(self, config: DictConfig, folder: Path, prepared: Prepared) -> None:
+        self._config, self._folder, self._prepared = config, folder, prepared
+        self._heads: dict[str, nn.Module] = {}
+        self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
+
+    def run(self, name: str, stage: Stage, observers: Sequence[pl.Callback] = ()) -> StageOutcome:
+        """Run one stage; body and heads are left as it is to be followed.
+
+        Args:
+            observers: callbacks that look on, after all others.
+        """
+        config, body = self._config, self._prepared.encoder.body
+        config.run.stage = name
+        module, data = self.build(name, stage)
+        freeze(body, stage.freeze_body)
+        outcome = fit_stage(
+            module, data, stage, name=name, config=config, folder=self._folder, observers=observers
+        )
+        freeze(body, False)
+        self._heads |= {task.name: task.head for task in module.tasks}
+        if not module.trains_end_task:  # also where the stage was finished earlier
+            self._prepared.encoder.adopt(module.tasks[0].head)
+        if outcome.dev is not None:
+            self._remember(outcome)
+        return outcome
+
+    def build(self, name: str, stage: Stage) -> tuple[TaskMixing, TaskData]:
+        """A stage's module and data."""
+        config, module_type = self._config, module_class(stage)
+        mixes = mixes_with_end_task(module_type)
+        data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
+        settings = {n: auxiliary for n, (auxiliary, _) in self._prepared.auxiliaries.items()}
+        heads = dict(self._heads)
+        if stage.fresh_end_head:
+            heads.pop(END_TASK, None)
+        module: TaskMixing = module_type.for_data(
+            data,
+            optimisation=stage.optimisation,
+            weighting=_plain(config.weighting) if mixes else Uniform,
+            tasks=auxiliaries_of(stage, settings),
+            heads=heads,
+            meta_head=stage.meta_head,
+            stage=name,
+            metrics=_plain(config.metrics),
+            inner_products=stage.inner_products,
+            sampled=stage.sampled if module_type.trains_auxiliaries else None,
+        )
+        # a stage is one epoch: its steps are in one progress bar, and no epoch's end interrupts it
+        steps = stage.steps(stage.epoch_examples(*data.counts(module.batch_needs)))
+        data.sizes = replace(data.sizes, epoch_steps=steps)
+        return module, data
+
+    def keep_best(self) -> StageOutcome:
+        """Put back the weights of the stage that did best on dev, and return its outcome."""
+        assert self._best is not None, "enabled_stages asks for a stage that is evaluated"
+        _, outcome, weights = self._best
+        load_whole_state(outcome.module, weights)
+        return outcome
+
+    def data(self, **sizes: int) -> TaskData:
+        """The run's data in batches of these sizes (see `BatchSizes`)."""
+        config = self._config
+        own = {
+            "micro_batch_size": int(config.micro_batch_size),
+            "evaluation_batch_size": int(config.evaluation_batch_size),
+            "part_overhead": config.part_overhead,
+        }
+        return TaskData(
+            self._prepared,
+            BatchSizes(**own, **sizes),
+            seed=int(config.seed),
+            num_workers=config.num_workers,
+        )
+
+    def _remember(self, outcome: StageOutcome) -> None:
+        assert outcome.dev is not None
+        monitor = self._prepared.metric
+        score = monitor.merit(outcome.dev[monitor.name])
+        if self._best is None or score > self._best[0]:
+            # a copy: a later stage trains the same body on
+            self._best = (score, outcome, whole_state(outcome.module))
+
+
+def _plain(node: DictConfig) -> dict[str, Any]:
+    found = OmegaConf.to_container(node, resolve=True)
+    assert isinstance(found, dict)
+    return {str(key): value for key, value in found.items()}
+
+
+def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
+    """Draw the weights of the stage that mixed the end task with others, if there was one."""
+    for outcome in outcomes:
+        if outcome.task_weights and outcome.dev is not None:
+            title = f"{result.method} on {result.task} ({result.encoder})"
+            if (folder / FACTOR_LOG).exists():
+                draw_factor_weights(
+                    folder / FACTOR_LOG, outcome.name, title, folder / "factor_weights.png"
+                )
+            draw_task_weights(
+                folder / STEP_LOG,
+                outcome.name,
+                outcome.evaluations,
+                result.metric,
+                title,
+                folder / "task_weights.png",
+            )

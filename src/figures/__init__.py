@@ -1,0 +1,1 @@
+"""Figures of task weights, and how all figures look."""

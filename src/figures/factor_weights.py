@@ -1,0 +1,127 @@
+"""A picture of composed objectives' weights: a small multiple for each stage, and the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from src.core.task_names import JOINT, SEPARATOR, STAGES
+from src.figures.style import COLOURS
+
+TWO_WAY = "two_way"
+_TITLES = {
+    "data": "data",
+    "transform": "input transform",
+    "representation": "representation",
+    "output": "output",
+    TWO_WAY: "end task and auxiliaries",
+}
+_SHOWN = 12
+"""Objectives of the ranking that are drawn."""
+
+
+def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
+    """What each factor gets of its stage: a softmax over the stage's choices.
+
+    Args:
+        logits: columns step, factor (`STAGE/CHOICE`) and logit, of one run and stage.
+
+    Returns:
+        Columns step, stage, choice and share; of the objectives the share of all auxiliaries'
+        weight, by the sum of their factors.
+    """
+    wide = logits.pivot(index="step", columns="factor", values="logit")
+    columns = list(dict.fromkeys(logits["factor"]))
+    stages = list(dict.fromkeys(name.split("/")[0] for name in columns))
+    found = []
+    for stage in stages:
+        names = [name for name in columns if name.startswith(f"{stage}/")]
+        values = wide[names].to_numpy(dtype=float)
+        if stage == JOINT:
+            values = values + np.stack([_of_parts(wide, name) for name in names], axis=1)
+        shares = np.exp(values - values.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        table = pd.DataFrame(shares, index=wide.index, columns=[n.split("/", 1)[1] for n in names])
+        long = table.reset_index().melt("step", var_name="choice", value_name="share")
+        found.append(long.assign(stage=stage))
+    return pd.concat(found, ignore_index=True)
+
+
+def _of_parts(wide: pd.DataFrame, factor: str) -> np.ndarray:
+    """The sum of the factors of an objective's parts, at each step."""
+    parts = factor.split("/", 1)[1].split(SEPARATOR)
+    names = [f"{stage}/{part}" for stage, part in zip(STAGES, parts, strict=True)]
+    total: np.ndarray = wide[names].sum(axis=1).to_numpy(dtype=float)
+    return total
+
+
+def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
+    """A line for each choice, with a band of one standard deviation over runs, and the ranking.
+
+    Args:
+        runs: what `shares_of` gave of each.
+        title: of the whole figure.
+    """
+    grouped = pd.concat(runs).groupby(["stage", "choice", "step"], sort=False)["share"]
+    table = grouped.agg(mean="mean", deviation="std").reset_index().fillna({"deviation": 0.0})
+    picture = Figure(figsize=(11, 6.4), layout="constrained")
+    picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    grid = picture.subplots(2, 3)
+    for axes, (stage, words) in zip(grid.flat, _TITLES.items(), strict=False):
+        _draw_stage(axes, table[table["stage"] == stage], words)
+    _draw_ranking(grid.flat[-1], table[table["stage"] == JOINT])
+    return picture
+
+
+def _draw_stage(axes: Axes, table: pd.DataFrame, words: str) -> None:
+    choices = list(dict.fromkeys(table["choice"]))
+    for index, choice in enumerate(choices):
+        own = table[table["choice"] == choice].sort_values("step")
+        colour = COLOURS[index % len(COLOURS)]
+        steps, mean = own["step"].to_numpy(dtype=float), own["mean"].to_numpy(dtype=float)
+        spread = own["deviation"].to_numpy(dtype=float)
+        axes.plot(steps, mean, color=colour, linewidth=2, label=str(choice).replace("_", " "))
+        axes.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+    axes.axhline(1 / max(1, len(choices)), color="0.6", linewidth=1, linestyle=":", zorder=0)
+    lowest, highest = axes.get_ylim()
+    # wide enough that noise does not look like a trend
+    centre, half = (lowest + highest) / 2, max((highest - lowest) / 2, 0.06)
+    axes.set_ylim(max(0.0, centre - half), centre + half)
+    axes.set_title(words, loc="left", fontsize=10)
+    axes.set_xlabel("optimiser step")
+    axes.set_ylabel("share (dotted: equal)")
+    axes.legend(frameon=False, fontsize=8)
+    _plain(axes)
+
+
+def _draw_ranking(axes: Axes, table: pd.DataFrame) -> None:
+    last = table[table["step"] == table["step"].max()].sort_values("mean")[-_SHOWN:]
+    names = [str(choice).replace("_", " ").replace(SEPARATOR, " · ") for choice in last["choice"]]
+    axes.barh(names, last["mean"], xerr=last["deviation"], color=COLOURS[0], height=0.7)
+    axes.axvline(1 / table["choice"].nunique(), color="0.6", linewidth=1, linestyle=":")
+    axes.tick_params(axis="y", labelsize=7)
+    axes.set_title(f"objectives, the {len(last)} first", loc="left", fontsize=10)
+    axes.set_xlabel("share of the auxiliaries' weight")
+    _plain(axes)
+
+
+def _plain(axes: Axes) -> None:
+    axes.grid(axis="both", color="0.92")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None:
+    """Draw the factors of a run's `log` (see `factor_log`) as a PNG at `target`.
+
+    Args:
+        stage: the stage to draw.
+    """
+    table = pd.read_csv(log)
+    table = table[table["stage"] == stage].drop_duplicates(["step", "factor"], keep="last")
+    factor_weights_figure([shares_of(table)], title).savefig(target, dpi=150)

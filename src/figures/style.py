@@ -1,0 +1,104 @@
+"""What all figures share: a palette that the colour-blind can read, markers that grey can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+PALETTE = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
+    "olive": "#8C8C00",
+}
+"""Okabe and Ito's palette, its yellow darkened to be seen on white."""
+COLOURS = tuple(PALETTE.values())
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LINES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)))
+_RC = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.92",
+    "axes.axisbelow": True,
+    "svg.hashsalt": "report",
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a line is drawn, in every figure that it is in."""
+
+    colour: str
+    marker: str
+    line: str | tuple[int, tuple[int, ...]]
+
+
+def styles_of(keys: Sequence[str]) -> Mapping[str, Style]:
+    """Return a style for each key, in order."""
+    return {key: style(index) for index, key in enumerate(keys)}
+
+
+def style(index: int) -> Style:
+    """The style of the `index`-th line: 64 pairs of colour and marker before one comes again."""
+    other = index + index // len(COLOURS)
+    return Style(
+        COLOURS[index % len(COLOURS)],
+        _MARKERS[other % len(_MARKERS)],
+        _LINES[other % len(_LINES)],
+    )
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of a size in inches."""
+    with mpl.rc_context(_RC):
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) -> list[Axes]:
+    """Its axes, row by row."""
+    with mpl.rc_context(_RC):
+        grid = picture.subplots(rows, columns, squeeze=False, **options)
+    return [axes for row in grid for axes in row]
+
+
+def plain(text: str, longest: int = 60) -> str:
+    """Text from runs as Matplotlib shows it: no formulas in it, and not too long."""
+    shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return shown.replace("$", r"\$")
+
+
+def legend_below(picture: Figure, axes: Axes, columns: int = 2) -> None:
+    """One legend for the whole figure, below it."""
+    handles, labels = axes.get_legend_handles_labels()
+    picture.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(columns, max(1, len(labels))),
+        frameon=False,
+    )
+
+
+def title(axes: Axes, text: str) -> None:
+    """What a figure with one pair of axes is about."""
+    axes.set_title(plain(text, 90), loc="left", fontweight="bold", fontsize=10)
+
+
+def save(picture: Figure, folder: Path, name: str) -> None:
+    """Write `NAME.png` (160 dots an inch) and `NAME.svg`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(_RC):
+        picture.savefig(folder / f"{name}.png", dpi=160)
+        picture.savefig(folder / f"{name}.svg", metadata={"Date": None})

@@ -1,0 +1,1 @@
+"""Files that are read and written: whole or not at all, recognised, bounded, harmless."""

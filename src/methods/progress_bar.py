@@ -1,0 +1,51 @@
+"""The progress bar: the stage's name, and each task's loss and weight."""
+
+from __future__ import annotations
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import RichProgressBar
+
+from src.core.device import is_cpu
+
+READ_EVERY = 10
+"""Steps between two readings of the metrics where reading is waiting."""
+
+
+class StageProgressBar(RichProgressBar):
+    """Lightning's Rich bar with one figure a task: its loss and, where tasks are mixed, its weight.
+
+    Args:
+        stage: the name shown while training.
+    """
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(leave=True)
+        self._stage = stage
+        self._shown: dict[str, int | str | float | dict[str, float]] = {}
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        return self._stage
+
+    def get_metrics(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule
+    ) -> dict[str, int | str | float | dict[str, float]]:
+        """Lightning's metrics for the bar, `loss/x` and `weight/x` joined to `x: loss (weight)`.
+
+        On a GPU they are read now and then: reading one waits for all queued work.
+        """
+        skipped = trainer.global_step % READ_EVERY != 0 and bool(self._shown)
+        if trainer.training and skipped and not is_cpu(pl_module.device):
+            return self._shown
+        values = super().get_metrics(trainer, pl_module)
+        values.pop("v_num", None)
+        shown: dict[str, int | str | float | dict[str, float]] = {}
+        for name, value in values.items():
+            kind, _, task = name.partition("/")
+            if kind == "loss":
+                weight = values.get(f"weight/{task}")
+                share = "" if weight is None else f" ({weight:.2f})"
+                shown[task] = f"{value:.2f}{share}"
+            elif kind != "weight":
+                shown[name] = value
+        self._shown = shown
+        return shown

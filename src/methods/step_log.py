@@ -1,0 +1,193 @@
+"""What happened in every step: kept on the device, written to loggers and CSV at intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor
+
+from src.files.durable import write_durably
+from src.methods.module import TaskMixing
+
+log = logging.getLogger(__name__)
+
+OF_A_TASK = ("weight", "cosine", "loss", "gradient_norm", "effective_examples")
+OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
+COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
+"""Of the step log: a row for each step and task."""
+_COPY = "step_log"
+"""Of the log, compressed, in a checkpoint."""
+
+
+class StepLog(pl.Callback):
+    """Collects each step's record without waiting for the device, and flushes now and then.
+
+    A checkpoint flushes it too and holds a copy. A stage that goes on from one puts the log back as
+    it was then, whatever has happened to the file since, so that the log of a run that was stopped
+    is that of one that was not.
+
+    Args:
+        file: the step log, appended to by every stage.
+        stage: the stage's name.
+        flush_every: steps between flushes.
+    """
+
+    def __init__(self, file: Path, stage: str, flush_every: int) -> None:
+        self._file, self._stage, self._flush_every = file, stage, flush_every
+        self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
+        self._content = b""
+        """What the file holds, in the main process."""
+        self._restored: bytes | None = None
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Take over the log as it was."""
+        if _COPY in checkpoint:
+            self._restored = zlib.decompress(checkpoint[_COPY].numpy().tobytes())
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Drop rows of steps that are still to come, and take over the loggers."""
+        assert isinstance(pl_module, TaskMixing)
+        pl_module.logs_steps = False
+        if not trainer.is_global_zero:
+            return
+        if self._restored is None:
+            self._content = rows_before(read_log(self._file), self._stage)
+        else:
+            self._content = self._restored
+        put_back(self._file, self._content)
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
+    ) -> None:
+        """Keep the step's record."""
+        assert isinstance(pl_module, TaskMixing)
+        record = pl_module.last_record
+        if record is None:
+            return
+        vectors = {
+            "loss": record.losses,
+            "weight": record.weights,
+            "gradient_norm": record.gradient_norms,
+            "cosine": record.cosines,
+            "effective_examples": record.effective_examples,
+        }
+        finite = pl_module.last_finite
+        scalars = {
+            "meta_loss": record.meta_loss,
+            "meta_head_loss": record.meta_head_loss,
+            "skipped": None if finite is None else ~finite,
+        }
+        values = {
+            f"{kind}/{task}": vector[index]
+            for kind, vector in vectors.items()
+            if vector is not None
+            for index, task in enumerate(record.tasks)
+        }
+        values |= {name: value for name, value in scalars.items() if value is not None}
+        self._pending.append((trainer.global_step, record.tasks, values))
+        if len(self._pending) >= self._flush_every:
+            self._flush(trainer)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write what is pending, so that the log is whole up to each evaluation."""
+        if isinstance(pl_module, TaskMixing) and not trainer.sanity_checking:
+            self._flush(trainer)
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Write what is pending: a stage that goes on from here does not take these steps again."""
+        self._flush(trainer)
+        if trainer.is_global_zero:
+            packed = bytearray(zlib.compress(self._content, level=1))
+            checkpoint[_COPY] = torch.frombuffer(packed, dtype=torch.uint8)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write the rest."""
+        self._flush(trainer)
+
+    def _flush(self, trainer: pl.Trainer) -> None:
+        if not self._pending:
+            return
+        # steps need not have the same tasks; one transfer from the device for all numbers
+        numbers = iter(
+            torch.stack([v.float() for _, _, values in self._pending for v in values.values()])
+            .flatten()
+            .tolist()
+        )
+        rows = [
+            (step, tasks, {name: next(numbers) for name in values})
+            for step, tasks, values in self._pending
+        ]
+        self._pending.clear()
+        for step, _, values_of_step in rows:
+            for logger in trainer.loggers:
+                logger.log_metrics(values_of_step, step)
+        if trainer.is_global_zero:
+            self._append(rows)
+
+    def _append(self, rows: list[tuple[int, tuple[str, ...], dict[str, float]]]) -> None:
+        new = io.StringIO(newline="")
+        writer = csv.writer(new, lineterminator="\n")
+        if not self._content:
+            writer.writerow(COLUMNS)
+        for step, tasks, values in rows:
+            of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
+            for task in tasks:
+                of_task = [_cell(values.get(f"{kind}/{task}")) for kind in OF_A_TASK]
+                writer.writerow([self._stage, step, task, *of_task, *of_step])
+        added = new.getvalue().encode()
+        if not self._file.exists() or self._file.stat().st_size != len(self._content):
+            put_back(self._file, self._content)
+        with self._file.open("ab") as file:
+            file.write(added)
+            file.flush()
+            os.fsync(file.fileno())
+        self._content += added
+
+
+def _cell(number: float | None) -> str:
+    return "" if number is None else f"{number:.6g}"
+
+
+def read_log(path: Path) -> bytes:
+    """The step log's content; empty where there is none."""
+    return path.read_bytes() if path.is_file() else b""
+
+
+def put_back(path: Path, content: bytes) -> None:
+    """Write the step log anew where it does not hold `content`; a warning says if rows were lost.
+
+    Rows beyond it, of steps that were taken after the last checkpoint, are dropped without a word.
+    """
+    found = read_log(path)
+    if found == content:
+        return
+    if not found.startswith(content):
+        log.warning("%s has been changed; its rows are put back", path)
+    write_durably(path, lambda scratch: scratch.write_bytes(content))
+
+
+def rows_before(content: bytes, stage: str) -> bytes:
+    """The header and whole rows of other stages, each once: what there is before `stage` begins."""
+    kept, seen = [], set()
+    for line in content.decode("utf-8", errors="replace").splitlines(keepends=True):
+        cells = line.split(",")
+        key = tuple(cells[:3])
+        whole = line.endswith("\n") and len(cells) == len(COLUMNS)
+        if whole and cells[0] != stage and key not in seen:
+            seen.add(key)
+            kept.append(line)
+    if kept and kept[0].rstrip("\n") != ",".join(COLUMNS):
+        kept.insert(0, ",".join(COLUMNS) + "\n")
+    return "".join(kept).encode()

@@ -1,0 +1,30 @@
+"""Objectives that predict something at chosen positions of texts."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from src.core.task import Inputs
+from src.objectives.hidden_states import hidden_states
+
+
+class AtPositions:
+    """Predictions at `positions` of a micro-batch; a unit is one of them (see `Objective`).
+
+    `positions` count through all texts of the micro-batch, `(n,)`; `targets` are what is to be
+    predicted there, `(n,)`.
+    """
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        """Return the hidden states at the positions: `(n, hidden)`."""
+        return hidden_states(body, inputs).flatten(0, 1).index_select(0, inputs["positions"])
+
+    def targets(self, inputs: Inputs) -> Tensor:
+        """Return what is to be predicted: `(n,)`."""
+        targets: Tensor = inputs["targets"]
+        return targets
+
+    def owners(self, inputs: Inputs) -> Tensor:
+        """Return the index of the text that each position is in: `(n,)`."""
+        positions: Tensor = inputs["positions"]
+        return positions.div(inputs["input_ids"].shape[1], rounding_mode="floor")

@@ -1,0 +1,1 @@
+"""Run folders as they are read back: finished runs, their settings, how a sweep stands."""

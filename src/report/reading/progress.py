@@ -1,0 +1,204 @@
+"""A sweep in progress: what is done, running, failed and missing, and how long the rest takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat
+
+from src.errors import UserError
+from src.files.plain import Plain, read_json
+from src.report.reading.run import Run
+from src.report.reading.search import Found, Unfinished, Unreadable
+from src.run_folder.sweep import ENDED, PLAN, RECORDS
+
+State = Literal["finished", "running", "failed", "stopped", "not begun", "missing", "unreadable"]
+STATES: tuple[State, ...] = (
+    "finished",
+    "running",
+    "failed",
+    "stopped",
+    "not begun",
+    "unreadable",
+    "missing",
+)
+
+
+class _Plan(Plain):
+    commands: Annotated[list[Annotated[str, Field(max_length=20_000)]], Field(max_length=100_000)]
+
+
+class _Report(Plain):
+    number: Annotated[int, Field(ge=0)]
+    state: Annotated[str, Field(max_length=20)]
+    folder: Annotated[str, Field(max_length=4096)]
+    command: Annotated[str, Field(max_length=20_000)]
+    cause: Annotated[str, Field(max_length=20_000)] = ""
+    at: FiniteFloat = 0.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is there, or was planned.
+
+    Attributes:
+        state: as it is now.
+        name: its folder below the one that is reported on; empty before it has one.
+        command: what runs it; empty if nothing tells.
+        detail: how far it got, or why it failed.
+        began: seconds since the epoch; None if nothing tells.
+    """
+
+    state: State
+    name: str
+    command: str
+    detail: str = ""
+    began: float | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """All jobs, and the expected time until those that run or are missing are through.
+
+    Attributes:
+        seconds_left: None if nothing is left, or nothing has finished to go by.
+        unreadable: records of sweeps that could not be read, with their reasons.
+    """
+
+    jobs: tuple[Job, ...]
+    seconds_left: float | None
+    unreadable: tuple[Unreadable, ...] = ()
+
+    @property
+    def counts(self) -> dict[State, int]:
+        """Jobs by state, without empty ones."""
+        states = [job.state for job in self.jobs]
+        return {state: states.count(state) for state in STATES if state in states}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every job is finished."""
+        return set(self.counts) <= {"finished"}
+
+
+def progress_of(found: Found) -> Progress:
+    """Where the runs below a folder stand: those of sweeps first, then the others."""
+    runs = {run.name: run for run in found.runs}
+    others: dict[str, Unfinished | Unreadable] = {u.name: u for u in found.unfinished}
+    others |= {u.name: u for u in found.unreadable}
+    jobs: dict[str, Job] = {}
+    unreadable: list[Unreadable] = []
+    for record in sorted(found.root.rglob(f"{RECORDS}/*")):
+        if not record.is_dir():
+            continue
+        try:
+            jobs |= _jobs_of(record, _names_below(record.parents[1], found), runs, others)
+        except UserError as error:
+            name = record.relative_to(found.root).as_posix()
+            unreadable.append(Unreadable(name, str(error)))
+    told = {job.name for job in jobs.values()}
+    alone = [_alone(run) for run in found.runs if run.name not in told]
+    alone += [_unfinished(other) for name, other in others.items() if name not in told]
+    everything = (*jobs.values(), *alone)
+    left = seconds_left(everything, found.runs, found.at)
+    return Progress(everything, left, tuple(unreadable))
+
+
+def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float | None:
+    """Expected seconds until all running and missing jobs are through.
+
+    A job is expected to take as long as finished ones of the same command but for the seed took on
+    average, or else as all did. Missing ones are shared by as many processes as are running now.
+    Loading data and models is not counted.
+
+    Args:
+        now: seconds since the epoch.
+    """
+    waiting = [job for job in jobs if job.state in ("missing", "not begun")]
+    running = [job for job in jobs if job.state == "running"]
+    if not runs or not (waiting or running):
+        return None
+    of_kind: dict[str, list[float]] = {}
+    for run in runs:
+        of_kind.setdefault(_without_seed(run.command or ""), []).append(run.result.seconds)
+    usual = fmean(run.result.seconds for run in runs)
+
+    def expected(job: Job) -> float:
+        known = of_kind.get(_without_seed(job.command)) if job.command else None
+        return fmean(known) if known else usual
+
+    left = sum(expected(job) for job in waiting)
+    for job in running:
+        left += max(0.0, expected(job) - (now - job.began if job.began else 0.0))
+    return left / max(1, len(running))
+
+
+def _names_below(sweep: Path, found: Found) -> dict[str, str]:
+    """Folders' names as the report has them, by what they are below the sweep's folder."""
+    names = [run.name for run in found.runs] + [run.name for run in found.unfinished]
+    names += [other.name for other in found.unreadable]
+    folders = {name: found.root / name for name in names}
+    return {
+        folder.relative_to(sweep).as_posix(): name
+        for name, folder in folders.items()
+        if folder.is_relative_to(sweep)
+    }
+
+
+def _jobs_of(
+    record: Path,
+    names: Mapping[str, str],
+    runs: Mapping[str, Run],
+    others: Mapping[str, Unfinished | Unreadable],
+) -> dict[str, Job]:
+    """A sweep's jobs by command, so that a later sweep's word on the same job counts."""
+    plan = record / PLAN
+    commands = read_json(plan, _Plan).commands if plan.is_file() else []
+    jobs = {command: Job("missing", "", command) for command in commands}
+    for path in sorted(record.glob("[0-9]*.json")):
+        report = read_json(path, _Report)
+        # the sweep's folder may have been moved since, as a whole
+        fitting = [below for below in names if report.folder.endswith(f"/{below}")]
+        name = names[max(fitting, key=len)] if fitting else ""
+        jobs[report.command] = _job(report, name, runs, others, (record / ENDED).exists())
+    return jobs
+
+
+def _job(
+    report: _Report,
+    name: str,
+    runs: Mapping[str, Run],
+    others: Mapping[str, Unfinished | Unreadable],
+    ended: bool,
+) -> Job:
+    if name in runs:
+        return Job("finished", name, report.command)
+    other = others.get(name)
+    running = isinstance(other, Unfinished) and other.state == "running"
+    if report.state == "failed" and not running:
+        return Job("failed", name, report.command, report.cause)
+    if other is None:
+        if report.state == "started" and not ended:
+            return Job("not begun", name, report.command, began=report.at)
+        return Job("missing", name, report.command)
+    job = _unfinished(other)
+    return Job(job.state, name, report.command, job.detail, report.at or job.began)
+
+
+def _alone(run: Run) -> Job:
+    return Job("finished", run.name, run.command or "")
+
+
+def _unfinished(other: Unfinished | Unreadable) -> Job:
+    if isinstance(other, Unreadable):
+        return Job("unreadable", other.name, "", other.reason)
+    return Job(other.state, other.name, "", other.reached, other.began)
+
+
+def _without_seed(command: str) -> str:
+    return re.sub(r"(?<!\S)seed=\S+", "", command)

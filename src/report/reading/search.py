@@ -1,0 +1,103 @@
+"""What lies below a folder of runs: finished ones, others, and what cannot be read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from src.errors import UserError
+from src.report.reading.run import Run, read_options, read_run
+from src.report.reading.steps import last_step
+from src.run_folder.lock import is_held
+from src.run_folder.result import RESULT
+
+State = Literal["running", "stopped", "not begun"]
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that has no result yet.
+
+    Attributes:
+        name: its folder, below the one that is reported on.
+        state: `running` while a process holds the folder; `stopped` if none does; `not begun` if
+            it got no further than reading its data, or is reading them now.
+        reached: how far it got, in words; empty if it has not taken a step.
+        began: seconds since the epoch.
+    """
+
+    name: str
+    state: State
+    reached: str
+    began: float
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A run that cannot be read, and the reason in one line."""
+
+    name: str
+    reason: str
+
+
+@dataclass
+class Found:
+    """Everything below a folder of runs, in the order of the folders' names."""
+
+    root: Path
+    runs: list[Run] = field(default_factory=list)
+    unfinished: list[Unfinished] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    at: float = field(default_factory=time.time)
+
+
+def search(root: Path) -> Found:
+    """Read every run below `root`; one that cannot be read does not stop the others.
+
+    Raises:
+        UserError: `root` is no folder, or cannot be listed.
+    """
+    if not root.is_dir():
+        raise UserError(f"{root} is no folder of runs")
+    found = Found(root)
+    for folder in _run_folders(root):
+        name = folder.relative_to(root).as_posix()
+        try:
+            if (folder / RESULT).exists():
+                found.runs.append(read_run(folder, name))
+            else:
+                found.unfinished.append(_unfinished(folder, name))
+        except UserError as error:
+            found.unreadable.append(Unreadable(name, str(error)))
+    return found
+
+
+def _run_folders(root: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise UserError(f"{error.filename} cannot be listed ({error.strerror})")
+
+    for current, folders, files in os.walk(root, onerror=refuse):
+        if RESULT in files or "config.yaml" in files or ".hydra" in folders:
+            folders.clear()
+            yield Path(current)
+        else:
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+
+
+def _unfinished(folder: Path, name: str) -> Unfinished:
+    began = (folder / "config.yaml").exists()
+    if began:
+        read_options(folder)  # whoever wrote it: it has to be one of ours
+    try:
+        held = is_held(folder)
+        reference = folder / "config.yaml" if began else folder / ".hydra"
+        at = reference.stat().st_mtime
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be looked at ({error.strerror})") from error
+    if not began:
+        return Unfinished(name, "running" if held else "not begun", "", at)
+    return Unfinished(name, "running" if held else "stopped", last_step(folder), at)

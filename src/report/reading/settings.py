@@ -1,0 +1,242 @@
+"""Runs that differ by nothing but the seed, and which of those may be compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from src.core.task_names import parts_of
+from src.report.labels import METHODS, NAMED_BY_AUXILIARIES, method_label, metric_label, size_label
+from src.report.reading.run import Run
+from src.run_folder.result import Part, Result
+
+_TOLD = ("seed", "task.", "encoder.", "method.name", "classifier.")
+"""Options that a label need not tell: what they say is in the result, or the same in a bench."""
+_SEEDS = ("seed", "encoder.seed")
+"""Options that are the run's seed, or follow it."""
+_SHOWN = 3
+"""Options that a label shows at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Runs of one config, a seed each.
+
+    Attributes:
+        key: names the setting's place in the report: letters, digits, `_` and `-`.
+        label: tells it from the others on the same bench.
+        runs: by seed; never empty.
+        repeated: further runs of a seed that is in `runs` already: they are the same run, and
+            count once.
+    """
+
+    key: str
+    label: str
+    runs: tuple[Run, ...]
+    repeated: tuple[Run, ...] = ()
+
+    @property
+    def result(self) -> Result:
+        """Of one of the runs, for what they share."""
+        return self.runs[0].result
+
+    @property
+    def method(self) -> str:
+        """The method's name in the config."""
+        return self.result.method
+
+    def scores(self, part: Part) -> dict[int, float]:
+        """The task's metric on a part of test, by seed; without those that have none."""
+        found = {run.result.seed: run.result.score(part) for run in self.runs}
+        return {seed: score for seed, score in found.items() if score is not None}
+
+    @property
+    def dev_mean(self) -> float:
+        """Mean of the metric on dev: what a choice between settings may look at."""
+        return fmean(run.result.dev_score for run in self.runs)
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """What may be compared: settings on the same data with the same encoder.
+
+    Attributes:
+        key: names the bench's place in the report, and its files; as a setting's.
+        label: the task and the encoder.
+        task: the task's name.
+        encoder: the encoder's name.
+        metric: the task's metric.
+        settings: in the order of the paper's methods.
+    """
+
+    key: str
+    label: str
+    task: str
+    encoder: str
+    metric: str
+    settings: tuple[Setting, ...]
+
+    @property
+    def metric_label(self) -> str:
+        """The metric as a report names it."""
+        return metric_label(self.metric)
+
+    @property
+    def runs(self) -> list[Run]:
+        """Of all settings."""
+        return [run for setting in self.settings for run in setting.runs]
+
+
+def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
+    """Sort runs onto benches, and into settings on each, in the order of tasks and encoders.
+
+    Runs that were not evaluated on test are left out.
+    """
+    sorted_runs: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        r = run.result
+        if not r.is_tested:
+            continue
+        data = _digest([r.fingerprints, r.labels, r.metric])
+        sorted_runs[(r.task, r.encoder, data)].append(run)
+    versions: dict[tuple[str, ...], int] = defaultdict(int)
+    for task, encoder, _ in sorted_runs:
+        versions[(task, encoder)] += 1
+    benches: list[Benchmark] = []
+    for (task, encoder, data), members in sorted(sorted_runs.items()):
+        # the same names for other data: the numbers must not be compared
+        suffix = f", data {data[:6]}" if versions[(task, encoder)] > 1 else ""
+        key = _key(f"{task}-{encoder}{suffix}", [bench.key for bench in benches])
+        benches.append(
+            Benchmark(
+                key,
+                f"{task}, {encoder}{suffix}",
+                task,
+                encoder,
+                members[0].result.metric,
+                _settings_of(members, key),
+            )
+        )
+    return benches
+
+
+def auxiliaries_label(result: Result) -> str:
+    """E.g. `DAPT 10x + TAPT`; empty without auxiliaries."""
+    composed = [own for name, own in result.auxiliaries.items() if parts_of(name) is not None]
+    names = [f"{len(composed)} composed objectives"] if composed else []
+    sizes = {own.size for own in composed if own.kind != "task"}
+    names += [f"domain text {size_label(size)}" for size in sorted(sizes, key=str)]
+    for name, auxiliary in result.auxiliaries.items():
+        if auxiliary in composed:
+            continue
+        shown = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
+        sized = auxiliary.kind != "task" and result.is_text
+        names.append(f"{shown} {size_label(auxiliary.size)}" if sized else shown)
+    return " + ".join(names)
+
+
+def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
+    """Options that are not the same in all settings, by name: a value a setting, None if absent.
+
+    Options of stages that a setting did not run are left out.
+    """
+    options = [_options_of(setting.runs[0], run_stages=True) for setting in settings]
+    names = sorted(set().union(*options))
+    values = {name: [one.get(name) for one in options] for name in names}
+    return {name: row for name, row in values.items() if any(value != row[0] for value in row)}
+
+
+def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
+    grouped: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        r = run.result
+        options = _options_of(run)
+        # not where its file lies
+        auxiliaries = {name: a.model_dump(exclude={"source"}) for name, a in r.auxiliaries.items()}
+        grouped[_digest([r.method, r.weighting, auxiliaries, options])].append(run)
+    unnamed = []
+    for members in grouped.values():
+        by_seed: dict[int, Run] = {}
+        for run in sorted(members, key=lambda run: run.name):
+            by_seed.setdefault(run.result.seed, run)
+        kept = tuple(by_seed[seed] for seed in sorted(by_seed))
+        repeated = tuple(run for run in members if run not in kept)
+        unnamed.append(Setting("", _plain_label(members[0].result), kept, repeated))
+    unnamed.sort(key=_place)
+    named = []
+    for number, setting in enumerate(unnamed, 1):
+        alike = [other for other in unnamed if other.label == setting.label]
+        label = setting.label + _apart(setting, alike)
+        named.append(replace(setting, key=f"{bench}--setting-{number}", label=label))
+    return tuple(named)
+
+
+def _options_of(run: Run, run_stages: bool = False) -> dict[str, Any]:
+    """A run's options without its seed, and if asked without those of stages it did not run."""
+    stages = {stage.name for stage in run.result.stages}
+    kept = {}
+    for name, value in run.options.items():
+        place = name.split(".")
+        idle = place[:2] == ["method", "stages"] and stages.isdisjoint(place[2:3])
+        if not (run_stages and idle) and not (name in _SEEDS and value == run.result.seed):
+            kept[name] = value
+    return kept
+
+
+def _plain_label(result: Result) -> str:
+    label = method_label(result.method)
+    if result.method in NAMED_BY_AUXILIARIES:
+        sizes = [size_label(a.size) for a in result.auxiliaries.values() if a.kind != "task"]
+        return " ".join([label, *sizes])
+    usual = {"mt_tartan": "uniform", "meta_tartan": "meta"}.get(result.method, result.weighting)
+    if result.weighting not in (None, usual):
+        label += f" ({result.weighting})"
+    auxiliaries = auxiliaries_label(result)
+    return f"{label}, {auxiliaries}" if auxiliaries else label
+
+
+def _apart(setting: Setting, alike: Sequence[Setting]) -> str:
+    """What tells a setting from others with the same label."""
+    if len(alike) == 1:
+        return ""
+    differing = {
+        name: row for name, row in differing_options(alike).items() if not name.startswith(_TOLD)
+    }
+    index = alike.index(setting)
+    shown = [f"{'.'.join(n.split('.')[-2:])}={row[index]}" for n, row in differing.items()]
+    if not shown:
+        return f" [{index + 1}]"
+    more = ", ..." if len(shown) > _SHOWN else ""
+    return f" [{', '.join(shown[:_SHOWN])}{more}]"
+
+
+def _place(setting: Setting) -> tuple[Any, ...]:
+    methods = list(METHODS)
+    place = methods.index(setting.method) if setting.method in methods else len(methods)
+    sizes = [a.examples for a in setting.result.auxiliaries.values() if a.kind != "task"]
+    kinds = sorted(a.kind for a in setting.result.auxiliaries.values())
+    return place, setting.result.weighting or "", kinds, sizes, setting.label, setting.runs[0].name
+
+
+def _key(text: str, taken: Sequence[str]) -> str:
+    """`text` in letters that files and anchors may have, and unlike those that are taken.
+
+    Two dashes in a row are only where something is added to it.
+    """
+    key = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:80] or "runs"
+    number, free = 1, key
+    while free in taken:
+        number += 1
+        free = f"{key}--{number}"
+    return free
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,162 @@
+"""A table in the paper's form: our runs, and the paper's numbers below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from src.report.labels import PARTS, plural
+from src.report.reading.settings import Benchmark, Setting
+from src.report.tables.paper import PaperTable, Published, candidate
+from src.report.tables.table import (
+    NO_RUNS,
+    Cell,
+    Number,
+    ResultTable,
+    Row,
+    Score,
+    Words,
+    p_words,
+    score_of,
+)
+from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
+from src.run_folder.result import Part
+
+
+@dataclass(frozen=True)
+class _OurRow:
+    bench: Benchmark
+    cells: dict[str, Cell]
+    tested: dict[str, Comparison]
+
+
+def paper_table(
+    table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: Choice
+) -> ResultTable | None:
+    """The table for a part of test; None if no run belongs in it."""
+    ours = [_our_row(table, bench, part, choice) for bench in benches if table.takes(bench)]
+    ours = [row for row in ours if any(isinstance(c, Score) for c in row.cells.values())]
+    if not ours:
+        return None
+    if choice.holm:
+        ours = _adjusted(ours)
+    rows: list[Row] = []
+    for row in ours:
+        rows.append(_shown(table, row))
+        if row.bench.task in table.published:
+            rows.append(_published(table, row.bench.task, row.bench.encoder))
+    shown = {row.bench.task for row in ours}
+    others = [task for task in table.published if task not in shown]
+    rows += [_published(table, task, encoder="") for task in others]
+    columns = [column.label for column in table.columns.values()]
+    columns += [f"p, {table.columns[name].label}" for name in table.tested]
+    metrics = sorted({row.bench.metric_label for row in ours})
+    return ResultTable(
+        key=table.key,
+        title=f"{table.title} (the paper's {table.paper}): {PARTS[part]}, {' or '.join(metrics)}",
+        part=part,
+        heads=("task", "runs"),
+        columns=tuple(columns),
+        rows=tuple(rows),
+        notes=tuple(_notes(table, ours, choice)),
+    )
+
+
+def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) -> _OurRow:
+    cells: dict[str, Cell] = {}
+    settings: dict[str, Setting] = {}
+    for name, column in table.columns.items():
+        found = candidate(column, bench.settings)
+        cells[name] = NO_RUNS if found is None else score_of(found.setting, part, found.others)
+        if found is not None:
+            settings[name] = found.setting
+    scores = {name: cell for name, cell in cells.items() if isinstance(cell, Score)}
+    most = max((score.seeds for score in scores.values()), default=0)
+    for name, score in scores.items():
+        cells[name] = replace(score, fewer=score.seeds < most)
+    against = [name for name in table.against if name in scores]
+    tested = {}
+    if against:
+        best = max(against, key=lambda name: scores[name].mean)
+        for name in table.tested:
+            if name in settings:
+                tested[name] = compare(settings[name], settings[best], part, paired=choice.paired)
+    return _OurRow(bench, cells, tested)
+
+
+def _adjusted(rows: list[_OurRow]) -> list[_OurRow]:
+    """The rows with Holm's p over all of the table."""
+    places = [(index, name) for index, row in enumerate(rows) for name in row.tested]
+    adjusted = adjust([rows[index].tested[name] for index, name in places])
+    result = [replace(row, tested=dict(row.tested)) for row in rows]
+    for (index, name), comparison in zip(places, adjusted, strict=True):
+        result[index].tested[name] = comparison
+    return result
+
+
+def _shown(table: PaperTable, row: _OurRow) -> Row:
+    names = list(table.columns)
+    cells = [row.cells[name] for name in names]
+    for place, name in enumerate(names):
+        score = cells[place]
+        if isinstance(score, Score) and name in row.tested and row.tested[name].significant:
+            cells[place] = replace(score, best=True)
+    cells += [_p_cell(row.tested.get(name)) for name in table.tested]
+    seeds = sorted({cell.seeds for cell in cells if isinstance(cell, Score)})
+    counted = plural(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+    return Row(row.bench.label, f"ours, {counted}", tuple(cells))
+
+
+def _p_cell(comparison: Comparison | None) -> Cell:
+    if comparison is None:
+        return Words("–")
+    if comparison.p is None:
+        return Words(comparison.reason)
+    words = p_words(comparison.p, adjusted=comparison.adjusted is not None)
+    return Number(comparison.p, words, comparison.ours)
+
+
+def _published(table: PaperTable, task: str, encoder: str) -> Row:
+    """The paper's row of a task, below one of ours with `encoder` (empty: below none)."""
+    row: Published = table.published[task]
+    cells: list[Cell] = []
+    for name in table.columns:
+        if name in row.scores:
+            mean, deviation = row.scores[name]
+            cells.append(Score(mean / 100, deviation / 100, table.seeds))
+        else:
+            cells.append(Words("–"))
+    cells += [
+        Number(row.p[name], p_words(row.p[name])) if name in row.p else Words("–")
+        for name in table.tested
+    ]
+    another = " (another encoder)" if encoder and encoder not in table.encoder_names else ""
+    whose = f"paper, {table.encoder}{another}, {table.seeds} seeds"
+    return Row(task, whose, tuple(cells), from_paper=True)
+
+
+def _notes(table: PaperTable, rows: Sequence[_OurRow], choice: Choice) -> list[str]:
+    notes = ["Mean ± standard deviation over seeds, in percent."]
+    if table.tested:
+        labels = [table.columns[name].label for name in table.against]
+        against = labels[0] if len(labels) == 1 else f"the better of {' and '.join(labels)}"
+        how = " of paired seeds" if choice.paired else ""
+        adjusted = ", after Holm's correction over the table" if choice.holm else ""
+        notes.append(
+            f"p: one-sided permutation test{how} against {against}{adjusted}; "
+            f"bold: p below {LEVEL}."
+        )
+    same = all(row.bench.encoder in table.encoder_names for row in rows)
+    notes.append(
+        f"Rows marked 'paper' are its published numbers, with {table.encoder}"
+        + ("." if same else ": another encoder than that of runs named otherwise.")
+    )
+    cells = [cell for row in rows for cell in row.cells.values() if isinstance(cell, Score)]
+    if any(cell.fewer for cell in cells):
+        notes.append("†: fewer seeds than its neighbours.")
+    if any(cell.others for cell in cells):
+        notes.append(
+            "‡: one of several settings that belong there: the one with most seeds, then the "
+            "best on dev."
+        )
+    return notes

@@ -1,0 +1,173 @@
+"""The report in sentences: which setting wins where, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from src.report.labels import JOINT, PARTS, plural
+from src.report.reading.run import Run
+from src.report.reading.search import Found
+from src.report.reading.settings import Benchmark, Setting
+from src.report.tables.table import Score, p_words, score_of
+from src.report.verdicts.comparison import LEVEL, Comparison
+from src.report.verdicts.verdict import Verdict, disagreements, verdict_of
+from src.run_folder.result import Part
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Words that lead to the runs behind them."""
+
+    words: str
+    setting: Setting
+
+
+Sentence = tuple[str | Linked, ...]
+
+
+def in_words(sentence: Sentence) -> str:
+    """A sentence without its links."""
+    return "".join(part if isinstance(part, str) else part.words for part in sentence)
+
+
+def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
+    """What was read."""
+    parts = [plural(len(found.runs), "finished run")]
+    adapted = [run for run in found.runs if run.result.only_adapts]
+    untested = sum(not run.result.is_tested for run in found.runs) - len(adapted)
+    if untested:
+        parts.append(f"{untested} of them not evaluated on test (a search) and not compared")
+    if adapted:
+        parts.append(
+            f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_told, adapted))})"
+        )
+    if found.unreadable:
+        parts.append(f"{len(found.unreadable)} that cannot be read")
+    settings = sum(len(bench.settings) for bench in benches)
+    return (
+        f"{', '.join(parts)}; {plural(settings, 'setting')} (runs that differ by their seed "
+        f"alone) in {plural(len(benches), 'comparison')}.",
+    )
+
+
+def _told(run: Run) -> str:
+    """An adapted encoder, and the perplexity of text that it never saw."""
+    result = run.result
+    held_out = plural(result.dev.whole.examples, "held-out text")
+    return f"{run.name}: {result.encoder}, {result.metric} {result.dev_score:.3f} on {held_out}"
+
+
+def sentences_of(bench: Benchmark, *, paired: bool = False) -> list[Sentence]:
+    """What may be said about a bench: no more than its runs and their number allow."""
+    whole = verdict_of(bench, "whole", paired=paired)
+    if whole is None:
+        return []
+    sentences = _sentences(bench, whole, "whole")
+    return [*sentences, *_unseen(bench, whole, paired)]
+
+
+def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]:
+    best = verdict.best
+    if verdict.next_best is None:
+        only: Sentence = (
+            Linked(best.label, best),
+            " is the only setting: ",
+            Linked(_score(best, part), best),
+            f" {bench.metric_label} on the {PARTS[part]} ({_seeds(best, part)}). ",
+            "There is nothing to compare it with.",
+        )
+        return [only]
+    runner_up = verdict.next_best.theirs
+    first: Sentence = (
+        Linked(best.label, best),
+        f" has the highest mean {bench.metric_label} on the {PARTS[part]}, ",
+        Linked(_score(best, part), best),
+        f" ({_seeds(best, part)}). Next is ",
+        Linked(runner_up.label, runner_up),
+        " with ",
+        Linked(_score(runner_up, part), runner_up),
+        f" ({_seeds(runner_up, part)}), {_difference(verdict.next_best)}",
+        *_caution(bench, verdict.next_best),
+    )
+    claim = verdict.claim
+    if claim is None or {claim.ours, claim.theirs} == {best, runner_up}:
+        return [first]
+    joint, baseline = "joint training with the highest mean", "best baseline"
+    ahead, behind = (joint, baseline) if claim.ours.method in JOINT else (baseline, joint)
+    second: Sentence = (
+        f"The {ahead}, ",
+        Linked(claim.ours.label, claim.ours),
+        f", is ahead of the {behind}, ",
+        Linked(claim.theirs.label, claim.theirs),
+        ", which has ",
+        Linked(_score(claim.theirs, part), claim.theirs),
+        f", {_difference(claim)}",
+        *_caution(bench, claim),
+    )
+    return [first, second]
+
+
+def _caution(bench: Benchmark, comparison: Comparison) -> Sentence:
+    """What a significant winner's p leaves out."""
+    count = len(bench.settings)
+    if not comparison.significant or count < 3:
+        return ()
+    return (f" But it was picked from {count} settings by this same split: p flatters it.",)
+
+
+def _difference(comparison: Comparison) -> str:
+    """How far apart, and whether chance may explain it."""
+    effect, test = comparison.effect, comparison.test
+    if effect is None or test is None:
+        means = [
+            fmean(setting.scores(comparison.part).values())
+            for setting in (comparison.ours, comparison.theirs)
+        ]
+        apart = f"{100 * (means[0] - means[1]):.2f} points less"
+        return f"{apart}. Whether that is chance cannot be told: the test {comparison.reason}."
+    apart = (
+        f"{100 * effect.difference:.2f} points less (95% bootstrap interval of the difference "
+        f"{100 * effect.low:.2f} to {100 * effect.high:.2f})"
+    )
+    p = f"one-sided p = {p_words(test.one_sided)}, two-sided {p_words(test.two_sided)}"
+    p = p.replace("= <", "< ")
+    if comparison.significant:
+        return f"{apart}: significantly so ({p})."
+    words = f"{apart}. That is not significant ({p})"
+    if test.smallest >= LEVEL:
+        return (
+            f"{words}, and could not be: with {comparison.seeds[0]} and {comparison.seeds[1]} "
+            f"seeds the smallest one-sided p is {test.smallest:.3f}."
+        )
+    return f"{words}."
+
+
+def _unseen(bench: Benchmark, whole: Verdict, paired: bool) -> list[Sentence]:
+    """Where the unseen part of test agrees with the whole, and where not."""
+    test = bench.runs[0].result.test
+    counts = f"{test.unseen.examples:,} of {test.whole.examples:,}"
+    if test.unseen.examples == test.whole.examples:
+        return [("No test text is in train: the whole split is the unseen part.",)]
+    unseen = verdict_of(bench, "unseen", paired=paired)
+    if unseen is None:
+        return [("Every test text is in train, too: there is no unseen part to look at.",)]
+    found = disagreements(whole, unseen)
+    best = unseen.best
+    score: Sentence = (Linked(_score(best, "unseen"), best),)
+    if not found:
+        start = f"The test texts not in train ({counts}) agree: the best is the same, with "
+        return [(start, *score, ".")]
+    start = f"The test texts not in train ({counts}) disagree: there {'; and '.join(found)}. "
+    return [(start, "Highest there: ", Linked(best.label, best), " with ", *score, ".")]
+
+
+def _score(setting: Setting, part: Part) -> str:
+    cell = score_of(setting, part)
+    assert isinstance(cell, Score)
+    return cell.words
+
+
+def _seeds(setting: Setting, part: Part) -> str:
+    return plural(len(setting.scores(part)), "seed")

@@ -1,0 +1,1 @@
+"""Which setting wins where, by how much, how sure that is, and in words."""

@@ -1,0 +1,101 @@
+"""One setting against another on the same bench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from src.report.reading.settings import Setting
+from src.report.statistics.effect import Effect, effect_of
+from src.report.statistics.holm import holm
+from src.report.statistics.permutation import PermutationTest, permutation_test
+from src.run_folder.result import Part
+
+LEVEL = 0.05
+"""p below which a difference is called significant."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How comparisons are made.
+
+    Attributes:
+        paired: values of the same seed belong together.
+        holm: p-values are adjusted for how many a table holds.
+    """
+
+    paired: bool = False
+    holm: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How `ours` does against `theirs` on a part of test.
+
+    Attributes:
+        ours: the setting that is asked about.
+        theirs: what it is compared with.
+        part: of the test split.
+        seeds: how many values each side has.
+        effect: difference of the means, as shares of 1; None if it cannot be told.
+        test: None if it cannot be told.
+        adjusted: Holm's one-sided p over the table it stands in; None unless asked for.
+        reason: why it cannot be told; empty if it can.
+    """
+
+    ours: Setting
+    theirs: Setting
+    part: Part
+    seeds: tuple[int, int]
+    effect: Effect | None = None
+    test: PermutationTest | None = None
+    adjusted: float | None = None
+    reason: str = ""
+
+    @property
+    def p(self) -> float | None:
+        """The one-sided p that counts: adjusted, if it was asked for."""
+        if self.adjusted is not None:
+            return self.adjusted
+        return None if self.test is None else self.test.one_sided
+
+    @property
+    def significant(self) -> bool:
+        """Whether ours is better, with p below `LEVEL`."""
+        return self.p is not None and self.p < LEVEL
+
+
+def compare(ours: Setting, theirs: Setting, part: Part, *, paired: bool = False) -> Comparison:
+    """Test whether `ours` is better than `theirs`.
+
+    Args:
+        paired: only seeds that both have count, and values of the same seed belong together.
+    """
+    left, right = ours.scores(part), theirs.scores(part)
+    if paired:
+        shared = sorted(left.keys() & right.keys())
+        left, right = ({s: scores[s] for s in shared} for scores in (left, right))
+    seeds = (len(left), len(right))
+    if min(seeds) < 2:
+        needed = "two seeds that both have" if paired else "two seeds on each side"
+        return Comparison(ours, theirs, part, seeds, reason=f"needs {needed}")
+    values = list(left.values()), list(right.values())
+    return Comparison(
+        ours,
+        theirs,
+        part,
+        seeds,
+        effect=effect_of(*values, paired=paired),
+        test=permutation_test(*values, paired=paired),
+    )
+
+
+def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same comparisons, with Holm's p over those that have one."""
+    told = [index for index, one in enumerate(comparisons) if one.test is not None]
+    tests = [comparisons[index].test for index in told]
+    adjusted = holm([test.one_sided for test in tests if test is not None])
+    result = list(comparisons)
+    for index, p in zip(told, adjusted, strict=True):
+        result[index] = replace(result[index], adjusted=p)
+    return result

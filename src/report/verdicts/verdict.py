@@ -1,0 +1,66 @@
+"""Which setting wins on a bench, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from src.report.labels import JOINT
+from src.report.reading.settings import Benchmark, Setting
+from src.report.verdicts.comparison import Comparison, compare
+from src.run_folder.result import Part
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one part of test says about a bench.
+
+    Attributes:
+        best: the setting with the highest mean.
+        next_best: against the one with the second highest; None if there is none.
+        claim: the best of the methods that train the tasks together and the best of the others,
+            the higher of the two as `ours`; None unless there are both.
+    """
+
+    best: Setting
+    next_best: Comparison | None
+    claim: Comparison | None
+
+
+def verdict_of(bench: Benchmark, part: Part, *, paired: bool = False) -> Verdict | None:
+    """The verdict of a part of test; None if no run has a score there."""
+    ranked = sorted(
+        (setting for setting in bench.settings if setting.scores(part)),
+        key=lambda setting: -fmean(setting.scores(part).values()),
+    )
+    if not ranked:
+        return None
+    joint = [setting for setting in ranked if setting.method in JOINT]
+    others = [setting for setting in ranked if setting.method not in JOINT]
+    claim = None
+    if joint and others:
+        higher, lower = sorted((joint[0], others[0]), key=ranked.index)
+        claim = compare(higher, lower, part, paired=paired)
+    next_best = compare(ranked[0], ranked[1], part, paired=paired) if len(ranked) > 1 else None
+    return Verdict(ranked[0], next_best, claim)
+
+
+def disagreements(whole: Verdict, unseen: Verdict) -> list[str]:
+    """What the unseen part says otherwise, in words that follow 'there'; empty if nothing."""
+    found = []
+    if unseen.best is not whole.best:
+        found.append("another setting has the highest mean")
+    pairs = [("the best and the next", whole.next_best, unseen.next_best)]
+    pairs.append(("joint training and the best baseline", whole.claim, unseen.claim))
+    for what, on_whole, on_unseen in pairs:
+        if on_whole is None or on_unseen is None:
+            continue
+        if what.startswith("joint") and on_whole.ours.method != on_unseen.ours.method:
+            was_joint = on_whole.ours.method in JOINT
+            if was_joint != (on_unseen.ours.method in JOINT):
+                ahead = "the best baseline is" if was_joint else "joint training is"
+                found.append(f"{ahead} ahead")
+        if on_whole.significant != on_unseen.significant:
+            is_it = "is" if on_unseen.significant else "is not"
+            found.append(f"the difference between {what} {is_it} significant")
+    return found

@@ -1,0 +1,107 @@
+"""A wrong command line is one line that names the right word."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+import pytest
+from hydra.errors import MissingConfigException
+
+from src.command_line.hydra_errors import explanation, run_command_line
+from tests.in_process import config_of
+
+CASES = {
+    "task.max_lenght=8": "there is no option task.max_lenght; did you mean task.max_length?",
+    "encodr=minilm": "there is no option encodr; did you mean encoder?",
+    "method.stages.joint.batch_sizes=3": (
+        "there is no option method.stages.joint.batch_sizes; "
+        "did you mean method.stages.joint.batch_size?"
+    ),
+    "weighting.etas=1": "there is no option weighting.etas; did you mean weighting.eta?",
+    "auxiliary.tapt.objective.probabilty=0.2": (
+        "there is no option auxiliary.tapt.objective.probabilty; "
+        "did you mean auxiliary.tapt.objective.probability?"
+    ),
+    "encoder=minlm": "there is no encoder=minlm; did you mean encoder=minilm?",
+    "+experiment=acl_arc_mta": (
+        "there is no experiment=acl_arc_mta; did you mean experiment=acl_arc_meta?"
+    ),
+    "weighting=upgard": "there is no weighting=upgard; did you mean weighting=upgrad?",
+    "logger=zzz": "there is no logger=zzz; there are default, mlflow, none, wandb",
+    "seed": "cannot read 'seed'; options are given as NAME=VALUE",
+    "seed=[1,": "cannot read 'seed=[1,'; options are given as NAME=VALUE",
+    "~nothing": "Could not delete from config. 'nothing' does not exist.",
+    "+seed=3": (
+        "Could not append to config. An item is already at 'seed'.; "
+        "Either remove + prefix: 'seed=3'; "
+        "Or add a second + to add or override 'seed': '++seed=3'"
+    ),
+}
+
+
+@pytest.mark.parametrize("override", CASES)
+def test_it_is_explained_in_one_line(override):
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        config_of([override])
+    assert explanation(caught.value) == CASES[override]
+
+
+@pytest.mark.parametrize("arguments", [["encoder=minlm"], ["-m", "seed=0,1", "encoder=minlm"]])
+def test_the_command_exits_with_it(run_cli, arguments, tmp_path):
+    finished = run_cli(*arguments, timeout=60)
+    assert finished.returncode == 1
+    assert finished.stderr.strip() == f"error: {CASES['encoder=minlm']}"
+    assert not (tmp_path / "runs").exists()
+
+
+def test_hydras_own_switch_shows_the_whole_traceback(run_cli, monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    finished = run_cli("encoder=minlm", timeout=60)
+    assert finished.returncode == 1
+    assert "Traceback" in finished.stderr
+
+
+def test_a_run_folder_that_cannot_be_made_is_one_line(run_cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    finished = run_cli(f"hydra.run.dir={tmp_path}/file/run", timeout=60)
+    assert finished.returncode == 1
+    assert finished.stderr.strip() == (f"error: cannot write {tmp_path}/file/run: Not a directory")
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"),
+    [
+        ("hydra/launcher/joblib", "launchers"),
+        ("hydra/launcher/submitit_slurm", "launchers"),
+        ("hydra/sweeper/optuna", "search"),
+    ],
+)
+def test_what_an_extra_brings_names_the_extra(missing, extra):
+    error = MissingConfigException(f"Could not find '{missing}'", missing, ["basic"])
+    line = explanation(error)
+    assert f"pip install -e '.[{extra}]'" in line
+    assert missing in line
+
+
+def test_a_name_that_is_not_utf_8_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run", "hydra.run.dir=runs/\udcff\udcfe"])
+    with pytest.raises(SystemExit) as ended:
+        run_command_line(lambda: pytest.fail("it went on"))
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "udcff" in line
+    assert "is not UTF-8" in line
+
+
+def test_a_read_only_file_system_is_one_line(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run"])
+
+    def main():
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "runs/a/.hydra")
+
+    with pytest.raises(SystemExit) as ended:
+        run_command_line(main)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == ("error: cannot write runs/a/.hydra: Read-only file system\n")

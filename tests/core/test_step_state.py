@@ -1,0 +1,64 @@
+"""A step never reads a number back from a device that it would have to wait for.
+
+Tensors on `meta` have no numbers: whatever reads one there fails.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from src.core.device import is_cpu
+from src.core.mixture import weighted_mean
+from src.core.step_state import StepState
+from src.core.weighting.meta import Meta
+from src.core.weighting.uncertainty import Uncertainty
+from src.core.weighting.uniform import Uniform
+from src.methods.update import prepare_update
+from tests.core.test_step_properties import problem, step
+
+META = torch.device("meta")
+
+
+def on_meta(kind):
+    body, tasks, batches, meta_batch = problem(0, auxiliaries=2, dtype=torch.float32)
+    for task in tasks:
+        task.head.to(META)
+    for batch in (*batches.values(), meta_batch):
+        part = batch.micro_batches[0]
+        part.inputs = {name: tensor.to(META) for name, tensor in part.inputs.items()}
+    weighting = kind([task.name for task in tasks]).to(META)
+    body = body.to(META)
+    return body, lambda: step(0, body, tasks, batches, meta_batch, weighting, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("kind", [Uniform, Uncertainty, Meta])
+def test_a_step_reads_nothing_back(kind, monkeypatch):
+    monkeypatch.setattr(torch, "autocast", lambda *a, **k: nullcontext())  # knows no `meta`
+    body, take = on_meta(kind)
+    state = StepState([body], body.parameters())
+    record = take()
+    finite = record.squared_norm.isfinite() & record.losses.isfinite().all()
+    state.restore_unless(finite)
+    optimiser = torch.optim.AdamW(body.parameters())
+    optimiser.defaults["fused"] = True  # as on a GPU; the kernel itself is torch's
+    prepare_update(optimiser, record.squared_norm.sqrt(), 1.0, finite)
+    assert optimiser.found_inf.device == optimiser.grad_scale.device == META
+    assert all(p.grad.device == META for p in body.parameters())
+
+
+def test_a_step_that_reads_a_number_fails_there():
+    class Reads(Uniform):
+        def mix(self, step):
+            return weighted_mean(step.gradients(), self.alpha * float(step.normal(1)))
+
+    _, take = on_meta(Reads)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        take()
+
+
+def test_only_a_cpu_is_read_at_no_cost():
+    assert is_cpu(torch.device("cpu"))
+    assert not is_cpu(torch.device("cuda"))

@@ -1,0 +1,247 @@
+"""The masked-LM head that a checkpoint brings gives the checkpoint's own logits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertModel,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+    GPT2Config,
+    GPT2LMHeadModel,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    MPNetConfig,
+    MPNetForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
+from src.encoders.text_encoder import PretrainedEncoder
+from src.encoders.tiny import letter_pair_tokenizer
+from src.errors import UserError
+
+VOCABULARY = len(letter_pair_tokenizer())
+SMALL = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 40,
+}
+DISTIL = {
+    "vocab_size": VOCABULARY,
+    "dim": 16,
+    "n_layers": 2,
+    "n_heads": 2,
+    "hidden_dim": 24,
+    "max_position_embeddings": 40,
+}
+SPECIAL = {
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+    "cls_token_id": 2,
+    "sep_token_id": 3,
+}
+
+
+def model_of(kind):
+    torch.manual_seed(0)
+    models = {
+        "bert": lambda: BertForMaskedLM(BertConfig(**SMALL)),
+        "roberta": lambda: RobertaForMaskedLM(RobertaConfig(**SMALL)),
+        "distilbert": lambda: DistilBertForMaskedLM(DistilBertConfig(**DISTIL)),
+        "electra": lambda: ElectraForMaskedLM(ElectraConfig(embedding_size=12, **SMALL)),
+        "mpnet": lambda: MPNetForMaskedLM(MPNetConfig(**SMALL)),
+        "modernbert": lambda: ModernBertForMaskedLM(ModernBertConfig(**SMALL, **SPECIAL)),
+        "bert with relu": lambda: BertForMaskedLM(BertConfig(hidden_act="relu", **SMALL)),
+        "bert with gelu_new": lambda: BertForMaskedLM(BertConfig(hidden_act="gelu_new", **SMALL)),
+        "bert of two tasks": lambda: BertForPreTraining(BertConfig(**SMALL)),
+    }
+    model = models[kind]().eval()
+    # As initialised, biases are 0 and norms 1: a head that forgot them would look right.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) / 4)
+    return model
+
+
+def inputs():
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, VOCABULARY, (3, 9), generator=generator)
+    mask = torch.ones_like(ids)
+    mask[1, 6:] = 0
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def own_logits(model):
+    with torch.no_grad():
+        output = model(**inputs())
+    return output.prediction_logits if "prediction_logits" in output else output.logits
+
+
+def our_logits(body, head):
+    with torch.no_grad():
+        hidden = body.eval()(**inputs()).last_hidden_state
+        return head(hidden, body.get_input_embeddings().weight)
+
+
+KINDS = ["bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_body_and_head_give_the_logits_of_the_model(kind):
+    model = model_of(kind)
+    body, head = head_of_checkpoint(model, set())
+    assert isinstance(head, MaskedLMHead)
+    torch.testing.assert_close(our_logits(body, head), own_logits(model), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bert with relu", "bert with gelu_new"])
+def test_a_head_with_another_activation_is_kept_as_it_is_or_refused(kind):
+    model = model_of(kind)
+    try:
+        body, head = head_of_checkpoint(model, set())
+    except UserError:
+        return
+    torch.testing.assert_close(our_logits(body, head), own_logits(model), atol=1e-3, rtol=1e-3)
+
+
+def test_changing_the_head_leaves_the_checkpoint_alone():
+    model = model_of("roberta")
+    before = model.lm_head.dense.weight.clone()
+    _, head = head_of_checkpoint(model, set())
+    torch.nn.init.zeros_(head.dense.weight)
+    assert torch.equal(model.lm_head.dense.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("roberta", "lm_head.dense.weight"),
+        ("roberta", "lm_head.layer_norm.bias"),
+        ("bert", "cls.predictions.transform.dense.bias"),
+        ("electra", "generator_predictions.LayerNorm.weight"),
+    ],
+)
+def test_a_checkpoint_without_the_head_gives_none(kind, missing):
+    model = model_of(kind)
+    body, head = head_of_checkpoint(model, {missing})
+    assert head is None
+    assert body is model.base_model
+
+
+def test_a_missing_parameter_of_the_body_does_not_cost_the_head():
+    _, head = head_of_checkpoint(model_of("roberta"), {"roberta.pooler.dense.weight"})
+    assert head is not None
+
+
+def test_a_decoder_that_is_not_tied_is_an_error():
+    model = model_of("bert")
+    decoder = model.get_output_embeddings()
+    decoder.weight = torch.nn.Parameter(decoder.weight.clone())
+    with pytest.raises(UserError, match="not tied"):
+        head_of_checkpoint(model, set())
+
+
+def test_a_model_without_such_a_head_is_an_error():
+    config = GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=1, n_positions=16)
+    with pytest.raises(UserError, match="GPT2LMHeadModel has an unknown shape"):
+        head_of_checkpoint(GPT2LMHeadModel(config), set())
+
+
+def saved(model, folder):
+    model.save_pretrained(folder)
+    letter_pair_tokenizer().save_pretrained(folder)
+    return PretrainedEncoder(name=str(folder)).load()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "bert of two tasks"])
+def test_a_saved_masked_lm_is_loaded_with_its_head(kind, tmp_path):
+    model = model_of(kind)
+    encoder = saved(model, tmp_path / "model")
+    assert encoder.body.training
+    assert encoder.mlm_head is not None
+    ours = our_logits(encoder.body, encoder.mlm_head)
+    torch.testing.assert_close(ours, own_logits(model), atol=1e-5, rtol=1e-5)
+
+
+def test_a_saved_body_has_no_head(tmp_path):
+    model = BertModel(BertConfig(**SMALL)).eval()
+    encoder = saved(model, tmp_path / "model")
+    assert encoder.mlm_head is None
+    with torch.no_grad():
+        expected = model(**inputs()).last_hidden_state
+        found = encoder.body.eval()(**inputs()).last_hidden_state
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_discriminator_has_no_head_to_predict_words(tmp_path):
+    model = ElectraForPreTraining(ElectraConfig(embedding_size=12, **SMALL)).eval()
+    encoder = saved(model, tmp_path / "model")
+    assert encoder.mlm_head is None
+    with torch.no_grad():
+        expected = model.electra(**inputs()).last_hidden_state
+        found = encoder.body.eval()(**inputs()).last_hidden_state
+    torch.testing.assert_close(found, expected)
+
+
+def test_each_task_gets_its_own_copy_of_the_trained_head(tmp_path):
+    encoder = saved(model_of("roberta"), tmp_path / "model")
+    first, second = encoder.new_mlm_head(), encoder.new_mlm_head()
+    assert torch.equal(first.dense.weight, second.dense.weight)
+    assert torch.equal(first.dense.weight, encoder.mlm_head.dense.weight)
+    torch.nn.init.zeros_(first.dense.weight)
+    assert second.dense.weight.abs().sum() > 0
+    assert encoder.mlm_head.dense.weight.abs().sum() > 0
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 40])
+def test_rows_that_fill_up_change_neither_logits_nor_gradients(count):
+    torch.manual_seed(0)
+    head = MaskedLMHead(hidden_size=8, vocabulary_size=30, embedding_size=6).double()
+    nn.init.normal_(head.bias)  # padded rows would have logits, and with them gradients
+    embeddings = torch.randn(30, 6, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(count, 8, dtype=torch.float64, requires_grad=True)
+    reached = [hidden, embeddings, *head.parameters()]
+    logits = head(hidden, embeddings)
+    assert logits.shape == (count, 30)
+    one_by_one = torch.cat([_plainly(head, row[None], embeddings) for row in hidden])
+    assert torch.allclose(logits, one_by_one, rtol=1e-12)
+    directions = torch.randn_like(logits)
+    found = torch.autograd.grad(logits, reached, directions)
+    expected = torch.autograd.grad(one_by_one, reached, directions)
+    assert all(
+        torch.allclose(f, e, rtol=1e-9, atol=1e-12) for f, e in zip(found, expected, strict=True)
+    )
+
+
+def _plainly(head, hidden, embeddings):
+    inner = nn.functional.gelu(hidden @ head.dense.weight.T + head.dense.bias)
+    centred = inner - inner.mean(-1, keepdim=True)
+    normed = centred / (centred.square().mean(-1, keepdim=True) + head.norm.eps).sqrt()
+    return (normed * head.norm.weight + head.norm.bias) @ embeddings.T + head.bias
+
+
+@pytest.mark.parametrize("count", [3, 14])
+def test_products_have_few_shapes_on_a_cpu(count, monkeypatch):
+    shapes = []
+    linear = nn.functional.linear
+    monkeypatch.setattr(
+        nn.functional, "linear", lambda x, *rest: shapes.append(x.shape) or linear(x, *rest)
+    )
+    head = MaskedLMHead(hidden_size=8, vocabulary_size=30, embedding_size=6)
+    head(torch.randn(count, 8), torch.randn(30, 6))
+    assert [tuple(shape) for shape in shapes] == [(16, 8), (16, 6)]

@@ -1,0 +1,123 @@
+"""The summary says what the runs allow, and no more."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from src.report.reading.search import search
+from src.report.reading.settings import benchmarks_of
+from src.report.tables.summary import in_words, inventory, sentences_of
+from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
+
+LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
+
+
+def said(root, **options):
+    return [in_words(sentence) for sentence in sentences_of(bench_of(root), **options)]
+
+
+def two(root, ours, theirs, **more):
+    write_setting(root, "mt", "mt_tartan", ours, auxiliaries=["dapt"], **more)
+    write_setting(root, "dapt", "dapt", theirs, auxiliaries=["dapt"], **more)
+
+
+def test_a_significant_difference_is_called_so(tmp_path):
+    two(tmp_path, HIGH, LOW)
+    first, unseen = said(tmp_path)
+    assert first.startswith(
+        "MT-TARTAN, DAPT 10x has the highest mean macro-F1 on the whole test split, 61.50 ± 1.29 "
+        "(4 seeds). Next is DAPT 10x with 51.50 ± 1.29 (4 seeds), 10.00 points less"
+    )
+    assert first.endswith("significantly so (one-sided p = 0.014, two-sided 0.029).")
+    assert "agree: the best is the same, with 61.50 ± 1.29" in unseen
+
+
+def test_three_seeds_are_never_called_significant(tmp_path):
+    two(tmp_path, HIGH[:3], LOW[:3])
+    (first, _) = said(tmp_path)
+    assert "That is not significant (one-sided p = 0.050" in first
+    assert "could not be: with 3 and 3 seeds the smallest one-sided p is 0.050" in first
+
+
+def test_a_difference_that_chance_explains_is_not_called_significant(tmp_path):
+    two(tmp_path, [0.5, 0.6, 0.7, 0.8], [0.49, 0.61, 0.71, 0.77])
+    (first, _) = said(tmp_path)
+    assert "That is not significant" in first
+    assert "could not be" not in first
+    assert re.search(r"-\d+\.\d+ to \d+\.\d+", first)
+
+
+def test_a_baseline_that_wins_is_said_to_win(tmp_path):
+    two(tmp_path, LOW, HIGH)
+    write_setting(tmp_path, "meta", "meta_tartan", [0.4, 0.41, 0.4, 0.41], auxiliaries=["dapt"])
+    write_setting(tmp_path, "ft", "finetune", [0.58, 0.59, 0.6, 0.61])
+    first, claim, _ = said(tmp_path)
+    assert first.startswith("DAPT 10x has the highest mean")
+    assert claim.startswith(
+        "The best baseline, DAPT 10x, is ahead of the joint training with the highest mean, "
+        "MT-TARTAN, DAPT 10x, which has 51.50 ± 1.29, 10.00 points less"
+    )
+    assert claim.endswith("But it was picked from 4 settings by this same split: p flatters it.")
+
+
+def test_one_seed_says_nothing_about_chance(tmp_path):
+    two(tmp_path, [0.6], [0.5])
+    (first, _) = said(tmp_path)
+    assert "61" not in first
+    assert "60.00 (1 seed)" in first
+    assert "10.00 points less. Whether that is chance cannot be told" in first
+    assert "significant" not in first
+
+
+def test_a_single_setting_is_compared_with_nothing(tmp_path):
+    write_setting(tmp_path, "mt", "mt_tartan", HIGH)
+    (only, _) = said(tmp_path)
+    assert only.endswith("There is nothing to compare it with.")
+
+
+@pytest.mark.parametrize(
+    ("unseen", "words"),
+    [
+        (
+            (LOW, HIGH),
+            "disagree: there another setting has the highest mean; and the best baseline",
+        ),
+        (
+            ([0.61, 0.51, 0.62, 0.52], [0.6, 0.5, 0.61, 0.53]),
+            "disagree: there the difference between the best and the next is not significant",
+        ),
+        ((HIGH, LOW), "agree: the best is the same"),
+    ],
+)
+def test_where_the_parts_of_test_disagree_is_said(tmp_path, unseen, words):
+    ours, theirs = unseen
+    write_setting(tmp_path, "mt", "mt_tartan", HIGH, unseen=ours, auxiliaries=["dapt"])
+    write_setting(tmp_path, "dapt", "dapt", LOW, unseen=theirs, auxiliaries=["dapt"])
+    assert words in said(tmp_path)[-1]
+    assert "(90 of 100)" in said(tmp_path)[-1]
+
+
+@pytest.mark.parametrize(
+    ("examples", "words"),
+    [(100, "No test text is in train"), (0, "Every test text is in train")],
+)
+def test_splits_of_one_kind_are_named(tmp_path, examples, words):
+    two(tmp_path, HIGH, LOW, unseen_examples=examples)
+    assert said(tmp_path)[-1].startswith(words)
+
+
+def test_pairs_are_used_where_asked_for(tmp_path):
+    two(tmp_path, HIGH, LOW)
+    assert "one-sided p = 0.062" in said(tmp_path, paired=True)[0]  # 1/16
+
+
+def test_the_inventory_counts_what_was_read(tmp_path):
+    two(tmp_path, HIGH, LOW)
+    (write_run(tmp_path / "bad", result_of("finetune", 0, 0.5)) / "result.json").write_text("{")
+    found = search(tmp_path)
+    assert in_words(inventory(found, benchmarks_of(found.runs))) == (
+        "8 finished runs, 1 that cannot be read; 2 settings (runs that differ by their "
+        "seed alone) in 1 comparison."
+    )

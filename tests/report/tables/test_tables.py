@@ -1,0 +1,262 @@
+"""The paper's tables and the overview, from made-up runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.report.reading.settings import benchmarks_of
+from src.report.tables.paper import PaperTable, paper_tables
+from src.report.tables.paper_table import paper_table
+from src.report.tables.table import Number, Score, Words, p_words
+from src.report.verdicts.comparison import Choice, adjust, compare
+from src.report.verdicts.overview import overview, reference_of
+from tests.report.made_up_runs import (
+    altered,
+    bench_of,
+    read_all,
+    result_of,
+    setting_of,
+    write_run,
+    write_setting,
+)
+
+LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
+
+
+def table(key) -> PaperTable:
+    (found,) = (one for one in paper_tables() if one.key == key)
+    return found
+
+
+def shown(root, key, part="whole", **choice):
+    return paper_table(table(key), benchmarks_of(read_all(root)), part, Choice(**choice))
+
+
+def row(found, place=0):
+    return dict(zip(found.columns, found.rows[place].cells, strict=True))
+
+
+@pytest.fixture
+def table_1(tmp_path):
+    """Table 1 with four seeds; fine-tuning has three, META none."""
+    more = {"task": "acl_arc", "encoder": "MiniLM"}
+    write_setting(tmp_path, "ft", "finetune", LOW[:3], **more)
+    write_setting(tmp_path, "tapt", "tapt", LOW, auxiliaries=["tapt"], **more)
+    write_setting(tmp_path, "mt", "mt_tartan", HIGH, auxiliaries=["tapt"], **more)
+    return tmp_path
+
+
+def test_the_papers_tables_are_all_there():
+    tables = paper_tables()
+    assert [one.paper for one in tables] == [
+        "tables 1 and 6", "tables 2 and 8", "table 3", "table 4", "table 5", "table 7",
+    ]  # fmt: skip
+    for one in tables:
+        assert set(one.against) | set(one.tested) <= set(one.columns)
+        for published in one.published.values():
+            assert set(published.scores) <= set(one.columns)
+            assert set(published.p) <= set(one.tested)
+            assert all(1 < mean < 100 and 0 < sd < 10 for mean, sd in published.scores.values())
+
+
+def test_a_row_holds_mean_deviation_seeds_and_p(table_1):
+    found = shown(table_1, "table_1")
+    cells = row(found)
+    tapt, mt = cells["TAPT"], cells["MT-TARTAN"]
+    assert tapt.words == "51.50 ± 1.29"
+    assert (tapt.seeds, mt.seeds) == (4, 4)
+    assert cells["p, MT-TARTAN"].value == pytest.approx(1 / 70)  # the best of C(8, 4) ways
+    assert (mt.best, tapt.best) == (True, False)
+    assert found.rows[0].name == "acl_arc, MiniLM"
+    assert found.rows[0].whose == "ours, 3 to 4 seeds"
+
+
+def test_a_cell_without_runs_says_so_and_one_with_fewer_seeds_is_marked(table_1):
+    cells = row(shown(table_1, "table_1"))
+    assert cells["META-TARTAN"].words == "no runs"
+    assert cells["p, META-TARTAN"].words == "–"
+    assert (cells["Fine-tuning"].fewer, cells["TAPT"].fewer) == (True, False)
+
+
+def test_the_papers_numbers_stand_beside_ours_as_another_encoders(table_1):
+    found = shown(table_1, "table_1")
+    assert [r.name for r in found.rows] == ["acl_arc, MiniLM", "acl_arc", "scierc", "chemprot"]
+    published = found.rows[1]
+    assert published.from_paper
+    assert published.whose == "paper, RoBERTa-base (another encoder), 10 seeds"
+    assert row(found, 1)["MT-TARTAN"].words == "70.48 ± 4.42"
+    assert row(found, 1)["p, MT-TARTAN"].words == "0.040"
+    assert row(found, 3)["p, MT-TARTAN"].words == "<0.001"
+
+
+def test_the_papers_own_encoder_is_not_another_one(tmp_path):
+    more = {"task": "acl_arc", "encoder": "FacebookAI/roberta-base", "auxiliaries": ["tapt"]}
+    write_setting(tmp_path, "tapt", "tapt", LOW, **more)
+    assert shown(tmp_path, "table_1").rows[1].whose == "paper, RoBERTa-base, 10 seeds"
+
+
+def test_a_difference_that_is_not_significant_is_not_bold(table_1):
+    write_setting(
+        table_1, "meta", "meta_tartan", [0.40, 0.90, 0.40, 0.90], auxiliaries=["tapt"],
+        task="acl_arc", encoder="MiniLM",
+    )  # fmt: skip
+    cells = row(shown(table_1, "table_1"))
+    assert cells["META-TARTAN"].mean > cells["MT-TARTAN"].mean
+    assert not cells["META-TARTAN"].best  # the row's best, but not significantly
+    assert cells["MT-TARTAN"].best
+
+
+def test_every_significant_cell_is_bold(table_1):
+    write_setting(
+        table_1, "meta", "meta_tartan", [0.70, 0.71, 0.72, 0.73], auxiliaries=["tapt"],
+        task="acl_arc", encoder="MiniLM",
+    )  # fmt: skip
+    cells = row(shown(table_1, "table_1"))
+    assert cells["META-TARTAN"].best
+    assert cells["MT-TARTAN"].best
+    assert not cells["Fine-tuning"].best
+    assert not cells["TAPT"].best
+
+
+def test_a_released_checkpoints_runs_stand_in_a_column_of_their_own(table_1):
+    write_setting(table_1, "released", "released_tapt", HIGH, task="acl_arc", encoder="MiniLM")
+    found = shown(table_1, "table_1")
+    assert row(found)["TAPT (released)"].words == "61.50 ± 1.29"
+    assert row(found)["TAPT"].words == "51.50 ± 1.29"
+    assert not row(found)["MT-TARTAN"].best  # not better than the better of the two
+    assert row(found, 1)["TAPT (released)"].words == "67.74 ± 3.68"  # the paper's baseline is that
+    assert row(found, 1)["TAPT"].words == "–"
+
+
+def test_the_unseen_part_has_a_table_of_its_own(tmp_path):
+    more = {"auxiliaries": ["tapt"], "task": "scierc"}
+    write_setting(tmp_path, "tapt", "tapt", LOW, unseen=HIGH, **more)
+    write_setting(tmp_path, "mt", "mt_tartan", HIGH, unseen=LOW, **more)
+    whole, unseen = shown(tmp_path, "table_1"), shown(tmp_path, "table_1", "unseen")
+    assert row(whole)["MT-TARTAN"].best
+    assert not row(unseen)["MT-TARTAN"].best
+    assert row(unseen)["TAPT"].words == "61.50 ± 1.29"
+    assert "not in train" in unseen.title
+
+
+def test_the_comparison_is_with_the_better_baseline(tmp_path):
+    both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
+    write_setting(tmp_path, "dapt", "dapt", HIGH, auxiliaries=["dapt"], task="scierc")
+    write_setting(tmp_path, "dapt_tapt", "dapt_tapt", LOW, **both)
+    write_setting(tmp_path, "mt", "mt_tartan", HIGH, **both)
+    cells = row(shown(tmp_path, "table_2"))
+    assert cells["p, MT-TARTAN"].value > 0.4
+    assert shown(tmp_path, "table_1") is None
+
+
+def test_sizes_weightings_and_ablations_keep_runs_out_of_a_column(tmp_path):
+    both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
+    write_setting(tmp_path, "a", "mt_tartan", HIGH, size=2, **both)
+    other = result_of("mt_tartan", 0, 0.9, **both)
+    write_run(tmp_path / "b", altered(other, "weighting", "upgrad"))
+    shared = {"method.stages.joint.meta_head.kind": "shared"}
+    write_setting(tmp_path, "c", "meta_tartan", HIGH, options=shared, **both)
+    assert shown(tmp_path, "table_2") is None
+    write_setting(tmp_path, "d", "meta_tartan", LOW, **both)
+    cells = row(shown(tmp_path, "table_2"))
+    assert (cells["MT-TARTAN"].words, cells["META-TARTAN"].words) == ("no runs", "51.50 ± 1.29")
+
+
+def test_of_several_settings_the_one_best_on_dev_is_shown_and_marked(tmp_path):
+    more = {"auxiliaries": ["tapt"], "task": "scierc"}
+    for name, scores, dev in (("a", HIGH, 0.5), ("b", LOW, 0.6)):
+        options = {"lr": name}
+        write_setting(tmp_path, name, "tapt", scores, dev=dev, options=options, **more)
+    cell = row(shown(tmp_path, "table_1"))["TAPT"]
+    assert (cell.words, cell.others) == ("51.50 ± 1.29", 1)
+    assert any("‡" in note for note in shown(tmp_path, "table_1").notes)
+
+
+def test_images_and_text_do_not_share_a_table(tmp_path):
+    more = {"auxiliaries": ["other_classes"], "size": "all", "text": False, "task": "digits"}
+    write_setting(tmp_path, "p", "pretrain", LOW, **more)
+    write_setting(tmp_path, "m", "mt_tartan", HIGH, **more)
+    assert [one.key for one in paper_tables() if shown(tmp_path, one.key)] == ["table_5"]
+    assert row(shown(tmp_path, "table_5"))["MT-TARTAN"].best
+
+
+def test_hyperpartisan_has_its_table(tmp_path):
+    more = {"auxiliaries": ["tapt"]}
+    write_setting(tmp_path, "m", "meta_tartan", HIGH, task="hyperpartisan", **more)
+    assert row(shown(tmp_path, "table_7"), 1)["META-TARTAN"].words == "96.84 ± 1.72"
+    write_setting(tmp_path / "x", "m", "meta_tartan", HIGH, task="other", **more)
+    assert len(shown(tmp_path, "table_7").rows) == 2
+
+
+def test_holm_counts_all_of_a_tables_tests(table_1):
+    write_setting(
+        table_1, "meta", "meta_tartan", HIGH, auxiliaries=["tapt"], task="acl_arc",
+        encoder="MiniLM",
+    )  # fmt: skip
+    cells = row(shown(table_1, "table_1", holm=True))
+    assert cells["p, MT-TARTAN"].value == pytest.approx(2 / 70)
+    assert cells["p, MT-TARTAN"].words == "0.029 (Holm)"
+
+
+def test_pairs_are_seeds_that_both_have(table_1):
+    ft, mt = setting_of(table_1, "finetune"), setting_of(table_1, "mt_tartan")
+    paired = compare(mt, ft, "whole", paired=True)
+    assert paired.seeds == (3, 3)
+    assert paired.test.one_sided == pytest.approx(1 / 8)
+    unpaired = compare(mt, ft, "whole")
+    assert unpaired.seeds == (4, 3)
+    assert unpaired.test.one_sided == pytest.approx(1 / 35)
+
+
+def test_one_seed_is_no_comparison_and_says_so(tmp_path):
+    write_setting(tmp_path, "tapt", "tapt", LOW, auxiliaries=["tapt"])
+    write_setting(tmp_path, "mt", "mt_tartan", [0.9], auxiliaries=["tapt"])
+    cells = row(shown(tmp_path, "table_1"))
+    assert cells["MT-TARTAN"].words == "90.00"
+    assert cells["p, MT-TARTAN"].words == "needs two seeds on each side"
+    assert not cells["MT-TARTAN"].best
+    comparison = compare(setting_of(tmp_path, "mt_tartan"), setting_of(tmp_path, "tapt"), "whole")
+    assert adjust([comparison]) == [comparison]
+
+
+def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
+    bench = bench_of(table_1)
+    assert reference_of(bench.settings, "whole").method == "tapt"
+    found = overview(bench, "whole", Choice())
+    assert [r.name for r in found.rows] == ["Fine-tuning", "TAPT", "MT-TARTAN, TAPT"]
+    ft, tapt, mt = (row(found, place) for place in range(3))
+    assert tapt["difference"].words == "reference"
+    assert mt["difference"].words == "+10.00"
+    assert mt["superiority"].words == "1.00"
+    assert mt["test"].best
+    assert not ft["test"].best
+    assert mt["p, two-sided"].value == pytest.approx(2 / 70)
+    assert mt["training FLOPs"].words == "not counted"
+
+
+def test_the_overview_without_a_baseline_compares_with_the_first(tmp_path):
+    write_setting(tmp_path, "mt", "mt_tartan", LOW, flops=2e12)
+    write_setting(tmp_path, "meta", "meta_tartan", HIGH, flops=3e12)
+    found = overview(bench_of(tmp_path), "whole", Choice())
+    assert row(found)["difference"].words == "reference"
+    assert row(found, 1)["training FLOPs"].words == "3.00e+12"
+
+
+def test_without_unseen_texts_the_overview_says_so(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", LOW, unseen_examples=0)
+    found = overview(bench_of(tmp_path), "unseen", Choice())
+    assert row(found)["test"].words == "no such texts"
+    assert isinstance(row(found)["difference"], Words)
+
+
+def test_small_p_values_are_not_zero():
+    assert [p_words(p) for p in (0.0001, 0.001, 0.05, 1)] == ["<0.001", "0.001", "0.050", "1.000"]
+    assert p_words(0.02, adjusted=True) == "0.020 (Holm)"
+
+
+def test_every_number_leads_to_its_runs(table_1):
+    for found in (shown(table_1, "table_1"), overview(bench_of(table_1), "whole", Choice())):
+        for one in found.rows:
+            for cell in one.cells:
+                if isinstance(cell, Score | Number) and not one.from_paper:
+                    assert cell.setting is not None
