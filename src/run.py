@@ -122,7 +122,7 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
 
 
 def _run_folder(config: DictConfig, folder: Path) -> Path:
-    """Where the run is: Hydra's folder, a fresh one beside it, or that of the main process.
+    """Return the run's folder: Hydra's, a fresh one beside it, or that of the main process.
 
     Raises:
         UserError: processes that torchrun started would each choose one.

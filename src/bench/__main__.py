@@ -94,7 +94,7 @@ class Sections:
         return {"matrix_rate": rate, "rows": [asdict(row) for row in rows]}
 
     def ablations(self) -> dict[str, Any]:
-        """What each way of saving time is worth."""
+        """Time a step without each way of saving time."""
         rows = measure_ablations(
             self._case("meta_tartan", 1), self._rounds, self._scratch / "ablations", self._device
         )
@@ -114,7 +114,7 @@ class Sections:
         return {"rows": [asdict(row) for row in rows]}
 
     def waits(self) -> dict[str, Any]:
-        """Where a step waits for the GPU."""
+        """Count a step's waits for the GPU."""
         if self._device.type != "cuda":
             self._console.print("waits for the GPU: not measured, for there is none")
             return {"rows": []}
@@ -243,7 +243,7 @@ def main(config: DictConfig) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return the settings and the machine that the figures depend on."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "gpu": gpu,

@@ -1,4 +1,4 @@
-"""What each way of saving time is worth: the same batches with and without it."""
+"""Ablations of ways of saving time: the same batches with and without each."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ OPTIONAL = "no attention dropout: fused attention"
 
 @dataclass(frozen=True)
 class AblationRow:
-    """How many times as long a step takes without a way of saving time.
+    """The time of a step without a way of saving time, in multiples of a step with it.
 
     Attributes:
         used: whether runs use it unless told otherwise.

@@ -12,7 +12,7 @@ from src.methods.update import prepare_update
 
 
 class OurStep:
-    """What `TaskMixing.training_step` computes, on a case's own module."""
+    """The computation of `TaskMixing.training_step`, on a case's own module."""
 
     def __init__(self, case: BuiltCase, device: torch.device) -> None:
         self._case, self._device = case, device

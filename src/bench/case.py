@@ -51,7 +51,7 @@ _FURTHER = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in ra
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: a method with so many auxiliary tasks.
+    """A case to measure: a method with so many auxiliary tasks.
 
     Attributes:
         method: its name in `conf/method`.

@@ -1,4 +1,4 @@
-"""What building a corpus costs, and what reading it for training does."""
+"""The cost of building a corpus, and of reading it for training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a trained classifier evaluates a split."""
+"""The speed of evaluations by a trained classifier."""
 
 from __future__ import annotations
 

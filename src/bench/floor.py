@@ -1,4 +1,4 @@
-"""What a step's arithmetic costs: the plain passes over its batches and one update.
+"""The cost of a step's arithmetic: the plain passes over its batches and one update.
 
 The floor of a step is the forward and backward pass of each of its batches, by itself, through the
 encoder and the task's head, with the same micro-batches, precision and kernels (for dropout,

@@ -1,4 +1,4 @@
-"""How a step's time grows: with tasks, with tokens in a batch, with the size of the body."""
+"""Growth of a step's time: with tasks, with tokens in a batch, with the size of the body."""
 
 from __future__ import annotations
 

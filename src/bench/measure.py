@@ -13,7 +13,7 @@ from src.core.clock import now
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long one thing takes as another, over pairs measured one after the other.
+    """The ratio of the times of two things, over pairs measured one after the other.
 
     Attributes:
         median: of the pairs' ratios.

@@ -20,7 +20,7 @@ from src.encoders.text_encoder import reads_text
 
 @dataclass(frozen=True)
 class PeerRow:
-    """How many times as long another's step takes as ours."""
+    """The time of another's step, in multiples of ours."""
 
     peer: str
     case: str

@@ -18,7 +18,7 @@ PATIENCE = 1800
 
 @dataclass(frozen=True)
 class StartUp:
-    """How long the user waits.
+    """The time that the user waits.
 
     Attributes:
         what: which start.

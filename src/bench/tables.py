@@ -44,7 +44,7 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
 
 
 def ablation_table(rows: Sequence[AblationRow]) -> Table:
-    """What a step takes without each way of saving time."""
+    """Return a table of a step's time without each way of saving time."""
     table = _table(
         "time of a META-TARTAN step without it, in multiples", "left out", "without", "used"
     )

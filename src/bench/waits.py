@@ -1,4 +1,4 @@
-"""How often a step waits for a GPU: what is queued there should never run dry."""
+"""Waits of a step for a GPU: what is queued there should never run dry."""
 
 from __future__ import annotations
 

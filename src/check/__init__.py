@@ -1,1 +1,1 @@
-"""What a run will be trained on, told in seconds: `python -m src.check`."""
+"""A check of a run's data and costs before it is started: `python -m src.check`."""

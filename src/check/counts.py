@@ -1,4 +1,4 @@
-"""How many examples each label has in each split."""
+"""Counts of examples by label and split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each method would take here, in time and memory: measured passes times planned steps.
+"""Estimates of each method's time and memory: measured passes times planned steps.
 
 The time is that of the passes and updates, which no step can do without (`src/bench/floor.py`);
 the rest of a step comes on top. The memory is that of tensors.
@@ -62,7 +62,7 @@ class MethodEstimate:
 
 @dataclass(frozen=True)
 class Measured:
-    """What an estimate rests on.
+    """The measurements that an estimate rests on.
 
     Attributes:
         machine: this one.

@@ -46,7 +46,7 @@ from src.methods.memory import memory_advice
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found.
+    """The findings about a run.
 
     Attributes:
         task: the end task's name.
@@ -285,7 +285,7 @@ def _domain_examples(inputs: Inputs) -> int:
 
 @contextmanager
 def _remarks() -> Iterator[list[str]]:
-    """What this project warns of inside, instead of on the terminal.
+    """Collect this project's warnings inside, instead of on the terminal.
 
     Remarks on the texts are left out: all that they say is counted here.
     """

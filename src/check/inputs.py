@@ -1,4 +1,4 @@
-"""What a run reads, read as it reads it, and the auxiliary text that its method leaves aside."""
+"""The inputs of a run, and the auxiliary text that its method does not use."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def contents_of(contents: Sequence[str | bytes], labels: np.ndarray) -> Contents
 
 
 def repeated(split: str, contents: Contents) -> Repeated:
-    """What a split repeats."""
+    """Count what a split holds more than once."""
     count = len(contents.exact)
     frame = pd.DataFrame({"content": contents.folded, "label": contents.labels})
     several = frame.groupby("content")["label"].nunique() > 1
@@ -134,7 +134,7 @@ def repeated(split: str, contents: Contents) -> Repeated:
 
 
 def shared(split: str, own: Contents, other: str, others: Contents) -> Shared:
-    """What `split` has in common with another."""
+    """Count what `split` has in common with another."""
     there = np.isin(own.folded, others.folded)
     pairs = pd.MultiIndex.from_arrays([own.folded, own.labels])
     same = pairs.isin(pd.MultiIndex.from_arrays([others.folded, others.labels]))
@@ -155,7 +155,7 @@ def in_corpus(
     most: int = MOST_CORPUS_TEXTS,
     held_out: HeldOut | None = None,
 ) -> InCorpus:
-    """Which examples of dev and test a corpus holds.
+    """Count the examples of dev and test that a corpus holds.
 
     Args:
         texts: rows with the column `text`; blank ones are left out.

@@ -1,4 +1,4 @@
-"""How fast this machine takes a task's passes, and what they hold: a few of them, measured."""
+"""Rates of a task's passes on this machine, and their memory: a few of them, measured."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the measured passes ran on.
+    """The machine of the measured passes.
 
     Attributes:
         device: its name for torch.

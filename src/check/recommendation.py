@@ -1,4 +1,4 @@
-"""Which method suits the data, and what to look out for: rules of thumb, with their reasons.
+"""The method to begin with, and cautions: rules of thumb, with their reasons.
 
 They rest on the paper's findings (its tables are in `src/report/tables/paper_tables.yaml`) and on
 what was measured here (`docs/algorithm.md`). They choose where to begin; only runs with several
@@ -46,7 +46,7 @@ SMALL_BATCH = 128
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules look at.
+    """The facts that the rules look at.
 
     Attributes:
         text: whether the end task is one of text.
@@ -105,7 +105,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Where to begin.
+    """A recommended method, with reasons and cautions.
 
     Attributes:
         method: its name in `conf/method`.
@@ -178,7 +178,7 @@ def _why_together(facts: Facts) -> list[str]:
 
 
 def _auxiliary_option(facts: Facts) -> list[str]:
-    """What gives the command the auxiliary tasks that are recommended, if it has not got them."""
+    """Return options for the recommended auxiliary tasks, if the command has not got them."""
     if not facts.text:
         return [] if "domain" in facts.configured else ["auxiliary=other_classes"]
     if facts.domain:
@@ -226,7 +226,7 @@ def _about_labels(facts: Facts) -> Iterator[str]:
 
 
 def _against_imbalance(facts: Facts) -> str:
-    """What makes labels count alike in the choice of the checkpoint, and in the loss."""
+    """Return options by which labels count alike in the choice of the checkpoint and the loss."""
     measures = []
     if facts.metric != "macro_f1":
         measures.append("task.metric=macro_f1 makes each count alike in choosing the checkpoint")

@@ -118,7 +118,7 @@ def _other_method(name: str, config: DictConfig) -> DictConfig:
 
 
 def _lacking(stages: Mapping[str, Stage], inputs: Inputs) -> str | None:
-    """What a method would need that is not there."""
+    """Return what a method would need that is not there."""
     for stage in stages.values():
         if module_class(stage).trains_auxiliaries and not _auxiliaries(stage, inputs):
             wanted = {"domain": "domain text", "task": "text to mask"}

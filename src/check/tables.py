@@ -1,4 +1,4 @@
-"""What was found out, as the terminal shows it: 80 columns."""
+"""The findings as tables of 80 columns."""
 
 from __future__ import annotations
 

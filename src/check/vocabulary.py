@@ -1,4 +1,4 @@
-"""How well an encoder's vocabulary fits some text: into how many pieces it breaks the words."""
+"""The fit of an encoder's vocabulary to text: into how many pieces it breaks the words."""
 
 from __future__ import annotations
 

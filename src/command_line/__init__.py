@@ -1,1 +1,1 @@
-"""What every command does first: errors of one line, no notices of libraries."""
+"""The front of every command: errors of one line, no notices of libraries."""

@@ -1,4 +1,4 @@
-"""What Hydra says of a wrong command line, in one line, with the nearest right word."""
+"""Hydra's errors about a wrong command line in one line, with the nearest right word."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _measured(request: Request) -> Costs:
 
 
 def _reason(pilot: Path, errors: str) -> str:
-    """Why the pilot failed: what its first failed job says, or else the command line's error."""
+    """Return why the pilot failed: its first failed job's cause, or the command line's error."""
     for path in sorted(pilot.glob(f"{RECORDS}/*/[0-9]*.json")):
         job = json.loads(path.read_text(encoding="utf-8"))
         if job["state"] == "failed":

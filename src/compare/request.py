@@ -1,4 +1,4 @@
-"""What is asked of a comparison: its own options, and those of its runs."""
+"""The options of a comparison: its own, and those of its runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Request:
     own_options: tuple[tuple[str, str, str], ...] = ()
 
     def kept(self) -> dict[str, Any]:
-        """What makes it this comparison, as plain values: not the number of its seeds."""
+        """Return what makes it this comparison, as plain values: all but its number of seeds."""
         entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
         lists = {k: list(v) for k, v in entries.items() if isinstance(v, tuple)}
         return entries | lists | {"own_options": [list(option) for option in self.own_options]}

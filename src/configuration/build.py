@@ -25,7 +25,7 @@ _KINDS = {
     str: "text",
     type(None): "null",
 }
-"""What a value of a declared type is called in a message."""
+"""Words for a value of a declared type, for messages."""
 
 
 class _WrongTypeError(UserError):

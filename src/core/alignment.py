@@ -1,4 +1,4 @@
-"""How well each example is aligned with the meta-gradient, by forward-mode derivatives."""
+"""The alignment of each example with the meta-gradient, by forward-mode derivatives."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from src.core.task import Batch, MicroBatch
 
 
 class Body(Protocol):
-    """What a step needs of the shared body, wherever its parameters are.
+    """The shared body as a step sees it, wherever its parameters are.
 
     Attributes:
         module: the body itself.

@@ -17,7 +17,7 @@ from src.errors import UserError
 
 @dataclass
 class MetaHeadSettings:
-    """How the meta head is obtained in each step.
+    """Options of the meta head.
 
     Attributes:
         kind: `separate` (equation 7) or `shared`: the end task's own head (equation 6, the

@@ -1,4 +1,4 @@
-"""What tasks' gradients are mixed to, one gradient at a time, in one body-sized buffer."""
+"""Mixtures of tasks' gradients, one gradient at a time, in one body-sized buffer."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from src.core.task import Batch, Inputs, Task
 
 @dataclass(frozen=True)
 class Purpose:
-    """What something in a step is done for: its randomness and its cost are known by it.
+    """The purpose of something in a step, by which its randomness and its cost are known.
 
     What is done for the meta-gradient has no task's name, so that it is told apart from every task,
     whatever that is called.
@@ -53,7 +53,7 @@ class PassContext:
 
 @dataclass(frozen=True)
 class Read:
-    """What a head reads, `(n, hidden)`, and what it should say of it, `(n,)`, of a whole batch."""
+    """Features `(n, hidden)` that a head reads of a whole batch, and their targets `(n,)`."""
 
     features: Tensor
     targets: Tensor
@@ -61,7 +61,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Passed:
-    """What a batch's passes gave beside the gradient.
+    """The results of a batch's passes beside the gradient.
 
     Attributes:
         loss: this process's share of the task's mean loss, a detached scalar.
@@ -148,7 +148,7 @@ class Passes:
 
     @torch.no_grad()
     def features(self, purpose: Purpose, task: Task, batch: Batch) -> Read:
-        """What the task's head reads of a batch; no gradient is taken."""
+        """Return what the task's head reads of a batch; no gradient is taken."""
         features, targets = [], []
         with self._doing(purpose):
             for number, part in batch.numbered:
@@ -197,7 +197,7 @@ class Passes:
         return torch.zeros((), dtype=dtype, device=parameter.device)
 
     def _forward(self, task: Task, inputs: Inputs) -> tuple[Read, Tensor]:
-        """What the head reads, and each unit's loss."""
+        """Return what the head reads, and each unit's loss."""
         features = task.objective.features(self.body.module, inputs)
         read = Read(features, task.objective.targets(inputs))
         return read, task.objective.losses(self.body.module, task.head, features, read.targets)

@@ -24,7 +24,7 @@ WeighExamples = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What one step did; tensors are detached and on the device, of shape `(tasks,)` or `()`.
+    """The record of one step; tensors are detached, on the device, of shape `(tasks,)` or `()`.
 
     `tasks` are the names of the step's tasks. `squared_norm` is that of the body's mixed gradient.
     `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
@@ -92,7 +92,7 @@ class Step:
         return self._tasks
 
     def examples(self, task: Task) -> int:
-        """How many examples the task's batch has, over all processes."""
+        """Return how many examples the task's batch has, over all processes."""
         return self._batch.tasks[task.name].examples
 
     # What a weighting can ask for

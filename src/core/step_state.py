@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class StepState:
-    """What a step changes, as it was before, for a step that may turn out not to count.
+    """The state that a step changes, as it was before, for a step that may turn out not to count.
 
     Weights of a weighting, a meta head, running statistics: after a step that does not count they
     have to be what they were, and finding out whether it does must not wait for the device.

@@ -18,11 +18,11 @@ class Objective(Protocol):
     """
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
-        """What the head reads, from the shared body: shape `(n, hidden)`."""
+        """Return what the head reads, from the shared body: shape `(n, hidden)`."""
         ...
 
     def targets(self, inputs: Inputs) -> Tensor:
-        """What the head should say of each unit: shape `(n,)`."""
+        """Return the target of each unit: shape `(n,)`."""
         ...
 
     def owners(self, inputs: Inputs) -> Tensor:
@@ -63,7 +63,7 @@ class MicroBatch:
 
 @dataclass
 class Share:
-    """Which of a batch's micro-batches a process has, and the sizes of all of them.
+    """The micro-batches of a batch that a process has, and the sizes of all of them.
 
     Attributes:
         numbers: places of the micro-batches that are here, ascending.
@@ -78,7 +78,7 @@ class Share:
 
 @dataclass
 class Batch:
-    """What the optimiser sees of one task in one step, in parts that bound the memory.
+    """The examples of one task in one step, in parts that bound the memory.
 
     `examples`, `tokens` and `padding` (positions that hold no token; both 0 where the modality has
     none) count what the step costs, on all processes. `share` says which micro-batches are here;

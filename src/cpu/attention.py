@@ -36,7 +36,7 @@ def attention(
     scaling: float | None = None,
     **further: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """What Transformers' `sdpa` computes, in half the time where that has to drop on a CPU.
+    """Compute the same as Transformers' `sdpa`, in half the time with dropout on a CPU.
 
     Torch then computes all in float32 by plain matrix products, and most of it is drawing random
     numbers. Here the products are the same (`dropped_attention`) and the draws are those of

@@ -49,7 +49,7 @@ def _has_tangent(tensor: Tensor) -> bool:
 
 
 def _added(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """What keeps others from being attended to, once it is added to the scores."""
+    """Return what is added to the scores to keep others from being attended to."""
     # not -inf: padding far from a text may attend to nothing in a sliding window
     least = torch.finfo(dtype).min
     return torch.zeros_like(allowed, dtype=dtype).masked_fill_(~allowed, least)

@@ -1,4 +1,4 @@
-"""Which rows of a file became which split, where splits were taken from one file."""
+"""The split of each row, where splits were taken from one file."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from src.objectives.base import TaskObjective
 
 @dataclass(frozen=True)
 class AuxiliaryContext:
-    """What an auxiliary task may build on.
+    """The end task, the encoder and the settings that auxiliary tasks are read for.
 
     Attributes:
         end_task: the labelled task; None where there is none.

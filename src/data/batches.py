@@ -55,7 +55,7 @@ class UnsizedBatch:
 
 @dataclass(frozen=True)
 class TaskSampling:
-    """Which tasks a step samples: uniformly, without replacement, as a function of the step.
+    """The tasks that a step samples: uniformly, without replacement, as a function of the step.
 
     Attributes:
         tasks: names of those to sample from.
@@ -80,7 +80,7 @@ class TaskSampling:
 
 @dataclass(frozen=True)
 class BatchNeeds:
-    """Which batches a module's steps are made of.
+    """The batches that a module's steps need.
 
     Attributes:
         stage: part of every random draw's seed.
@@ -188,7 +188,7 @@ class StepBatches(Dataset[StepBatch]):
         )
 
     def example_indices(self, task: str, step: int) -> list[int]:
-        """Which of the task's examples are in its batch of `step`, counted from 0."""
+        """Return which of the task's examples are in its batch of `step`, counted from 0."""
         return self._indices(step, *self._sources[task])
 
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:

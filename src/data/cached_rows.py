@@ -21,7 +21,7 @@ _DIGESTS = "digests.json"
 
 
 def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Dataset:
-    """What `datasets.load_dataset(builder, **options)` gives, memory-mapped from `cache_dir`.
+    """Load `datasets.load_dataset(builder, **options)`, memory-mapped from `cache_dir`.
 
     Each call of the same builder and options has a folder of its own. Its files are compared with
     their checksums whenever they are opened: `datasets` itself would train on whatever they hold.
@@ -58,7 +58,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """What is noted there; nothing where that is missing or damaged."""
+    """Return the noted digests; nothing where the note is missing or damaged."""
     try:
         noted = json.loads((folder / _DIGESTS).read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which columns of a table are its texts and labels: named by the user, or found."""
+"""The columns of a table's texts and labels: named by the user, or found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT_NAMES = (
     "text", "texts", "sentence", "content", "body", "document", "abstract", "review", "comment",
     "message", "tweet", "post", "paragraph", "description", "utterance", "question",
 )  # fmt: skip
-"""What a column of texts is commonly called; case does not matter."""
+"""Common names of columns of texts; case does not matter."""
 LABEL_NAMES = (
     "label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "rating",
     "stars", "tag", "y",

@@ -190,7 +190,7 @@ def _too_long(where: str) -> str:
 
 
 def _cause_in_file(path: Path, kind: str) -> str | None:
-    """Why a file that could not be read cannot be, with the line; None where this cannot tell."""
+    """Return why a file cannot be read, with the line; None where this cannot tell."""
     number = 0
     try:
         if kind == "parquet":

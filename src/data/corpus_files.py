@@ -1,4 +1,4 @@
-"""Which files make a corpus: one, those that a glob matches, or those in a folder."""
+"""The files of a corpus: one, those that a glob matches, or those in a folder."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def kind_of(file: Path) -> str:
 
 
 def root_of(path: Path) -> Path:
-    """What files are named relative to, so that a moved folder is recognised."""
+    """Return the folder that files are named relative to, so that a moved one is recognised."""
     if path.is_dir():
         return path
     parts = path.parts

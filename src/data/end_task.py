@@ -49,7 +49,7 @@ class EndTask(Protocol):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What a result should say of how the data were read, as plain JSON values."""
+        """How the data were read, for `result.json`, as plain JSON values."""
         ...
 
     @property
@@ -72,7 +72,7 @@ class EndTask(Protocol):
 
 
 class EndTaskSource(Protocol):
-    """Where an end task comes from (`conf/task/`)."""
+    """A source of an end task (`conf/task/`)."""
 
     @property
     def name(self) -> str: ...

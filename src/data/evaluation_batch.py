@@ -1,4 +1,4 @@
-"""What an evaluation or a prediction is given: our own batches, or those of a user's loader."""
+"""The batches of evaluations and predictions: our own, or those of a user's loader."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def labelled_batch(
 
 
 def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
-    """What the module's `forward` takes.
+    """Return what the module's `forward` takes.
 
     Raises:
         UserError: there are neither texts in it nor tensors.

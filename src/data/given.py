@@ -1,4 +1,4 @@
-"""What a program gives as data or encoder: paths, names, lists, data sets, loaders, models."""
+"""Data and encoders from a program: paths, names, lists, data sets, loaders, models."""
 
 from __future__ import annotations
 

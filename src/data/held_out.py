@@ -13,7 +13,7 @@ from src.errors import UserError
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Which part of the training examples becomes another split; every label keeps its share.
+    """A part of the training examples that becomes another split; labels keep their shares.
 
     Attributes:
         share: of the training examples.

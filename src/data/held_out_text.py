@@ -13,7 +13,7 @@ from src.evaluation.monitor import PERPLEXITY
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """What takes the end task's place where there is none (`conf/task/held_out_text.yaml`).
+    """Held-out text in the end task's place (`conf/task/held_out_text.yaml`).
 
     Attributes:
         name: the name the result is reported under.
@@ -44,7 +44,7 @@ class HeldOutText:
 
     @property
     def fingerprint(self) -> str:
-        """What decides which texts of a corpus are held out."""
+        """Return what decides which texts of a corpus are held out."""
         return f"{self.share:g} {self.most} {self.seed}"
 
     def evaluated_share(self, count: int) -> float:

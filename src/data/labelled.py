@@ -33,7 +33,7 @@ class Example(NamedTuple):
 
     @property
     def content(self) -> str | tuple[str, str]:
-        """What makes two examples the same but for the label."""
+        """Return what two examples share that are the same but for the label."""
         return self.text if self.pair is None else (self.text, self.pair)
 
 

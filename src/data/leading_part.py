@@ -102,7 +102,7 @@ def _count(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def _end_of(encoding: Encoding, size: int, length: int, margin: int) -> int | None:
-    """Where a prefix of `size` characters may end; None if it has too few tokens to tell."""
+    """Return where a prefix of `size` characters may end; None if too few tokens tell."""
     if len(encoding) <= length:
         return None
     sure = max((end for _, end in encoding.offsets[:length]), default=0) + margin
@@ -113,7 +113,7 @@ def _end_of(encoding: Encoding, size: int, length: int, margin: int) -> int | No
 
 
 def _word_starts(encoding: Encoding) -> list[int]:
-    """Where words and added tokens begin, in the text's characters, in order."""
+    """Return the starts of words and added tokens, in the text's characters, in order."""
     starts, before = [], object()
     for word, (start, _) in zip(encoding.word_ids, encoding.offsets, strict=True):
         if word is None or word != before:

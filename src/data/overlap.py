@@ -27,7 +27,7 @@ def words_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What is looked for, as 64-bit hashes.
+    """Held-out texts to look for, as 64-bit hashes.
 
     Attributes:
         grams: of `WORDS` words in a row, sorted, `(n-grams,)`.
@@ -45,7 +45,7 @@ class HeldOut:
         return HeldOut(np.unique(grams), np.unique(_whole(words)[0]))
 
     def contaminates(self, texts: Iterable[str | None]) -> np.ndarray:
-        """Which of these texts share a gram, or are a shorter text, `(texts,)` of bool."""
+        """Return which of these texts share a gram, or are a shorter text, `(texts,)` of bool."""
         words = [words_of(text or "") for text in texts]
         found = np.zeros(len(words), dtype=bool)
         for (hashed, owners), known in (

@@ -1,4 +1,4 @@
-"""What one more micro-batch costs, in tokens: decides how a batch is split to save padding."""
+"""The cost of one more micro-batch, in tokens, by which a batch is split to save padding."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Prepared:
 
     @property
     def metric(self) -> Monitor:
-        """What weights are kept by."""
+        """The metric by which weights are kept."""
         judge = self._labelled.end_task if self.held_out is None else self.held_out
         return Monitor(judge.metric)
 
@@ -87,7 +87,7 @@ class Prepared:
         return self.auxiliaries[task][1].rows
 
     def objective(self, task: str) -> TaskObjective[Any]:
-        """What the same task asks of the encoder."""
+        """Return the objective of the same task."""
         if task == END_TASK:
             return self.classification
         if task == TEXT and self.held_out is not None:

@@ -1,4 +1,4 @@
-"""What a user should know of their texts before training on them: counted, one warning a kind."""
+"""Warnings about a user's texts before training on them: counted, one a kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNEVEN = 5
 
 @dataclass(frozen=True)
 class Cuts:
-    """How much of some texts the longest input leaves out.
+    """The part of some texts that the longest input omits.
 
     Attributes:
         texts: texts that were tokenised.

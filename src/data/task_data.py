@@ -32,7 +32,7 @@ from src.objectives.masked_lm import MaskedLM
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """How many examples make what.
+    """Numbers of examples of all kinds of batches.
 
     Attributes:
         batch_size: examples of each task in an optimiser step [examples].

@@ -41,7 +41,7 @@ is the same either way.
 
 @dataclass(frozen=True)
 class AuxiliaryText:
-    """Where the text of an auxiliary task comes from.
+    """A source of an auxiliary task's text.
 
     Attributes:
         text: `task` for the end task's training texts, `domain` for a corpus.

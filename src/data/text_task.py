@@ -32,7 +32,7 @@ from src.files.checksum import check_is_file
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """Where an end task's labelled splits lie: tables, or JSONL files whatever their names.
+    """The files of an end task's labelled splits: tables, or JSONL files whatever their names.
 
     `dev` and `test` may be parts of the training examples instead.
     """
@@ -69,7 +69,7 @@ class TextSource(ABC):
         """The labelled files, fetched or built where that is needed."""
 
     def columns(self, train: Table) -> Columns:
-        """Which columns of the tables hold texts and labels.
+        """Return the columns of the tables that hold texts and labels.
 
         Raises:
             UserError: the training table has not got them.

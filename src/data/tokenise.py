@@ -106,7 +106,7 @@ def _is_intact(path: Path) -> bool:
 
 
 def cuts_of(rows: datasets.Dataset) -> Cuts:
-    """What cutting lost of texts that `tokenise` returned, now or when it filled the cache."""
+    """Return what was cut off the texts of `tokenise`, now or when it filled the cache."""
     (file,) = rows.cache_files
     path = Path(file["filename"]).with_suffix(".json")
     return Cuts(**json.loads(path.read_text(encoding="utf-8")))

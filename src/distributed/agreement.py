@@ -1,4 +1,4 @@
-"""What the processes of a run tell each other on the host, without waiting for any device."""
+"""Messages among the processes of a run on the host, without waiting for any device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Agreement:
         return int(said)
 
     def everyones(self, value: T) -> list[T]:
-        """What each process says, in their order."""
+        """Return the value of each process, in their order."""
         if not _several():
             return [value]
         said: list[T] = [value] * distributed.get_world_size()

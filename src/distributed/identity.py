@@ -1,4 +1,4 @@
-"""Which of a run's processes this one is, as its launcher tells by environment variables.
+"""The rank of this process in its run, from its launcher's environment variables.
 
 Nothing heavy is imported here: the command line asks before anything else is loaded.
 """
@@ -27,6 +27,6 @@ def is_main_process(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def started_from_outside(environment: Mapping[str, str] | None = None) -> int | None:
-    """How many processes torchrun has started; None where it has not."""
+    """Return how many processes torchrun has started; None where it has not."""
     given = os.environ if environment is None else environment
     return int(given["WORLD_SIZE"]) if "TORCHELASTIC_RUN_ID" in given else None

@@ -98,7 +98,7 @@ class Replicas:
         return work
 
     def _reached_by(self, key: Hashable, gradient: Gradient) -> list[bool]:
-        """Which parameters a task reaches, on whatever process."""
+        """Return which parameters a task reaches, on whatever process."""
         here = [value is not None for value in gradient]
         if key not in self._reached:
             found: list[list[bool]] = [[]] * self.count
@@ -145,7 +145,7 @@ class _SmallOnes:
         return list(self._flat.values())
 
     def parts(self) -> list[tuple[int, Tensor]]:
-        """What the joined ones hold now, by index."""
+        """Return the values of the joined ones, by index."""
         found = []
         for dtype, members in self._members.items():
             values = torch.split(self._flat[dtype], [value.numel() for _, value in members])

@@ -1,4 +1,4 @@
-"""Which micro-batches of a step each process passes."""
+"""The micro-batches of a step that each process passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from src.distributed.shards import filled
 
 
 def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:
-    """What process `rank` of `count` passes of a step.
+    """Return what process `rank` of `count` passes of a step.
 
     Micro-batches go, the longest first, to the process with the least to do up to there, counting
     the tasks before: no task waits for another, so that it is the step which has to be even. Where

@@ -42,7 +42,7 @@ class ShardStrategy(ModelParallelStrategy):
 
 
 def strategy_of(settings: DictConfig) -> Strategy | str:
-    """What to give Lightning as the strategy for `conf/trainer/`.
+    """Return Lightning's strategy for `conf/trainer/`.
 
     Raises:
         UserError: there is none by that name, or torchrun has started another number of processes.

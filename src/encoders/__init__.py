@@ -1,1 +1,1 @@
-"""Where a pre-trained (or random) body, its tokenizer and its masked-LM head come from."""
+"""Encoders: pre-trained or random bodies with their tokenizers and heads."""

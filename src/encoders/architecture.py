@@ -1,4 +1,4 @@
-"""Where the head of text classification fits a classifier that Transformers has already.
+"""Places of the classifier's head in sequence classifiers of Transformers.
 
 Ours is dropout, dense (hidden to hidden), tanh, dropout, linear on the first token's embedding
 (`ClassifierHead`). Some architectures have exactly that. Others have another activation, but a
@@ -33,7 +33,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Place:
-    """Where the parts of our head go in a sequence classifier of Transformers.
+    """The places of our head's parts in a sequence classifier of Transformers.
 
     Attributes:
         dense: our dense layer's place.

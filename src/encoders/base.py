@@ -1,4 +1,4 @@
-"""What training needs of an encoder, whatever it reads."""
+"""The interface of encoders, whatever they read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Encoder(Protocol):
 
 
 class EncoderSource(Protocol):
-    """Where an encoder comes from (`conf/encoder/`)."""
+    """A source of an encoder (`conf/encoder/`)."""
 
     def load(self) -> Encoder:
         """Load or build it, in float32.

@@ -25,7 +25,7 @@ TEXT, IMAGES, OTHER = "text", "images", "other"
 
 
 def describe(encoder: Encoder) -> dict[str, Any]:
-    """What `encoder_of` needs: configuration, the texts of the tokenizer's files, sizes."""
+    """Return what `encoder_of` needs: configuration, the texts of the tokenizer's files, sizes."""
     if isinstance(encoder, TextEncoder) and _is_of_transformers(encoder.body):
         head = encoder.mlm_head
         return {

@@ -163,7 +163,7 @@ def _check_shards(folder: Path) -> None:
 
 
 def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:
-    """What a configuration, or one within it, chooses to compute attention or experts with."""
+    """Yield the kernels that a configuration, or one within it, chooses for attention, experts."""
     if not isinstance(entry, dict):
         return
     for key, value in entry.items():

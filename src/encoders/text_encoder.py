@@ -41,7 +41,7 @@ _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 @dataclass
 class TextEncoder:
-    """What continued pre-training takes and yields: body, masked-LM head, tokenizer.
+    """An encoder of text: body, masked-LM head, tokenizer.
 
     `mlm_head` is None where no trained one is at hand; a masked-LM task then starts a fresh one.
     """

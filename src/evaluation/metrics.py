@@ -16,7 +16,7 @@ from torchmetrics.classification import (
 
 @dataclass(frozen=True)
 class SplitScores:
-    """What an evaluation found.
+    """Scores of an evaluation.
 
     Attributes:
         metrics: by name; those of the unseen part end in `_unseen`.

@@ -1,4 +1,4 @@
-"""What is checked of the whole run before anything is read: numbers, folders, the machine."""
+"""Checks of the whole run before anything is read: numbers, folders, the machine."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _keep_encoder(
 
 
 def fingerprints_of(prepared: Prepared) -> dict[str, str]:
-    """What the data of a run are recognised by, by name."""
+    """Return the fingerprints of the data of a run, by name."""
     own = {}
     if prepared.labelled is not None:
         own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}

@@ -26,7 +26,7 @@ _SHOWN = 12
 
 
 def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
-    """What each factor gets of its stage: a softmax over the stage's choices.
+    """Return each factor's share of its stage: a softmax over the stage's choices.
 
     Args:
         logits: columns step, factor (`STAGE/CHOICE`) and logit, of one run and stage.

@@ -1,4 +1,4 @@
-"""What all figures share: a palette that the colour-blind can read, markers that grey can."""
+"""The style of all figures: a palette that the colour-blind can read, markers that grey can."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RC = {
 
 @dataclass(frozen=True)
 class Style:
-    """How a line is drawn, in every figure that it is in."""
+    """The style of a line, in every figure that it is in."""
 
     colour: str
     marker: str
@@ -92,7 +92,7 @@ def legend_below(picture: Figure, axes: Axes, columns: int = 2) -> None:
 
 
 def title(axes: Axes, text: str) -> None:
-    """What a figure with one pair of axes is about."""
+    """Set the title of a figure with one pair of axes."""
     axes.set_title(plain(text, 90), loc="left", fontweight="bold", fontsize=10)
 
 

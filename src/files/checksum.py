@@ -15,7 +15,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sidecar_of(path: Path) -> Path:
-    """Where the checksum of a file of this project lies."""
+    """Return the file that holds the checksum of a file of this project."""
     return path.with_name(f"{path.name}.sha256")
 
 

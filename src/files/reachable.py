@@ -1,4 +1,4 @@
-"""Is there a connection? An answer within seconds, with what works without one."""
+"""Check for a connection, within seconds; messages say what works without one."""
 
 from __future__ import annotations
 

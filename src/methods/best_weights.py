@@ -29,7 +29,7 @@ class BestWeights(Checkpoint):
         self._at_last_point: Path | None = None
 
     def file(self, step: int) -> Path:
-        """Where the weights of the evaluation after `step` lie."""
+        """Return the file with the weights of the evaluation after `step`."""
         return self._folder / f"best-{step:08d}.ckpt"
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

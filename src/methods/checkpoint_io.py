@@ -15,7 +15,7 @@ from src.files.durable import remove, write_with_checksum
 
 
 def load_whole(path: Path) -> dict[str, Any]:
-    """What `torch.save` wrote, after checking that it is whole; plain values and tensors only.
+    """Load what `torch.save` wrote, once it is known to be whole; plain values and tensors only.
 
     Raises:
         UserError: the file is torn, or not the one that was written.

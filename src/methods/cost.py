@@ -1,4 +1,4 @@
-"""What a stage's training costs: tokens, floating-point operations, time, memory."""
+"""The cost of a stage's training: tokens, floating-point operations, time, memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECOND = "second "
 
 @dataclass(frozen=True)
 class StageCost:
-    """What a stage spent on training; evaluations count only in `seconds`.
+    """The cost of a stage's training; evaluations count only in `seconds`.
 
     Attributes:
         seconds: wall time of the stage's training and evaluations.
@@ -112,11 +112,11 @@ class CostMeter(pl.Callback):
                 self._padding += part.padding
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """What follows is no training."""
+        """Stop the clock of training."""
         self._steps.stop(now(pl_module.device))
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """What follows is."""
+        """Start the clock of training again."""
         if self._clock is not None:
             self._steps.start()
 

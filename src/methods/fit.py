@@ -144,7 +144,7 @@ def fit_stage(
 
 
 def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
-    """What `module` reaches on the test split."""
+    """Return the scores of `module` on the test split."""
     trainer = build_trainer(config, [], max_steps=1, logger=False)
     with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
         trainer.test(module, datamodule=data, verbose=False)
@@ -218,7 +218,7 @@ def _check_log(path: Path, copy: Path) -> None:
 
 
 def _emptied(folder: Path) -> str:
-    """Where Lightning writes a checkpoint when SLURM takes its job back, and looks for one.
+    """Return an empty folder, where Lightning keeps the checkpoint of a job that SLURM takes back.
 
     A point of ours is written at the same moment; Lightning would prefer its own even if ours are
     newer by now.

@@ -1,4 +1,4 @@
-"""What a stage did, kept so that it is not done again."""
+"""The outcome of a stage, kept so that it is not trained again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTCOME = "outcome.json"
 
 @dataclass
 class StageOutcome:
-    """What a stage did.
+    """The outcome of a stage.
 
     Attributes:
         name: the stage.

@@ -53,7 +53,7 @@ def node_of(thing: object) -> dict[str, Any]:
 
 
 def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments: Any) -> Any:
-    """What `node` names, made with `arguments` besides the node's own.
+    """Build what `node` names, with `arguments` besides the node's own.
 
     Args:
         is_kind: whether a class may be named here.

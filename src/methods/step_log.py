@@ -1,4 +1,4 @@
-"""What happened in every step: kept on the device, written to loggers and CSV at intervals."""
+"""A log of every step: kept on the device, written to loggers and CSV at intervals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StepLog(pl.Callback):
         self._file, self._stage, self._flush_every = file, stage, flush_every
         self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
         self._content = b""
-        """What the file holds, in the main process."""
+        """The file's content, in the main process."""
         self._restored: bytes | None = None
 
     def on_load_checkpoint(

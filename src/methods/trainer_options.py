@@ -1,4 +1,4 @@
-"""Which of the Trainer's options a module honours, and how long it is to train."""
+"""The Trainer's options that a module honours, and the length of its training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a metric may be off because the examples it was measured on are few."""
+"""Bootstrap intervals of metrics, whose examples are few."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class ClassScores:
-    """How well one class is told from the others; None where there is nothing to divide by."""
+    """Scores of one class against the others; None where there is nothing to divide by."""
 
     precision: float | None
     recall: float | None

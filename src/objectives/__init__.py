@@ -1,1 +1,1 @@
-"""What a task asks of the shared body: objectives, each with its head and its collation."""
+"""Objectives of tasks on the shared body, each with its head and its collation."""

@@ -1,4 +1,4 @@
-"""What an objective adds to `src.core.task.Objective`: its head and its collation."""
+"""Objectives with their head and their collation, added to `src.core.task.Objective`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TaskObjective(Objective, Protocol[E]):
         training: bool = True,
         part_overhead: int | None = None,
     ) -> Collate:
-        """How rows become batches for this encoder.
+        """Return the function that makes batches of rows for this encoder.
 
         Args:
             micro_batch_size: examples that go through the body at once, at most.

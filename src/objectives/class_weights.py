@@ -1,4 +1,4 @@
-"""How much each label counts in the loss of a classifier."""
+"""Weights of labels in the loss of a classifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a body makes of a micro-batch of texts."""
+"""The hidden states of a micro-batch of texts."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class MaskedLMCollator:
         return Batch(parts, len(rows), *tokens_and_padding(parts))
 
     def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Which of the tokens `(tokens,)` to predict, and the tokens as the body sees them."""
+        """Return which tokens `(tokens,)` to predict, and the tokens as the body sees them."""
         objective = self.objective
         allowed = ~np.isin(flat, self.vocabulary.special_ids)
         chosen = (rng.random(len(flat)) < objective.probability) & allowed

@@ -91,7 +91,7 @@ def split_by_length(
 
 
 def _cheapest_starts(lengths: Sequence[int], most: int, overhead: int) -> list[int]:
-    """Where the parts of ascending `lengths` begin that cost least, by dynamic programming.
+    """Return the starts of the cheapest parts of ascending `lengths`, by dynamic programming.
 
     A part costs its longest length for each of its at most `most` examples, and `overhead`.
     """
@@ -148,7 +148,7 @@ def pad_rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
 def width_of(
     token_ids: Sequence[np.ndarray], part_overhead: int | None, max_positions: int | None
 ) -> int:
-    """How far to pad: to the longest example, or the next multiple of `PAD_TO` that the body takes.
+    """Return the padded length: the longest example's, or the next multiple of `PAD_TO`.
 
     Args:
         part_overhead: see `split_by_length`; None pads no further.
@@ -166,6 +166,6 @@ def _multiple(length: int, of: int) -> int:
 
 
 def tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:
-    """How many positions of the micro-batches hold a token, and how many do not."""
+    """Count the positions of the micro-batches that hold a token, and those that do not."""
     tokens = sum(int(part.inputs["attention_mask"].sum()) for part in parts)
     return tokens, sum(part.inputs["attention_mask"].numel() for part in parts) - tokens

@@ -1,4 +1,4 @@
-"""What classification of texts and of images have in common: a label for each example."""
+"""Classification with a label for each example, of texts and of images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods, metrics and other names of a run are called in a report."""
+"""Labels of methods, metrics and other names of a run in a report."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from src.run_folder.result import PARTS
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """What is said of a bench: sentences, and a table for each part of test that says more."""
+    """A benchmark's sentences, and a table for each part of test that says more."""
 
     bench: Benchmark
     sentences: list[Sentence]

@@ -1,1 +1,1 @@
-"""What a run leaves behind: result, step log, pictures, the trained classifier."""
+"""Run folders: their names, locks, results, what they hold already, a sweep's record."""

@@ -57,7 +57,7 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
 
 
 def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) -> str:
-    """What runs a job alone.
+    """Return the command that runs a job alone.
 
     Args:
         overrides: the job's.

@@ -181,7 +181,7 @@ class Machine(Plain):
 
 
 class Result(Plain):
-    """What a finished run says of itself.
+    """The result of a finished run.
 
     What is not needed to compare runs has a default: files of earlier versions lack some of it.
 

@@ -1,4 +1,4 @@
-"""What a search ends with: the settings that did best on dev, as a command to run next."""
+"""The end of a search: the settings that did best on dev, as a command to run next."""
 
 from __future__ import annotations
 

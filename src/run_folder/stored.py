@@ -1,4 +1,4 @@
-"""What a run folder holds already: a finished run's result, or one that can go on.
+"""The contents of a run folder at the start: a finished run's, or those of one that can go on.
 
 All of it is read as plain data: nothing that a stored config names is built, and nothing in it is
 resolved, so that a folder from a stranger cannot run code or read the environment.

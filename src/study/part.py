@@ -29,7 +29,7 @@ class _Described(BaseModel):
 
 
 class Budget(_Described):
-    """How much a run may spend.
+    """The budget of a run.
 
     Attributes:
         multiple: of what the part's `steps` of fine-tuning cost.
@@ -153,7 +153,7 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What names it within its part."""
+        """The name of it within its part."""
         return self.budget, self.setting, self.seed
 
     @property

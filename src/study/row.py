@@ -27,7 +27,7 @@ _SHOWN = 12
 
 
 class CellNote(Plain):
-    """What `study.json` says."""
+    """The content of `study.json`."""
 
     part: str
     budget: str

@@ -16,7 +16,7 @@ from src.core.weighting.apportioned import apportioned
 
 @dataclass(frozen=True)
 class Needs:
-    """What has to be known of a weighting before training starts.
+    """The needs of a weighting, known before training starts.
 
     Attributes:
         meta_gradient: it asks for the meta-gradient: steps bring a validation batch, the method has
@@ -83,11 +83,11 @@ class Weighting(nn.Module, ABC):
         return mixed
 
     def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
-        """How many of one batch's `total` examples each of the sampled auxiliary tasks gets."""
+        """Return how many of one batch's `total` examples each sampled auxiliary task gets."""
         return dict(zip(tasks, apportioned(total, [1 / len(tasks)] * len(tasks)), strict=True))
 
     def overall(self) -> Tensor | None:
-        """What the tasks weigh on the whole, `(tasks,)`, where a step's weights do not tell."""
+        """Return the tasks' overall weights, `(tasks,)`, where a step's weights do not tell."""
         return None
 
 

@@ -96,7 +96,7 @@ class Factored(Weighting):
         return [self.objectives.index(task.name) for task in step.tasks[1:]]
 
     def weights(self, step: Step) -> Tensor:
-        """What the gradients of the step's tasks count by, `(tasks,)`; they sum to less than 1."""
+        """Return the weights of the step's gradients, `(tasks,)`; they sum to less than 1."""
         end_task, auxiliaries = self.two_way.softmax(dim=0)
         rows = self.rows(step)
         of_gradients = self._masked(("output", JOINT))

@@ -95,7 +95,7 @@ class Gramian(Weighting):
         return torch.full_like(gramian[0], math.nan)
 
     def get_extra_state(self) -> Tensor:
-        """What a weighting with a memory (GradVac, SDMGrad, ...) remembers between steps.
+        """Return the state of a weighting with a memory (GradVac, SDMGrad, ...).
 
         As the bytes of `torch.save`, so that every entry of a `state_dict` is a tensor.
         """

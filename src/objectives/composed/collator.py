@@ -82,7 +82,7 @@ class ComposedCollator:
         return _Text(np.concatenate([seen, queries]), types, view, targets)
 
     def _chosen(self, tokens: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Which tokens to change, bool `(tokens,)`: at least one, where there is any to choose.
+        """Choose the tokens to change, bool `(tokens,)`: at least one, where there is any.
 
         None of special ones, and neither the first nor the last, which have no neighbour from which
         a language model could predict them.

@@ -1,4 +1,4 @@
-"""Which factors of composed objectives carry the weight (AANG): mean over seeds."""
+"""Weights of the factors of composed objectives (AANG): mean over seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run had spent by each evaluation on dev: steps, seconds, floating-point operations."""
+"""The cost of a run up to each evaluation on dev: steps, seconds, floating-point operations."""
 
 from __future__ import annotations
 

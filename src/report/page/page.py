@@ -128,7 +128,7 @@ def _same_as_before(tables: Sequence[ResultTable], place: int) -> bool:
 
 
 def _sort_key(cell: Cell) -> float | str:
-    """What a column is sorted by."""
+    """Return the value that a column is sorted by."""
     if isinstance(cell, Score):
         return cell.mean
     return cell.value if isinstance(cell, Number) else cell.words

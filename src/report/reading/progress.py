@@ -87,7 +87,7 @@ class Progress:
 
 
 def progress_of(found: Found) -> Progress:
-    """Where the runs below a folder stand: those of sweeps first, then the others."""
+    """Return the state of the runs below a folder: those of sweeps first, then the others."""
     runs = {run.name: run for run in found.runs}
     others: dict[str, Unfinished | Unreadable] = {u.name: u for u in found.unfinished}
     others |= {u.name: u for u in found.unreadable}

@@ -1,4 +1,4 @@
-"""What lies below a folder of runs: finished ones, others, and what cannot be read."""
+"""The contents of a folder of runs: finished ones, others, and those that cannot be read."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """What may be compared: settings on the same data with the same encoder.
+    """Settings that may be compared: on the same data with the same encoder.
 
     Attributes:
         key: names the bench's place in the report, and its files; as a setting's.
@@ -202,7 +202,7 @@ def _plain_label(result: Result) -> str:
 
 
 def _apart(setting: Setting, alike: Sequence[Setting]) -> str:
-    """What tells a setting from others with the same label."""
+    """Return the options that tell a setting from others with the same label."""
     if len(alike) == 1:
         return ""
     differing = {

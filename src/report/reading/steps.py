@@ -36,7 +36,7 @@ def read_steps(folder: Path) -> pd.DataFrame:
 
 
 def last_step(folder: Path) -> str:
-    """How far an unfinished run got, e.g. `joint, step 30`; empty before its first step."""
+    """Return the last step of an unfinished run, e.g. `joint, step 30`; empty before its first."""
     path = folder / "steps.csv"
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""How large a difference is, and how uncertain."""
+"""The size of a difference, and its uncertainty."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PERMUTATIONS = 10_000
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """How often chance alone makes a difference of means as large as the one seen.
+    """The share of permutations with a difference of means as large as the one seen.
 
     Attributes:
         one_sided: p that ours is better (the paper's).

@@ -1,1 +1,1 @@
-"""What the tables hold, before they are text: the paper's, and one a comparison."""
+"""The contents of tables before they are text: the paper's, and one a comparison."""

@@ -33,7 +33,7 @@ def in_words(sentence: Sentence) -> str:
 
 
 def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
-    """What was read."""
+    """Return how many runs were read, and of which kinds."""
     parts = [plural(len(found.runs), "finished run")]
     adapted = [run for run in found.runs if run.result.only_adapts]
     untested = sum(not run.result.is_tested for run in found.runs) - len(adapted)
@@ -60,7 +60,7 @@ def _told(run: Run) -> str:
 
 
 def sentences_of(bench: Benchmark, *, paired: bool = False) -> list[Sentence]:
-    """What may be said about a bench: no more than its runs and their number allow."""
+    """Return the sentences that a benchmark's runs and their number allow."""
     whole = verdict_of(bench, "whole", paired=paired)
     if whole is None:
         return []
@@ -110,7 +110,7 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
 
 
 def _caution(bench: Benchmark, comparison: Comparison) -> Sentence:
-    """What a significant winner's p leaves out."""
+    """Return what the p-value of a significant winner does not cover."""
     count = len(bench.settings)
     if not comparison.significant or count < 3:
         return ()
@@ -118,7 +118,7 @@ def _caution(bench: Benchmark, comparison: Comparison) -> Sentence:
 
 
 def _difference(comparison: Comparison) -> str:
-    """How far apart, and whether chance may explain it."""
+    """Return the difference in words, and whether chance may explain it."""
     effect, test = comparison.effect, comparison.test
     if effect is None or test is None:
         means = [
@@ -145,7 +145,7 @@ def _difference(comparison: Comparison) -> str:
 
 
 def _unseen(bench: Benchmark, whole: Verdict, paired: bool) -> list[Sentence]:
-    """Where the unseen part of test agrees with the whole, and where not."""
+    """Return where the unseen part of test agrees with the whole, and where not."""
     test = bench.runs[0].result.test
     counts = f"{test.unseen.examples:,} of {test.whole.examples:,}"
     if test.unseen.examples == test.whole.examples:

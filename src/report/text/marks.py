@@ -1,4 +1,4 @@
-"""What stands in a cell besides its number."""
+"""Marks beside the number in a cell."""
 
 from __future__ import annotations
 

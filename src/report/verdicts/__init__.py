@@ -1,1 +1,1 @@
-"""Which setting wins where, by how much, how sure that is, and in words."""
+"""Comparisons of settings: winners, differences, their certainty, and these in words."""

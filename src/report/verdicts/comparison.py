@@ -17,7 +17,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Choice:
-    """How comparisons are made.
+    """Options of comparisons.
 
     Attributes:
         paired: values of the same seed belong together.
@@ -30,7 +30,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How `ours` does against `theirs` on a part of test.
+    """A comparison of `ours` with `theirs` on a part of test.
 
     Attributes:
         ours: the setting that is asked about.

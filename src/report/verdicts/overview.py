@@ -55,7 +55,7 @@ def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
 
 
 def reference_of(settings: Sequence[Setting], part: Part) -> Setting | None:
-    """What the others are compared with: the best baseline, or else the first with a score.
+    """Return the setting to compare with: the best baseline, or else the first with a score.
 
     A baseline is a method that does not train the tasks together.
     """

@@ -1,4 +1,4 @@
-"""Which setting wins on a bench, by how much, and how sure that is."""
+"""The winning setting of a benchmark, its lead, and how certain that is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from src.run_folder.result import Part
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one part of test says about a bench.
+    """The verdict of one part of test on a benchmark.
 
     Attributes:
         best: the setting with the highest mean.
@@ -46,7 +46,7 @@ def verdict_of(bench: Benchmark, part: Part, *, paired: bool = False) -> Verdict
 
 
 def disagreements(whole: Verdict, unseen: Verdict) -> list[str]:
-    """What the unseen part says otherwise, in words that follow 'there'; empty if nothing."""
+    """Return where the unseen part differs, in words that follow 'there'; empty if nowhere."""
     found = []
     if unseen.best is not whole.best:
         found.append("another setting has the highest mean")

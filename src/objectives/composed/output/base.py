@@ -1,4 +1,4 @@
-"""What an output is."""
+"""The base of outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Targets = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Output(ABC):
-    """What is predicted of a text, and by what head; all objectives of an output share the head.
+    """Decides what is predicted of a text, by a head that all objectives of an output share.
 
     Attributes:
         needs_labels: whether it predicts the end task's label.
@@ -33,7 +33,7 @@ class Output(ABC):
 
     @abstractmethod
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
-        """What to predict of a text.
+        """Return what to predict of a text.
 
         Args:
             row: the example.

@@ -1,4 +1,4 @@
-"""What a representation is."""
+"""The base of representations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def no_positions() -> np.ndarray:
 
 @dataclass(frozen=True)
 class View:
-    """How a text of `length` tokens goes through the body.
+    """The way of a text of `length` tokens through the body.
 
     Attributes:
         read_at: the position whose state predicts each predicted token, `(predicted,)`.
@@ -33,7 +33,7 @@ class View:
 
 @dataclass(frozen=True)
 class Representation(ABC):
-    """Which positions a position sees, and from where a token is predicted.
+    """Decides which positions a position sees, and from where a token is predicted.
 
     Attributes:
         both_sides: whether a position sees text on both sides of it.
