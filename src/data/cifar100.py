@@ -44,7 +44,11 @@ class Cifar100Task(ImageSource):
     label_column: str = "fine_label"
 
     def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
-        """The data set's train and test splits."""
+        """Return the data set's train and test splits, and the names of the classes.
+
+        Raises:
+            UserError: they cannot be read, or lack the columns.
+        """
         train, test = self._rows("train"), self._rows("test")
         kind = train.features.get(self.label_column)
         if not isinstance(kind, datasets.ClassLabel):

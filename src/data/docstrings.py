@@ -89,7 +89,11 @@ class DocstringsTask(TextSource):
         return self._folder() / "domain.txt"
 
     def versions(self) -> dict[str, str]:
-        """Version of each library, by distribution."""
+        """Return the version of each library, by distribution.
+
+        Raises:
+            UserError: a library is not installed.
+        """
         found = {}
         for library in self.libraries:
             try:

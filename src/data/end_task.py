@@ -89,3 +89,17 @@ class EndTaskSource(Protocol):
             UserError: its data are missing or malformed.
         """
         ...
+
+
+class OfSource:
+    """An end task that goes by the name and the metric of its source."""
+
+    source: EndTaskSource
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def metric(self) -> str:
+        return self.source.metric

@@ -58,7 +58,11 @@ class FileTask(TextSource):
     cache_dir: str = "~/.cache/tartan"
 
     def files(self) -> TaskFiles:
-        """The tables as named; dev and test held out where they are not."""
+        """Return the tables as named; dev and test held out where they are not.
+
+        Raises:
+            UserError: no training file is named, or an ending is unknown.
+        """
         if self.hub is not None:
             return self._hub_splits(self.hub)
         if self.train is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from src.configuration.checks import check_whole
 from src.core.seeding import generator_for
-from src.data.end_task import Splits
+from src.data.end_task import OfSource, Splits
 from src.encoders.base import Encoder
 from src.encoders.wide_resnet import reads_images
 from src.errors import UserError
@@ -156,7 +156,7 @@ class ImageSource(ABC):
 
 
 @dataclass(frozen=True)
-class ImageTask:
+class ImageTask(OfSource):
     """A labelled task on images, read and checked (see `EndTask`).
 
     Attributes:
@@ -176,14 +176,6 @@ class ImageTask:
     test: LabelledImages
     others: LabelledImages
     other_labels: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def metric(self) -> str:
-        return self.source.metric
 
     @property
     def max_length(self) -> None:

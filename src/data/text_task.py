@@ -15,7 +15,7 @@ import datasets
 from src.data.assignment import Assignment
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
-from src.data.end_task import Splits
+from src.data.end_task import OfSource, Splits
 from src.data.held_out import HeldOut, hold_out
 from src.data.label_budget import choose_labelled
 from src.data.labelled import Example, in_order, read_labelled
@@ -120,7 +120,7 @@ class LabelledTexts:
 
 
 @dataclass(frozen=True)
-class TextTask:
+class TextTask(OfSource):
     """A labelled task on text, read and checked (see `EndTask`).
 
     Attributes:
@@ -145,14 +145,6 @@ class TextTask:
     columns: Columns
     assignment: Assignment | None = None
     unlabelled: LabelledTexts | None = None
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def metric(self) -> str:
-        return self.source.metric
 
     @property
     def max_length(self) -> int:
@@ -215,7 +207,11 @@ class TextTask:
 
 
 def load_text_task(source: TextSource) -> TextTask:
-    """See `TextSource.load`."""
+    """Read the files of `source`.
+
+    Raises:
+        UserError: see `TextSource.load`.
+    """
     files = source.files()
     given = {"train": files.train, "dev": files.dev, "test": files.test}
     held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
