@@ -15,7 +15,7 @@ from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
 from src.report.reading.search import search
-from src.report.reading.settings import benches_of
+from src.report.reading.settings import benchmarks_of
 from src.report.tables.summary import in_words, inventory
 from src.run_folder.result import read_result
 from src.run_folder.run_next import dev_score
@@ -209,7 +209,7 @@ def test_a_report_names_the_encoder_and_its_perplexity(run, tmp_path):
     shutil.copytree(run.folder, tmp_path / "run")  # those of other tests lie beside it
     found = search(tmp_path)
     assert found.unreadable == []
-    told = in_words(inventory(found, benches_of(found.runs)))
+    told = in_words(inventory(found, benchmarks_of(found.runs)))
     reached = run.result["dev"]["whole"]["metrics"]["perplexity"]
     texts = run.result["dev"]["whole"]["examples"]
     assert f"tiny, perplexity {reached:.3f} on {texts} held-out texts" in told

@@ -11,7 +11,7 @@ import pytest
 
 import src.experiment.run
 from src.errors import UserError
-from src.run_folder import durable
+from src.files import durable
 from tests.in_process import config_of, toy
 from tests.methods.test_resume import assert_same_run, options_of, run
 
