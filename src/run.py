@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -24,9 +25,11 @@ from src.distributed.identity import is_main_process, started_from_outside
 from src.errors import UserError
 from src.run_folder.lock import BusyError
 from src.run_folder.name import command_of, run_name
-from src.run_folder.result import Result
 from src.run_folder.run_next import dev_score
 from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
+
+if TYPE_CHECKING:
+    from src.run_folder.result import Result
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 log = logging.getLogger(__name__)

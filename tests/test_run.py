@@ -16,7 +16,7 @@ from src.run import exit_code
 from tests.conftest import ROOT
 from tests.in_process import config_of
 
-HEAVY = ["torch", "transformers", "lightning", "datasets", "torchmetrics", "matplotlib"]
+HEAVY = ["torch", "transformers", "lightning", "datasets", "torchmetrics", "matplotlib", "pydantic"]
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,8 @@ from src.compare.experiments import experiment_of, write_experiment
 from src.compare.request import Request, request_of
 from src.errors import UserError
 from src.files.durable import write_durably
-from src.run_folder.result import RESULT, read_result
+from src.run_folder.name import RESULT
+from src.run_folder.result import read_result
 from src.run_folder.sweep import RECORDS
 
 PLAN = "compare.json"

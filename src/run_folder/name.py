@@ -25,6 +25,8 @@ ELSEWHERE = (
 )
 """Options that say where things are, how they are shown or who computes, not what is trained."""
 PROGRAM = ("python", "-m", "src.run")
+RESULT = "result.json"
+"""In a run's folder; that it is there says that the run is finished."""
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
 _LONGEST = 180
 """Characters of a folder's name; file systems allow 255 bytes."""

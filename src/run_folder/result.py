@@ -13,11 +13,10 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, ValidationInfo,
 from src.evaluation.monitor import PERPLEXITY
 from src.files.durable import write_durably
 from src.files.plain import Plain, Short, is_bounded, read_json
+from src.run_folder.name import RESULT
 
 SCHEMA: Literal[2] = 2
 """Version of the file's layout; files of layout 1 are read too."""
-RESULT = "result.json"
-"""In a run's folder; that it is there says that the run is finished."""
 
 Count = NonNegativeInt
 Amount = Annotated[FiniteFloat, Field(ge=0)]

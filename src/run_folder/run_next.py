@@ -8,12 +8,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from src.evaluation.monitor import Monitor
 from src.files.durable import write_durably
-from src.run_folder.name import PROGRAM
-from src.run_folder.result import RESULT, Result, read_result
+from src.run_folder.name import PROGRAM, RESULT
+
+if TYPE_CHECKING:
+    from src.run_folder.result import Result
 
 RUN_NEXT = "run_next.txt"
 """In the search's folder: the command, and what it was chosen from."""
@@ -34,6 +36,8 @@ def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
 
     Jobs that differ by their seed alone count by their mean. Without a finished job there is none.
     """
+    from src.run_folder.result import read_result  # here: it takes time that --help has not
+
     scores: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for job in jobs:
         folder_of_job = Path(job["folder"])

@@ -16,8 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src.errors import UserError
-from src.run_folder.name import is_elsewhere
-from src.run_folder.result import RESULT, Result, read_result
+from src.run_folder.name import RESULT, is_elsewhere
+from src.run_folder.result import Result, read_result
 
 INPUTS = "inputs.json"
 """Fingerprints of what a run was started with."""

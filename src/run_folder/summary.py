@@ -12,7 +12,8 @@ from rich.table import Table
 
 from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY
-from src.run_folder.result import RESULT, Result, Scores, Stage
+from src.run_folder.name import RESULT
+from src.run_folder.result import Result, Scores, Stage
 
 _SHOWN = 8
 """Auxiliary tasks whose weights are listed, where there are more the weightiest."""

@@ -19,8 +19,7 @@ from omegaconf import DictConfig
 
 from src.files.durable import write_durably
 from src.run_folder.lock import is_held
-from src.run_folder.name import command_of
-from src.run_folder.result import RESULT
+from src.run_folder.name import RESULT, command_of
 from src.run_folder.run_next import write_run_next
 
 VARIABLE = "TARTAN_SWEEP"

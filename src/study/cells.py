@@ -10,7 +10,7 @@ from pathlib import Path
 from src.errors import UserError
 from src.files.durable import write_durably
 from src.files.plain import read_json
-from src.run_folder.result import RESULT
+from src.run_folder.name import RESULT
 from src.study.part import TFIDF, Cell, Part, cells_of
 from src.study.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 

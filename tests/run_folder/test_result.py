@@ -8,7 +8,8 @@ import math
 import pytest
 
 from src.errors import UserError
-from src.run_folder.result import RESULT, Result, Spent, read_result, write_result
+from src.run_folder.name import RESULT
+from src.run_folder.result import Result, Spent, read_result, write_result
 from tests.report.made_up_runs import result_of
 from tests.run_folder.small_result import SCORES, SMALL, small_result
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 
+from src.run_folder.result import write_result
 from src.run_folder.run_next import RUN_NEXT, write_run_next
+from tests.run_folder.small_result import small_result
 
 
 def job(tmp_path, number, score, *overrides):
     folder = tmp_path / str(number)
     folder.mkdir()
     if score is not None:
-        dev = {"whole": {"metrics": {"macro_f1": score, "loss": 9.0}}}
-        (folder / "result.json").write_text(json.dumps({"metric": "macro_f1", "dev": dev}))
+        scores = {"examples": 4, "metrics": {"macro_f1": score, "loss": 9.0}}
+        write_result(small_result(dev={"whole": scores, "unseen": scores}), folder)
     command = shlex.join(["python", "-m", "src.run", *overrides, "+search=paper"])
     return {"folder": str(folder), "command": command}
 

@@ -13,7 +13,7 @@ from src.errors import UserError
 from src.report.reading.run import Run, read_options, read_run
 from src.report.reading.steps import last_step
 from src.run_folder.lock import is_held
-from src.run_folder.result import RESULT
+from src.run_folder.name import RESULT
 
 State = Literal["running", "stopped", "not begun"]
 
