@@ -12,7 +12,6 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
@@ -29,7 +28,6 @@ from datatrove.pipeline.dedup import (
     MinhashDedupSignature,
 )
 from datatrove.utils.hashing import HashConfig
-from filelock import FileLock, Timeout
 from loguru import logger
 
 from src.build_corpus.articles import Articles, ChosenArticles
@@ -44,6 +42,7 @@ from src.configuration import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError
 from src.run_folder.durable import disk_advice
+from src.run_folder.held import held
 
 Say = Callable[[str], object]
 Files = Mapping[str, Sequence[Source]]
@@ -73,7 +72,8 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
     digest = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
     settings = asdict(request.settings) | {"evaluated": digest}
     settings["field_of_study"] = list(settings["field_of_study"])
-    with _alone_in(output), disk_advice(output), ThreadPoolExecutor() as pool:
+    busy = f"another process is building {output}; wait for it, or name another: output=FOLDER"
+    with held(output / "build.lock", busy), disk_advice(output), ThreadPoolExecutor() as pool:
         seen = {kind: list(pool.map(Source.seen, own)) for kind, own in files.items()}
         wanted = {"layout": LAYOUT, "settings": settings, **seen}
         if (output / MANIFEST).is_file():
@@ -201,34 +201,12 @@ def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> 
             )
     for kind in ("sources", "metadata"):
         here, before = ({seen["name"]: seen for seen in own[kind]} for own in (wanted, there))
-        said = [f"{name} is missing here" for name in before if name not in here]
-        said += [f"{name} is new here" for name in here if name not in before]
-        said += ["they are in another order here"] if not said and [*here] != [*before] else []
-        if said:
-            raise UserError(
-                f"{output} was built from other {kind}: {said[0]}; give the same, or {other}"
-            )
-        for name, seen in here.items():
-            if seen != before[name]:
+        for name in before | here:
+            if here.get(name) != before.get(name):
+                what = "is new" if name not in before else "has changed since it was begun"
+                what = what if name in here else "is missing"
                 raise UserError(
-                    f"{name} has changed since {output} was begun; put it back, or {other}"
+                    f"{output} was built from other {kind}: {name} {what}; put it back, or {other}"
                 )
-
-
-@contextmanager
-def _alone_in(output: Path) -> Iterator[None]:
-    lock = FileLock(output / "build.lock")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=1.0)
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise UserError(f"cannot write to output={output}: {error.strerror}") from error
-    except Timeout as error:
-        raise UserError(
-            f"another process is building {output}; wait for it, or name another folder: "
-            "output=FOLDER"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
+        if [*here] != [*before]:
+            raise UserError(f"{output} was built from {kind} in another order; {other}")

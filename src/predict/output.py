@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from src.data.table.base import BEGINNING
 from src.errors import UserError
 from src.run_folder.durable import flush_folder, write_durably
+from src.run_folder.held import held
 
 
 @dataclass
@@ -146,16 +145,10 @@ def alone_at(target: Path, overwrite: bool = False) -> Iterator[None]:
         raise UserError(
             f"output={target} exists already; name another file, or replace it with overwrite=true"
         )
-    lock = FileLock(target.with_name(f"{target.name}.part.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise UserError(f"another process is writing {target}; wait for it") from error
-    except OSError as error:
-        raise UserError(f"cannot write to {target.parent} ({error.strerror})") from error
-    try:
-        yield
-    finally:
-        lock.release()
-        if not record_of(target).exists():
-            Path(lock.lock_file).unlink(missing_ok=True)
+    lock = target.with_name(f"{target.name}.part.lock")
+    with held(lock, f"another process is writing {target}; wait for it"):
+        try:
+            yield
+        finally:
+            if not record_of(target).exists():
+                lock.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from src.errors import UserError
 
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
 _BLANK = re.compile(r"[ \t\r\n]*")
+_FOLLOWING = {"[": "{]", ",": "{", "]": ""}
+"""What may come in a list, by what came; after an object, `,` or `]`."""
 
 
 class JsonTable(Table):
@@ -37,7 +40,8 @@ class JsonTable(Table):
 
     def __init__(self, lines: Lines, kind: str) -> None:
         self.source, self.path, self._lines = lines.name, lines.path, lines
-        self._is_list = kind == "json" and _Text(lines).next() == "["
+        first = (piece.lstrip() for _, piece in lines.read(in_pieces=True) if piece.strip())
+        self._is_list = kind == "json" and next(first, "").startswith("[")
         self.unit = "row" if self._is_list else "line"
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
@@ -62,71 +66,42 @@ class JsonTable(Table):
 
     def _items(self) -> Iterator[Row]:
         """The list's items, of which one is in memory at a time."""
-        text = _Text(self._lines)
-        text.take("[")
-        number, closed = 0, text.take("]")
-        while not closed:
-            number += 1
-            if text.next() != "{":
-                raise UserError(f"{self.where(number)}: {_OBJECT}")
-            values, record = text.value(self.where(number))
-            # line breaks stand between the parts of an object only: in strings they are escaped
-            yield Row(number, values, (record.replace("\r", " ").replace("\n", " "),))
-            closed = text.take("]")
-            if not closed and not text.take(","):
-                raise UserError(f"{self.source}, after row {number}: not JSON (expected a comma)")
-        if text.next():
-            raise UserError(f"{self.source}: not JSON (something follows the list)")
+        held, least, number, expected = "", 0, 0, "["
+        for piece in chain((piece for _, piece in self._lines.read(in_pieces=True)), [""]):
+            held, at = held + piece, 0
+            if piece and len(held) < least:
+                continue
+            while (at := _BLANK.match(held, at).end()) < len(held):  # type: ignore[union-attr]
+                found = held[at]
+                if found not in expected:
+                    raise self._unexpected(number, expected)
+                if found != "{":
+                    at, expected = at + 1, _FOLLOWING[found]
+                    continue
+                try:
+                    values, end = _DECODER.raw_decode(held, at)
+                except (ValueError, RecursionError) as error:
+                    where, least = self.where(number + 1), 2 * (len(held) - at)
+                    if least > 2 * LONGEST_ROW:
+                        message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
+                        raise UserError(f"{where}: {message}") from error
+                    if not piece or isinstance(error, _RepeatedError):
+                        raise _malformed(error, where) from error
+                    break  # the rest of it may come yet
+                # line breaks stand between the parts of an object only: in strings they are escaped
+                record = held[at:end].replace("\r", " ").replace("\n", " ")
+                at, number, expected = end, number + 1, ",]"
+                yield Row(number, values, (record,))
+            held = held[at:]
+        if expected:
+            raise self._unexpected(number, expected)
 
-
-class _Text:
-    """Text that comes in pieces, and how far it is read."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._pieces = lines.read(in_pieces=True)
-        self._held, self._at = "", 0
-
-    def next(self) -> str:
-        """The next character that is no white space; none at the end."""
-        while True:
-            self._at = _BLANK.match(self._held, self._at).end()  # type: ignore[union-attr]
-            if self._at < len(self._held) or not self._more(1):
-                return self._held[self._at : self._at + 1]
-
-    def take(self, character: str) -> bool:
-        """Whether this character came next; it is then behind."""
-        found = self.next() == character
-        self._at += found
-        return found
-
-    def value(self, where: str) -> tuple[dict[str, Any], str]:
-        """The object that comes next, and how it is written.
-
-        Raises:
-            UserError: it is malformed, or longer than `LONGEST_ROW`.
-        """
-        while True:
-            begins = self._at
-            try:
-                value, self._at = _DECODER.raw_decode(self._held, begins)
-            except (ValueError, RecursionError) as error:
-                size = len(self._held) - begins
-                if size > LONGEST_ROW:
-                    message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
-                    raise UserError(f"{where}: {message}") from error
-                if isinstance(error, _RepeatedError) or not self._more(size):
-                    raise _malformed(error, where) from error
-            else:
-                return value, self._held[begins : self._at]
-
-    def _more(self, least: int) -> bool:
-        """Hold so many more characters, or all there are; whether there was one."""
-        before = len(self._held) - self._at
-        found = [self._held[self._at :]]
-        while sum(map(len, found)) < before + least and (piece := next(self._pieces, None)):
-            found.append(piece[1])
-        self._held, self._at = "".join(found), 0
-        return len(self._held) > before
+    def _unexpected(self, number: int, expected: str) -> UserError:
+        if "{" in expected:
+            return UserError(f"{self.where(number + 1)}: {_OBJECT}")
+        if expected:
+            return UserError(f"{self.source}, after row {number}: not JSON (expected a comma)")
+        return UserError(f"{self.source}: not JSON (something follows the list)")
 
 
 class _RepeatedError(ValueError):
