@@ -111,12 +111,17 @@ class Writer:
         self._end, self._mark = "\n", ""
         if isinstance(table, DelimitedTable):
             self._end, self._mark = table.line_end, "\ufeff" if table.lines.is_marked else ""
-            self._delimiter = (
-                table.separator if source.kind == self._target.kind else self._delimiter
-            )
+            if source.kind == self._target.kind:
+                self._delimiter = table.separator
         self.schema = table.schema
-        if source.kind != self._target.kind and self.schema.names.count("") > 1:
+        if self._target.kind not in ("csv", "tsv") and self.schema.names.count("") > 1:
             raise UserError(f"{table.source}: it has columns without a name; name them")
+        of_bytes = [field.name for field in self.schema if "binary" in str(field.type)]
+        if of_bytes and self._target.kind not in ("parquet", "arrow"):
+            raise UserError(
+                f"{table.source}: column {of_bytes[0]!r} holds bytes, which {self._target.kind} "
+                "cannot; name an output that ends in .parquet"
+            )
         if self._is_json and self._target.kind != "jsonl":
             self.schema = pa.Table.from_pylist([dict(row.values) for row in table.sample()]).schema
         added = [pa.string(), *(pa.float32() for _ in labels)]

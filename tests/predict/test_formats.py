@@ -185,6 +185,17 @@ def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(predict, t
             predict(tmp_path / "a.jsonl", tmp_path / "b.csv", resume=False)
 
 
+def test_columns_that_another_format_cannot_hold_are_named(predict, tmp_path):
+    (tmp_path / "a.csv").write_text("text,,\nx,1,2\n")
+    with pytest.raises(UserError, match="it has columns without a name; name them"):
+        predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
+    predict(tmp_path / "a.csv", tmp_path / "b.tsv")
+    pq.write_table(pa.table({"text": ["a"], "raw": [b"\xff"]}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"column 'raw' holds bytes, .* ends in \.parquet"):
+        predict(tmp_path / "a.parquet", tmp_path / "c.csv", text="text")
+    predict(tmp_path / "a.parquet", tmp_path / "c.parquet", text="text")
+
+
 def test_values_of_any_type_become_text(predict, tmp_path):
     when = datetime.datetime(2020, 1, 2, 3, 4)
     columns = {"text": ["a"], "b": [True], "list": [["x", "y"]], "none": [None], "when": [when]}
