@@ -1,41 +1,40 @@
-"""Reading: a datatrove block that turns files of records into one document an article."""
+"""Reading: datatrove blocks that turn files of records into one document an article."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import fsspec
 import numpy as np
 from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.layout import Building, write_json
+from src.build_corpus.layout import Building
 from src.build_corpus.records import (
     BadRecordError,
     Record,
     fields_of,
     identity_of,
-    paragraphs_of,
     record_of,
+    text_of,
 )
 from src.build_corpus.settings import Settings
 from src.build_corpus.sources import Source
 from src.errors import UserError
 from src.files.durable import write_durably
 
-BREAK = "\n\n"
-"""Between two paragraphs of a document, and nowhere else in it."""
 _TOLD = 5
 """Bad records of a file that are told of; the others are only counted."""
-_BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class Articles(PipelineStep):
     """Reads the file of its task's rank: articles of the fields, each a document.
+
+    Args:
+        joined: whether metadata says which articles to take, not the articles themselves.
 
     Attributes:
         records: counts of `read`, `bad`, `other_field` and `no_text` records.
@@ -48,53 +47,52 @@ class Articles(PipelineStep):
     def __init__(
         self, building: Building, settings: Settings, sources: Sequence[Source], joined: bool
     ) -> None:
-        """`joined`: metadata says which articles to take, not the articles themselves."""
         super().__init__()
         self.building, self.settings, self.sources = building, settings, sources
-        self.joined = joined
         self.records, self.fields, self.told = Counter[str](), Counter[str](), list[str]()
         self._wanted = {name.casefold() for name in settings.field_of_study}
-        self._chosen = np.zeros(0, np.uint64)
+        self._joined, self._chosen = joined, np.zeros(0, np.uint64)
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
-        if self.joined:
+        if self._joined:
             files = self.building.folder.glob("metadata-*.ids")
             chosen = [np.fromfile(file, np.uint64) for file in files]
             self._chosen = np.unique(np.concatenate(chosen))
-        source = self.sources[rank]
-        for number, record in self._read(source):
-            try:
-                if not self._is_wanted(record):
-                    self.records["other_field"] += 1
-                    continue
-                text = BREAK.join(_BLANK_LINES.sub("\n", p) for p in paragraphs_of(record))
-                if not text.isascii():
-                    text.encode("utf-8")
-            except (BadRecordError, UnicodeEncodeError) as error:
-                self._bad(source, number, error)
-                continue
+        for number, text in self.taken(rank, text_of):
             if not text or text.isspace():
                 self.records["no_text"] += 1
             else:
-                yield Document(text, f"{source.name}:{number}")
+                yield Document(text, f"{self.sources[rank].name}:{number}")
 
-    def choose(self, source: Source) -> np.ndarray:
-        """Digests of the identities of the articles of the fields that a file names.
+    def taken(self, rank: int, take: Callable[[Record], str]) -> Iterator[tuple[int, str]]:
+        """What `take` makes of each record of the fields, with its line.
 
         Raises:
-            UserError: see `Settings.bad_records`.
+            UserError: the file is damaged, has changed, or see `Settings.bad_records`.
         """
-        chosen: list[int] = []
-        for number, record in self._read(source):
-            try:
-                if self._is_wanted(record):
-                    chosen.append(_digest(identity_of(record)))
-            except BadRecordError as error:
-                self._bad(source, number, error)
-        return np.asarray(chosen, np.uint64)
+        source, number = self.sources[rank], 0
+        try:
+            # as bytes: what is not UTF-8 is then found line by line
+            with fsspec.open(source.name, "rb", compression="infer") as file:
+                for number, line in enumerate(file, start=1):
+                    if line.isspace():
+                        continue
+                    self.records["read"] += 1
+                    try:
+                        record = record_of(line)
+                        if self._is_wanted(record):
+                            yield number, take(record)
+                        else:
+                            self.records["other_field"] += 1
+                    except BadRecordError as error:
+                        self._note_bad(f"{source.name}, line {number}: {error}")
+        except (OSError, EOFError, zlib.error) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UserError(f"{source.name} is damaged after line {number}: {reason}") from error
+        source.check_unchanged()
 
     def _is_wanted(self, record: Record) -> bool:
-        if self.joined:
+        if self._joined:
             digest = np.uint64(_digest(identity_of(record)))
             place = np.searchsorted(self._chosen, digest)
             return bool((self._chosen[place : place + 1] == digest).any())
@@ -104,51 +102,24 @@ class Articles(PipelineStep):
         self.fields.update(found or {"none"})
         return any(name.casefold() in self._wanted for name in found)
 
-    def _read(self, source: Source) -> Iterator[tuple[int, Record]]:
-        number = 0
-        try:
-            # as bytes: what is not UTF-8 is then found line by line
-            with fsspec.open(source.name, "rb", compression="infer") as file:
-                for number, line in enumerate(file, start=1):
-                    if not line.isspace():
-                        self.records["read"] += 1
-                        try:
-                            record = record_of(line)
-                        except BadRecordError as error:
-                            self._bad(source, number, error)
-                            continue
-                        yield number, record
-        except (OSError, EOFError, zlib.error) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UserError(f"{source.name} is damaged after line {number}: {reason}") from error
-
-    def _bad(self, source: Source, number: int, error: Exception) -> None:
-        half = isinstance(error, UnicodeEncodeError)
-        why = "its text holds half of a surrogate pair" if half else error
-        told = f"{source.name}, line {number}: {why}"
+    def _note_bad(self, told: str) -> None:
         if self.settings.bad_records == "refuse":
             raise UserError(f"{told}; correct it, or leave such records out: bad_records=skip")
         self.records["bad"] += 1
         self.told += [told] if len(self.told) < _TOLD else []
 
 
-class ChosenArticles(PipelineStep):
+class ChosenArticles(Articles):
     """Reads the metadata of its rank and writes down which articles are of the fields."""
 
     type, name = "reader", "metadata"
 
-    def __init__(self, articles: Articles) -> None:
-        super().__init__()
-        self.articles = articles
-
-    def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
-        articles, building = self.articles, self.articles.building
-        seen = articles.sources[rank].seen()
-        chosen = articles.choose(articles.sources[rank])
-        write_durably(building.path("metadata", rank, ".ids"), chosen.tofile)
-        records, fields = dict(articles.records), dict(articles.fields)
-        counted = {"source": seen, "records": records, "fields": fields, "told": articles.told}
-        write_json(building.path("metadata", rank, ".json"), counted)
+    def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:  # type: ignore[override]
+        chosen = [_digest(identity) for _, identity in self.taken(rank, identity_of)]
+        ids = np.asarray(chosen, np.uint64)
+        write_durably(self.building.path("metadata", rank, ".ids"), ids.tofile)
+        counted = {"records": self.records, "fields": self.fields, "told": self.told}
+        self.building.note("metadata", rank, counted)
 
 
 def _digest(identity: str) -> int:

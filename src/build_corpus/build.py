@@ -11,10 +11,11 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from datatrove.pipeline.dedup import (
     MinhashDedupSignature,
 )
 from datatrove.utils.hashing import HashConfig
-from filelock import FileLock, Timeout
 from loguru import logger
 
 from src.build_corpus.articles import Articles, ChosenArticles
@@ -42,6 +42,7 @@ from src.configuration.build import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError
 from src.files.durable import disk_advice
+from src.files.held import held
 
 Say = Callable[[str], object]
 Files = Mapping[str, Sequence[Source]]
@@ -65,33 +66,38 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
     if output.exists() and not output.is_dir():
         raise UserError(f"output={output} is a file; name a folder")
     for source in [*files["sources"], *files["metadata"]]:
-        if "://" not in source.name and Path(source.name).parent == output.resolve():
+        if source.is_local and Path(source.name).parent == output.resolve():
             raise UserError(f"output={output} is the folder of {source.name}; name another folder")
     evaluated = _evaluated(request)
     digest = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
     settings = asdict(request.settings) | {"evaluated": digest}
     settings["field_of_study"] = list(settings["field_of_study"])
-    names = {kind: [source.name for source in own] for kind, own in files.items()}
-    wanted = {"layout": LAYOUT, "settings": settings, **names}
-    with _alone_in(output), disk_advice(output):
+    busy = f"another process is building {output}; wait for it, or name another: output=FOLDER"
+    with held(output / "build.lock", busy), disk_advice(output), ThreadPoolExecutor() as pool:
+        seen = {kind: list(pool.map(Source.seen, own)) for kind, own in files.items()}
+        wanted = {"layout": LAYOUT, "settings": settings, **seen}
         if (output / MANIFEST).is_file():
-            return _known(output, wanted, files, say)
-        _begin(building, wanted, evaluated, files, say)
-        if not _run(building, _steps(building, request, files), request.executor, say):
-            return None
-        corpus = read_corpus_folder(output)
-        shutil.rmtree(building.folder)
+            corpus = read_corpus_folder(output)
+            _check_same(wanted, corpus.manifest.model_dump(), output)
+            say(f"{output} holds this corpus, finished; comparing checksums")
+            corpus.check()
+        else:
+            _begin(building, wanted, evaluated, say)
+            if not _run(building, _steps(building, request, files), request.executor, say):
+                return None
+            corpus = read_corpus_folder(output)
+        shutil.rmtree(building.folder, ignore_errors=True)  # also of jobs, or of a late kill
         return corpus
 
 
 def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]:
     settings, sources, metadata = request.settings, files["sources"], files["metadata"]
     if metadata:
-        chosen = ChosenArticles(Articles(building, settings, metadata, joined=False))
+        chosen = ChosenArticles(building, settings, metadata, joined=False)
         yield "metadata", len(metadata), [chosen]
     articles = Articles(building, settings, sources, joined=bool(metadata))
     yield "sources", len(sources), [articles, *_filters(settings.filters), Examples(articles)]
-    yield "repeats", 1, [Repeats(building, len(sources), settings.deduplicate)]
+    yield "repeats", 1, [Repeats(building, settings.deduplicate)]
     near = building.folder / "near"
     if settings.near_duplicates:
         # not xxHash: its 4th version refuses what datatrove passes to it
@@ -123,9 +129,8 @@ def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bo
         previous = step
         say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
         if name in ("metadata", "sources") and not jobs:
-            for index in range(tasks):
-                for told in read_json(building.path(name, index, ".json"))["told"]:
-                    say(f"left out: {told}")
+            for told in chain.from_iterable(part["told"] for part in building.noted(name)):
+                say(f"left out: {told}")
     if jobs:
         queued = [step.job_id for step in jobs if step.job_id != -1]  # -1: all was done before
         write_json(building.folder / "jobs.json", queued)
@@ -165,56 +170,29 @@ def _evaluated(request: Request) -> list[str]:
     return texts
 
 
-def _begin(
-    building: Building, wanted: dict[str, Any], evaluated: Sequence[str], files: Files, say: Say
-) -> None:
+def _begin(building: Building, wanted: dict[str, Any], evaluated: Sequence[str], say: Say) -> None:
     """Write down what is being built, or check that it is this."""
-    path, output = building.folder / "begun.json", building.output
-    if not path.is_file():
-        versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy")}
-        write_json(building.folder / "evaluated.json", evaluated)
-        write_json(path, wanted | {"versions": {"python": platform.python_version(), **versions}})
-        return
-    begun = read_json(path)
-    if begun["settings"]["bad_records"] == "refuse":
-        # until now there was no bad record, so that skipping them changes nothing of it
-        begun["settings"]["bad_records"] = wanted["settings"]["bad_records"]
-    _check_same(wanted, begun, output)
-    if (jobs := building.folder / "jobs.json").is_file():
-        check_not_queued(read_json(jobs))
-    for kind, own in files.items():
-        for index, source in enumerate(own):
-            if (done := building.path(kind, index, ".json")).is_file():
-                _check_still(source, read_json(done)["source"], output)
-    write_json(path, begun)
-    say(f"{output} was begun before; going on")
-
-
-def _known(output: Path, wanted: dict[str, Any], files: Files, say: Say) -> CorpusFolder:
-    """The corpus that is there, if it is the one that is asked for and as it was written.
-
-    Raises:
-        UserError: it is another one, or a file has changed.
-    """
-    corpus = read_corpus_folder(output)
-    there = corpus.manifest.model_dump()
-    _check_same(wanted, there | {k: [seen["name"] for seen in there[k]] for k in files}, output)
-    say(f"{output} holds this corpus, finished; comparing checksums")
-    for kind, own in files.items():
-        for source, seen in zip(own, there[kind], strict=True):
-            _check_still(source, seen, output)
-    corpus.check()
-    shutil.rmtree(Building(output).folder, ignore_errors=True)  # of jobs, or of a late kill
-    return corpus
+    path = building.folder / "begun.json"
+    versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy", "pandas")}
+    if path.is_file():
+        begun = read_json(path)
+        _check_same(wanted, begun, building.output)
+        if (jobs := building.folder / "jobs.json").is_file():
+            check_not_queued(read_json(jobs))
+        say(f"{building.output} was begun before; going on")
+        versions = begun["versions"]
+    write_json(building.folder / "evaluated.json", evaluated)
+    write_json(path, wanted | {"versions": {"python": platform.python_version(), **versions}})
 
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
     """Raises UserError where the folder's corpus is another one; names what differs."""
-    ours, theirs, other = (
-        wanted["settings"],
-        there["settings"],
-        "name another folder: output=FOLDER",
-    )
+    if wanted["layout"] != there["layout"]:
+        raise UserError(f"{output} was begun by another version of this program; remove it")
+    other = "name another folder: output=FOLDER"
+    ours, theirs = wanted["settings"], dict(there["settings"])
+    if theirs["bad_records"] == "refuse":
+        theirs["bad_records"] = ours["bad_records"]  # there was none, so that nothing differs
     for option in sorted(ours.keys() | theirs):
         if ours.get(option) != theirs.get(option):
             raise UserError(
@@ -222,39 +200,13 @@ def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> 
                 f"{ours.get(option)!r} here; {other}"
             )
     for kind in ("sources", "metadata"):
-        if wanted[kind] != there[kind]:
-            said = [f"{name} is missing here" for name in there[kind] if name not in wanted[kind]]
-            said += [f"{name} is new here" for name in wanted[kind] if name not in there[kind]]
-            what = (said or ["they are in another order here"])[0]
-            raise UserError(
-                f"{output} was built from other {kind}: {what}; give the same, or {other}"
-            )
-    if wanted["layout"] != there["layout"]:
-        raise UserError(f"{output} was begun by another version of this program; remove it")
-
-
-def _check_still(source: Source, seen: dict[str, Any], output: Path) -> None:
-    if not source.is_still(seen):
-        raise UserError(
-            f"{source.name} has changed since {output} was begun; put it back, or name another "
-            "folder: output=FOLDER"
-        )
-
-
-@contextmanager
-def _alone_in(output: Path) -> Iterator[None]:
-    lock = FileLock(output / "build.lock")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=1.0)
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise UserError(f"cannot write to output={output}: {error.strerror}") from error
-    except Timeout as error:
-        raise UserError(
-            f"another process is building {output}; wait for it, or name another folder: "
-            "output=FOLDER"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
+        here, before = ({seen["name"]: seen for seen in own[kind]} for own in (wanted, there))
+        for name in before | here:
+            if here.get(name) != before.get(name):
+                what = "is new" if name not in before else "has changed since it was begun"
+                what = what if name in here else "is missing"
+                raise UserError(
+                    f"{output} was built from other {kind}: {name} {what}; put it back, or {other}"
+                )
+        if [*here] != [*before]:
+            raise UserError(f"{output} was built from {kind} in another order; {other}")

@@ -11,8 +11,9 @@ import pyarrow as pa
 from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.articles import BREAK, Articles
-from src.build_corpus.layout import SCHEMA, read_json, write_json
+from src.build_corpus.articles import Articles
+from src.build_corpus.layout import SCHEMA, read_json
+from src.build_corpus.records import BREAK
 from src.build_corpus.settings import Settings
 from src.data.ngram_overlap import NgramIndex
 from src.files.durable import write_durably
@@ -50,25 +51,15 @@ class Examples(PipelineStep):
         self.counts: Counter[str] = Counter(made=0, too_short=0, contaminated=0)
 
     def run(self, data: Iterable[Document], rank: int = 0, world_size: int = 1) -> None:
-        articles, building = self.articles, self.articles.building
-        seen = articles.sources[rank].seen()
-        keys = bytearray()
+        articles, building, keys = self.articles, self.articles.building, bytearray()
         path = building.path("sources", rank, ".arrow")
         write_durably(path, lambda scratch: self._write(scratch, data, keys))
-        path = building.path("sources", rank, ".keys")
-        write_durably(path, lambda scratch: scratch.write_bytes(keys))
-        records = articles.records
-        left_out = {name: records[name] for name in ("other_field", "no_text", "bad")}
-        kept = self.counts.pop("articles", 0)
-        filtered = records["read"] - kept - sum(left_out.values())
-        counted = {
-            "source": seen,
-            "records": {"read": records["read"], **left_out, "filtered": filtered, "kept": kept},
-            "examples": dict(self.counts),
-            "fields": dict(articles.fields),
-            "told": articles.told,
-        }
-        write_json(building.path("sources", rank, ".json"), counted)
+        write_durably(path.with_suffix(".keys"), lambda scratch: scratch.write_bytes(keys))
+        read, kept = articles.records["read"], self.counts.pop("articles", 0)
+        records = {name: articles.records[name] for name in ("other_field", "no_text", "bad")}
+        records |= {"filtered": read - kept - sum(records.values()), "read": read, "kept": kept}
+        counted = {"records": records, "examples": self.counts}
+        building.note("sources", rank, counted | {"fields": articles.fields, "told": articles.told})
 
     def _write(self, path: Path, documents: Iterable[Document], keys: bytearray) -> None:
         texts: list[bytes] = []
@@ -85,22 +76,17 @@ class Examples(PipelineStep):
                 stream.write_batch(_batch(texts))
 
     def _texts(self, documents: Iterable[Document]) -> Iterator[bytes]:
-        building, counts, least = self.articles.building, self.counts, self.settings.min_words
-        index = None
-        if self.settings.decontaminate is not None:
-            evaluated = read_json(building.folder / "evaluated.json")
-            index = NgramIndex(evaluated, self.settings.decontaminate)
+        counts, ngram, index = self.counts, self.settings.decontaminate, None
+        if ngram is not None:
+            index = NgramIndex(read_json(self.articles.building.folder / "evaluated.json"), ngram)
         for document in documents:
             counts["articles"] += 1
-            for words in examples_of(document.text, self.settings):
-                if not words:
-                    continue
+            for words in filter(None, examples_of(document.text, self.settings)):
                 counts["made"] += 1
-                if len(words) < least:
-                    counts["too_short"] += 1
-                    continue
                 text = " ".join(words)
-                if index is not None and index.overlaps(text):
+                if len(words) < self.settings.min_words:
+                    counts["too_short"] += 1
+                elif index is not None and index.overlaps(text):
                     counts["contaminated"] += 1
                 else:
                     yield text.encode("utf-8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,22 @@ class Building:
 
     def path(self, kind: str, index: int, suffix: str) -> Path:
         return self.folder / f"{kind}-{index:05d}{suffix}"
+
+    def note(self, kind: str, index: int, counted: Any) -> None:
+        """Write what is counted of a file, last of all that is written of it."""
+        write_json(self.path(kind, index, ".json"), counted)
+
+    def noted(self, kind: str) -> list[dict[str, Any]]:
+        """What is counted of each file."""
+        return [read_json(file) for file in sorted(self.folder.glob(f"{kind}-*.json"))]
+
+
+def sums_of(parts: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
+    """The sums of the counts that are under `key` in each part."""
+    total = Counter[str]()
+    for part in parts:
+        total.update(part[key])
+    return dict(total)
 
 
 def write_json(path: Path, content: Any) -> None:

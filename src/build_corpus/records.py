@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -19,7 +19,10 @@ _FIELDS = ("mag_field_of_study", "fields_of_study", "fieldsOfStudy", "fieldsofst
 _CATEGORIES = ("s2fieldsofstudy", "s2FieldsOfStudy")
 _IDENTITIES = ("paper_id", "corpusid", "corpusId", "corpus_id", "id")
 _TEXTS = ("body_text", "pdf_parse", "content", "text", "abstract", "paperAbstract")
-_BREAK = re.compile(r"\n\s*\n|:::")
+BREAK = "\n\n"
+"""Between two paragraphs of an article's text, and nowhere else in it."""
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_BREAKS = re.compile(r"\n\s*\n|:::")
 
 
 class BadRecordError(Exception):
@@ -52,13 +55,19 @@ def fields_of(record: Record) -> set[str]:
         BadRecordError: they are not lists of the expected kind.
     """
     inner = record.get("metadata")
-    records = [record, inner] if isinstance(inner, dict) else [record]
     found: set[str] = set()
-    for holder in records:
-        for key in _FIELDS:
-            found.update(_names(holder.get(key), key, None))
-        for key in _CATEGORIES:
-            found.update(_names(holder.get(key), key, "category"))
+    for holder in [record, inner] if isinstance(inner, dict) else [record]:
+        for key in (*_FIELDS, *_CATEGORIES):
+            value = holder.get(key) or []
+            entries = [value] if isinstance(value, str) else value
+            if not isinstance(entries, list):
+                raise BadRecordError(f"{key!r} must be a list, not {_kind(value)}")
+            for entry in entries:
+                is_object = key in _CATEGORIES and isinstance(entry, dict)
+                name = entry.get("category") if is_object else entry
+                if not isinstance(name, str):
+                    raise BadRecordError(f"{key!r} must name fields of study")
+                found.add(name)
     return found
 
 
@@ -75,6 +84,21 @@ def identity_of(record: Record) -> str:
     raise BadRecordError(f"has none of the keys {', '.join(_IDENTITIES)}")
 
 
+def text_of(record: Record) -> str:
+    """The article's paragraphs, `BREAK` between them.
+
+    Raises:
+        BadRecordError: the layout is not known, or characters are halved.
+    """
+    text = BREAK.join(_BLANK_LINES.sub("\n", part) for part in paragraphs_of(record))
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadRecordError("its text holds half of a surrogate pair") from error
+    return text
+
+
 def paragraphs_of(record: Record) -> Iterator[str]:
     """The article's paragraphs in order, abstract first; none where its text was left empty.
 
@@ -83,17 +107,15 @@ def paragraphs_of(record: Record) -> Iterator[str]:
     """
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
-    if isinstance(record.get("pdf_parse"), dict):
-        parse = record["pdf_parse"]
-        abstract = parse.get("abstract") or record.get("abstract")
-        yield from _paragraphs(abstract, "abstract")
+    abstract, parse = record.get("abstract"), record.get("pdf_parse")
+    if isinstance(parse, dict):
+        yield from _paragraphs(parse.get("abstract") or abstract, "abstract")
         yield from _paragraphs(parse.get("body_text"), "body_text")
     elif record.get("content") is not None:
         yield from _annotated(record["content"])
     else:
-        abstract = record.get("abstract")
         yield from _paragraphs(
-            abstract if abstract is not None else record.get("paperAbstract"), "abstract"
+            record.get("paperAbstract") if abstract is None else abstract, "abstract"
         )
         yield from _paragraphs(record.get("body_text"), "body_text")
         yield from _paragraphs(record.get("text"), "text")
@@ -104,7 +126,7 @@ def _paragraphs(value: object, key: str) -> Iterator[str]:
     if value is None:
         return
     if isinstance(value, str):
-        yield from _BREAK.split(value)
+        yield from _BREAKS.split(value)
         return
     if not isinstance(value, list):
         raise BadRecordError(f"{key!r} must be text or a list of paragraphs, not {_kind(value)}")
@@ -135,21 +157,6 @@ def _annotated(content: object) -> Iterator[str]:
         if not 0 <= start <= end <= len(text):
             raise BadRecordError(f"a paragraph from {start} to {end} in text of {len(text)}")
         yield text[start:end]
-
-
-def _names(value: object, key: str, inner: str | None) -> Sequence[str]:
-    if value is None:
-        return []
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, list):
-        raise BadRecordError(f"{key!r} must be a list, not {_kind(value)}")
-    names: list[str] = []
-    for entry in listed:
-        name = entry.get(inner) if inner is not None and isinstance(entry, dict) else entry
-        if not isinstance(name, str):
-            raise BadRecordError(f"{key!r} must name fields of study")
-        names.append(name)
-    return names
 
 
 def _kind(value: object) -> str:

@@ -6,14 +6,13 @@ BLAKE2b with 128 bits: among 10^9 different texts, two have the same digest with
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.layout import Building, read_json
+from src.build_corpus.layout import Building, sums_of
 from src.errors import UserError
 from src.files.durable import write_durably
 
@@ -26,43 +25,44 @@ class NoExamplesError(UserError):
 
 
 class Repeats(PipelineStep):
-    """Writes of each part which examples repeat an earlier one, in the order of the sources."""
+    """Writes of each part which examples repeat an earlier one, in the order of the sources.
+
+    Raises:
+        NoExamplesError: there are none; says why.
+    """
 
     type, name = "dedup", "exact repeats"
 
-    def __init__(self, building: Building, parts: int, deduplicate: bool) -> None:
+    def __init__(self, building: Building, deduplicate: bool) -> None:
         super().__init__()
-        self.building, self.parts, self.deduplicate = building, parts, deduplicate
+        self.building, self.deduplicate = building, deduplicate
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
-        path, keys = self.building.path, []
-        for part in range(self.parts):
-            file = path("sources", part, ".keys")
-            empty = not file.stat().st_size  # which cannot be mapped
-            mapped = np.zeros(0, "<u8") if empty else np.memmap(file, "<u8", mode="r")
-            keys.append(mapped.reshape(-1, 2))
+        files = sorted(self.building.folder.glob("sources-*.keys"))
+        keys = [
+            # what is empty cannot be mapped
+            (np.memmap(file, "<u8", mode="r") if file.stat().st_size else np.zeros(0, "<u8"))
+            for file in files
+        ]
         if not sum(map(len, keys)):
-            raise NoExamplesError(self._why_none())
-        dropped = [np.zeros(len(part), dtype=bool) for part in keys]
+            raise NoExamplesError(self._why_none(len(files)))
+        dropped = [np.zeros(len(part) // 2, dtype=bool) for part in keys]
         if self.deduplicate:
-            mark_repeats(keys, dropped)
-        for part, marks in enumerate(dropped):
-            write_durably(path("sources", part, ".marks"), marks.tofile)
+            mark_repeats([part.reshape(-1, 2) for part in keys], dropped)
+        for file, marks in zip(files, dropped, strict=True):
+            write_durably(file.with_suffix(".marks"), marks.tofile)
 
-    def _why_none(self) -> str:
-        records, fields, found = Counter[str](), Counter[str](), Counter[str]()
-        for part in range(self.parts):
-            counted = read_json(self.building.path("sources", part, ".json"))
-            records.update(counted["records"])
-            found.update(counted["examples"])
-            fields.update(counted["fields"])
-        named = [f"{name} ({count:,})" for name, count in fields.most_common(8)]
-        reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in records.items()]
+    def _why_none(self, files: int) -> str:
+        parts = self.building.noted("sources")
+        records, found, fields = (sums_of(parts, key) for key in ("records", "examples", "fields"))
+        reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in records.items())
+        most = sorted(fields, key=lambda name: -fields[name])[:8]
+        named = ", ".join(f"{name} ({fields[name]:,})" for name in most)
         return (
-            f"no examples in {records['read']:,} records of {self.parts} files: "
-            f"{', '.join(reasons[1:])}; of {found['made']:,} examples {found['too_short']:,} are "
-            f"too short and {found['contaminated']:,} hold texts of dev or test"
-            + (f"; fields of study: {', '.join(named)}" if named else "")
+            f"no examples in {records['read']:,} records of {files} files: {reasons}; of "
+            f"{found['made']:,} examples {found['too_short']:,} are too short and "
+            f"{found['contaminated']:,} hold texts of dev or test"
+            + (f"; fields of study: {named}" if named else "")
         )
 
 
@@ -73,20 +73,11 @@ def mark_repeats(keys: Sequence[np.ndarray], dropped: Sequence[np.ndarray]) -> N
         keys: of each part, uint64 `(examples, 2)`.
         dropped: of each part, bool `(examples,)`.
     """
-    ranges = max(1, -(-sum(map(len, keys)) // AT_ONCE))
-    edges = [np.uint64((number << 64) // ranges) for number in range(ranges)]
-    starts = np.cumsum([0, *map(len, keys)]).tolist()
-    for low, high in zip(edges, [*edges[1:], None], strict=True):
-        inside = [_rows(part[:, 0], low, high) for part in keys]
+    shares = max(1, -(-sum(map(len, keys)) // AT_ONCE))
+    for share in range(shares):
+        inside = [np.flatnonzero(part[:, 0] % shares == share) for part in keys]
         digests = np.concatenate([part[rows] for part, rows in zip(keys, inside, strict=True)])
-        row = np.concatenate([rows + s for rows, s in zip(inside, starts, strict=False)])
-        order = np.lexsort((digests[:, 1], digests[:, 0]))  # stable: the first of equals stays so
-        same = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
-        again = np.sort(row[order[1:][same]])
-        places = np.searchsorted(again, starts).tolist()
-        for part, (begin, end) in enumerate(pairwise(places)):
-            dropped[part][again[begin:end] - starts[part]] = True
-
-
-def _rows(first: np.ndarray, low: np.uint64, high: np.uint64 | None) -> np.ndarray:
-    return np.flatnonzero(first >= low if high is None else (first >= low) & (first < high))
+        repeated = pd.DataFrame(digests).duplicated().to_numpy()
+        ends = np.cumsum([len(rows) for rows in inside])
+        for marks, rows, own in zip(dropped, inside, np.split(repeated, ends[:-1]), strict=True):
+            marks[rows] = own

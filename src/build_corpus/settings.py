@@ -62,52 +62,47 @@ def request_of(config: DictConfig) -> Request:
         UserError: one is missing or cannot be; names it.
     """
     values: Any = OmegaConf.to_container(config, resolve=True)
-    examples, ngram = values["examples"], values["decontaminate"]
+    examples, ngram, named = values["examples"], values["decontaminate"], {}
+    for option in ("field_of_study", "sources", "metadata"):
+        value = values[option]
+        listed = [] if value is None else [value] if isinstance(value, str) else value
+        if not isinstance(listed, list) or not all(
+            isinstance(v, str) and v.strip() for v in listed
+        ):
+            raise UserError(f"{option} must be a text or a list of texts, got {shown(value)}")
+        named[option] = tuple(text.strip() for text in listed)
+    for option, value, choices in (
+        ("examples.by", examples["by"], BY),
+        ("bad_records", values["bad_records"], BAD_RECORDS),
+    ):
+        if value not in choices:
+            raise UserError(f"{option} must be one of {', '.join(choices)}, got {shown(value)}")
+    for option in ("deduplicate", "near_duplicates"):
+        if not isinstance(values[option], bool):
+            raise UserError(f"{option} must be true or false, got {shown(values[option])}")
     settings = Settings(
-        field_of_study=tuple(sorted(_texts(values, "field_of_study"))),
-        by=_one_of(examples["by"], "examples.by", BY),
+        field_of_study=tuple(sorted(named["field_of_study"])),
+        by=examples["by"],
         words=check_whole(examples["words"], "examples.words", least=1),
         min_words=check_whole(examples["min_words"], "examples.min_words", least=1),
-        deduplicate=_switch(values, "deduplicate"),
-        near_duplicates=_switch(values, "near_duplicates"),
+        deduplicate=values["deduplicate"],
+        near_duplicates=values["near_duplicates"],
         decontaminate=None if ngram is None else check_whole(ngram, "decontaminate", least=1),
-        bad_records=_one_of(values["bad_records"], "bad_records", BAD_RECORDS),
+        bad_records=values["bad_records"],
         filters={**values["quality"], **values["language"]},
     )
-    sources, metadata = _texts(values, "sources"), _texts(values, "metadata")
+    sources, metadata, output = named["sources"], named["metadata"], values["output"]
     if not sources:
         raise UserError("name the articles: sources=FILE, a folder, a pattern or hf://datasets/...")
     if metadata and not settings.field_of_study:
         raise UserError("metadata is read for the field of study only: give field_of_study as well")
-    if not isinstance(values["output"], str) or not values["output"]:
-        raise UserError(f"name the corpus' folder: output=FOLDER, got {shown(values['output'])}")
+    if not isinstance(output, str) or not output:
+        raise UserError(f"name the corpus' folder: output=FOLDER, got {shown(output)}")
     tasks = values["tasks"] | ({"task": values["task"]} if values.get("task") else {})
     if ngram is not None and not tasks:
         raise UserError(
             "name the end task whose dev and test texts have to stay out of the corpus: "
             "task=acl_arc, task=files task.train=FILE ..., or none of them: decontaminate=null"
         )
-    output = Path(values["output"]).expanduser()
-    return Request(settings, sources, metadata, output, tasks, values["executor"])
-
-
-def _texts(values: dict[str, Any], option: str) -> tuple[str, ...]:
-    """One text, or a list of them."""
-    value = values[option]
-    listed = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(listed, list) or not all(isinstance(v, str) and v.strip() for v in listed):
-        raise UserError(f"{option} must be a text or a list of texts, got {shown(value)}")
-    return tuple(text.strip() for text in listed)
-
-
-def _one_of(value: object, option: str, choices: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise UserError(f"{option} must be one of {', '.join(choices)}, got {shown(value)}")
-    return value
-
-
-def _switch(values: dict[str, Any], option: str) -> bool:
-    value = values[option]
-    if not isinstance(value, bool):
-        raise UserError(f"{option} must be true or false, got {shown(value)}")
-    return value
+    folder = Path(output).expanduser()
+    return Request(settings, sources, metadata, folder, tasks, values["executor"])

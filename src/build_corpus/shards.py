@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +12,8 @@ from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 from datatrove.utils.word_tokenizers import WordTokenizer
 
-from src.build_corpus.layout import SCHEMA, Building, read_json, write_json
-from src.data.corpus_manifest import LAYOUT, MANIFEST, Manifest, Shard
+from src.build_corpus.layout import SCHEMA, Building, read_json, sums_of, write_json
+from src.data.corpus_manifest import MANIFEST, Manifest, Shard
 from src.files.checksum import sha256_of
 from src.files.durable import write_durably
 
@@ -45,40 +43,50 @@ class KeptExamples(PipelineStep):
         self.building = building
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
-        dropped = np.fromfile(self.building.path("sources", rank, ".marks"), bool)
-        for start, batch in _batches(self.building.path("sources", rank, ".arrow")):
-            kept = batch.filter(pa.array(~dropped[start : start + len(batch)]))
-            for text in kept.column("text").to_pylist():
+        part = self.building.path("sources", rank, ".arrow")
+        for batch in _kept(part, ~np.fromfile(part.with_suffix(".marks"), bool)):
+            for text in batch.column("text").to_pylist():
                 yield Document(text, "")
 
 
 class Shards(PipelineStep):
-    """Writes its rank's shard: an Arrow stream, which training memory-maps as it lies."""
+    """Writes its rank's shard: an Arrow stream, which training memory-maps as it lies.
+
+    Args:
+        near: where datatrove left which of the kept examples nearly repeat another.
+    """
 
     type, name = "writer", "shards"
 
     def __init__(self, building: Building, near: Path) -> None:
-        """`near`: where datatrove left which of the kept examples nearly repeat another."""
         super().__init__()
         self.building, self.near = building, near
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
-        part = self.building.path("sources", rank, ".arrow")
-        finished = self.building.path("shards", rank, ".json")
-        marks = part.with_suffix(".marks")
-        if not finished.is_file():
-            path = self.building.output / f"shard-{rank:05d}-of-{world_size:05d}.arrow"
-            dropped = np.fromfile(marks, bool)
-            counts = {"repeated": int(dropped.sum()), "near": 0, "examples": 0, "words": 0}
-            near = self.near / f"{rank:06d}.remove"
-            if near.is_file():
-                again = np.flatnonzero(~dropped)[np.fromfile(near, "<u4")]
-                dropped[again], counts["near"] = True, len(again)
-            write_durably(path, lambda scratch: _write(part, scratch, ~dropped, counts))
-            checked = {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
-            write_json(finished, checked | counts)
-        for done in (part, marks, part.with_suffix(".keys")):
-            done.unlink(missing_ok=True)
+        building, part = self.building, self.building.path("sources", rank, ".arrow")
+        if building.path("shards", rank, ".json").is_file():
+            return
+        path = building.output / f"shard-{rank:05d}-of-{world_size:05d}.arrow"
+        dropped = np.fromfile(part.with_suffix(".marks"), bool)
+        counts = {"repeated": int(dropped.sum()), "near": 0, "examples": 0, "words": 0}
+        near = self.near / f"{rank:06d}.remove"
+        if near.is_file():
+            again = np.flatnonzero(~dropped)[np.fromfile(near, "<u4")]
+            dropped[again], counts["near"] = True, len(again)
+
+        def write(scratch: Path) -> None:
+            with pa.OSFile(str(scratch), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as stream:
+                for batch in _kept(part, ~dropped):
+                    # single spaces are all the white space there is
+                    spaces = pc.sum(pc.count_substring(batch.column("text"), " ")).as_py()
+                    counts["examples"] += len(batch)
+                    counts["words"] += len(batch) + spaces
+                    stream.write_batch(batch)
+
+        write_durably(path, write)
+        written = {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        building.note("shards", rank, written | counts)
+        part.unlink()
 
 
 class Finish(PipelineStep):
@@ -92,63 +100,32 @@ class Finish(PipelineStep):
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
         begun = read_json(self.building.folder / "begun.json")
-        parts, metadata, shards = (
-            [read_json(file) for file in sorted(self.building.folder.glob(f"{kind}-*.json"))]
-            for kind in ("sources", "metadata", "shards")
-        )
-        examples = _sums(parts, "examples")
-        examples |= {"repeated": sum(shard.pop("repeated") for shard in shards)}
-        examples |= {"near_repeated": sum(shard.pop("near") for shard in shards)}
-        kept = [Shard(**shard) for shard in shards]
-        counts: dict[str, Any] = {
-            "records": _sums(parts, "records"),
-            "examples": examples | {"kept": sum(shard.examples for shard in kept)},
-            "words": sum(shard.words for shard in kept),
-        }
+        parts, metadata, shards = map(self.building.noted, ("sources", "metadata", "shards"))
+        examples = sums_of(parts, "examples")
+        examples["repeated"] = sum(shard.pop("repeated") for shard in shards)
+        examples["near_repeated"] = sum(shard.pop("near") for shard in shards)
+        examples["kept"] = sum(shard["examples"] for shard in shards)
+        words = sum(shard["words"] for shard in shards)
+        counts = {"records": sums_of(parts, "records"), "examples": examples, "words": words}
         if metadata:
-            read = _sums(metadata, "records")
+            read = sums_of(metadata, "records")
             counts["metadata"] = {"read": read["read"], "bad": read.get("bad", 0)}
+        fields = sums_of([*parts, *metadata], "fields")
         manifest = Manifest(
-            layout=LAYOUT,
-            settings=begun["settings"],
-            sources=[_seen(part) for part in parts],
-            metadata=[_seen(part) for part in metadata],
+            **begun,
             counts=counts,
-            fields_of_study=dict(sorted(_sums([*parts, *metadata], "fields").items())),
-            shards=kept,
-            versions=begun["versions"],
+            fields_of_study=dict(sorted(fields.items())),
+            shards=[Shard(**shard) for shard in shards],
         )
         write_json(self.building.output / MANIFEST, manifest.model_dump())
 
 
-def _write(part: Path, scratch: Path, kept: np.ndarray, counts: dict[str, int]) -> None:
-    with pa.OSFile(str(scratch), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as stream:
-        for start, batch in _batches(part):
-            batch = batch.filter(pa.array(kept[start : start + len(batch)]))
-            if len(batch):
-                # single spaces are all the white space there is
-                spaces = pc.sum(pc.count_substring(batch.column("text"), " ")).as_py()
-                counts["examples"] += len(batch)
-                counts["words"] += len(batch) + spaces
-                stream.write_batch(batch)
-
-
-def _batches(path: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """`(first row, batch)` of a part."""
+def _kept(part: Path, kept: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """The batches of a part with the rows that are kept; none is empty."""
     start = 0
-    with pa.memory_map(str(path)) as mapped, pa.ipc.open_stream(mapped) as stream:
+    with pa.memory_map(str(part)) as mapped, pa.ipc.open_stream(mapped) as stream:
         for batch in stream:
-            yield start, batch
+            own = batch.filter(pa.array(kept[start : start + len(batch)]))
             start += len(batch)
-
-
-def _sums(parts: list[dict[str, Any]], key: str) -> dict[str, int]:
-    total = Counter[str]()
-    for part in parts:
-        total.update(part[key])
-    return dict(total)
-
-
-def _seen(part: dict[str, Any]) -> dict[str, Any]:
-    """A source without its time, which a copy does not keep."""
-    return {key: part["source"][key] for key in ("name", "size", "checksum")}
+            if len(own):
+                yield own

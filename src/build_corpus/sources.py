@@ -32,24 +32,23 @@ class Source:
     size: int
     version: str
 
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.name
+
     def seen(self) -> dict[str, Any]:
-        """Name, size, version and checksum (local files: the SHA-256), for comparison later.
+        """Name, size and checksum (of local files the SHA-256), for comparison later."""
+        digest = f"sha256:{sha256_of(Path(self.name))}" if self.is_local else self.version
+        return {"name": self.name, "size": self.size, "checksum": digest}
+
+    def check_unchanged(self) -> None:
+        """Check that a local file is the one that was found.
 
         Raises:
-            UserError: the file changes while it is read.
+            UserError: it has been written to since.
         """
-        checksum = self.version
-        if "://" not in self.name:
-            checksum = f"sha256:{sha256_of(Path(self.name))}"
-            if fsspec.filesystem("file").ukey(self.name) != self.version:
-                raise UserError(f"{self.name} is being written to; wait until it is whole")
-        return {"name": self.name, "size": self.size, "version": self.version, "checksum": checksum}
-
-    def is_still(self, seen: dict[str, Any]) -> bool:
-        """Whether this is what was seen; local files are read again where their time differs."""
-        if self.size != seen["size"]:
-            return False
-        return self.version == seen.get("version") or self.seen()["checksum"] == seen["checksum"]
+        if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
+            raise UserError(f"{self.name} is being written to; wait until it is whole")
 
 
 def find_sources(entries: Iterable[str], option: str) -> list[Source]:
@@ -65,13 +64,14 @@ def find_sources(entries: Iterable[str], option: str) -> list[Source]:
 
 
 def _files(entry: str, option: str) -> list[Source]:
-    remote = "://" in entry
+    remote, kinds = "://" in entry, ", ".join(SUFFIXES)
     if entry.startswith("hf://"):
         check_reachable(constants.ENDPOINT, entry, "offline, give local files")
     try:
         system, path = fsspec.core.url_to_fs(entry if remote else Path(entry).expanduser())
-        folder = system.isdir(path)
-        if folder:
+        missing = f"there is no file {entry}"
+        if system.isdir(path):
+            missing = f"the folder {entry} holds no file that ends in {kinds}"
             infos = [info for info in system.ls(path, detail=True) if _is_records(info)]
         elif glob.has_magic(path) and not system.exists(path):
             found = system.glob(path, detail=True).values()
@@ -81,20 +81,18 @@ def _files(entry: str, option: str) -> list[Source]:
     except (OSError, ValueError, ImportError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{option}: cannot list {entry}: {reason}") from error
-    kinds = ", ".join(SUFFIXES)
     if not infos:
-        missing = f"the folder {entry} holds no file that ends in {kinds}"
-        raise UserError(f"{option}: {missing if folder else f'there is no file {entry}'}")
+        raise UserError(f"{option}: {missing}")
     for info in infos:
         if not _is_records(info):
             raise UserError(f"{option}: {info['name']} must end in one of {kinds}")
-    found = []
+    sources = []
     for info in sorted(infos, key=lambda info: str(info["name"])):
-        path, large = str(info["name"]), info.get("lfs") or {}
-        version = large.get("sha256") or info.get("blob_id") or system.ukey(path)
+        path = str(info["name"])
+        version = (info.get("lfs") or {}).get("sha256") or info.get("blob_id") or system.ukey(path)
         name = system.unstrip_protocol(path) if remote else path
-        found.append(Source(name, int(info["size"] or 0), str(version)))
-    return found
+        sources.append(Source(name, int(info["size"] or 0), str(version)))
+    return sources
 
 
 def _is_records(info: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Where predictions go: standard output, or a file that is whole or not there.
 
-A file grows as `OUTPUT.part`. `OUTPUT.part.json` says how much of it counts and where its input
+Rows gather in `OUTPUT.part`. `OUTPUT.part.json` says how much of it counts and where its input
 goes on, and is exchanged after each chunk has reached the disk. Whatever stops the program, what
 counts is whole; the rest is cut off when the same command goes on.
 """
@@ -11,191 +11,131 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from filelock import FileLock, Timeout
-
+from src.data.table.base import BEGINNING
 from src.errors import UserError
 from src.files.durable import flush_folder, write_durably
-from src.predict.writers import Writer
-
-_LAYOUT = 2
+from src.files.held import held
 
 
-class Output(Protocol):
-    """Takes chunks in order.
+@dataclass
+class Written:
+    """What counts of the output.
 
     Attributes:
+        settings: all that the predictions depend on but the input; those of one file are the same.
         rows: rows that are written.
-        counts: of them, by label.
-        place: where the input goes on; None at its beginning.
-        is_complete: whether all rows are written and only `finish` is missing.
+        bytes: of the part that holds them.
+        counts: rows by label.
+        place: where the input goes on.
+        is_complete: whether all rows are written and only the file is to be made of them.
     """
 
-    rows: int
-    counts: Counter[str]
-    place: dict[str, Any] | None
-    is_complete: bool
-
-    def append(self, content: bytes, labels: Sequence[str], place: dict[str, Any]) -> None:
-        """Write a chunk; it counts once this returns."""
-        ...
-
-    def finish(self) -> None:
-        """Make the file of it."""
-        ...
+    settings: dict[str, Any]
+    rows: int = 0
+    bytes: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
+    is_complete: bool = False
 
 
-class StandardOutput:
-    """Chunks as they come; nothing is remembered of them."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.rows = 0
-        self.counts: Counter[str] = Counter()
-        self.place: dict[str, Any] | None = None
-        self.is_complete = False
-        self._write(writer.header())
-
-    def append(self, content: bytes, labels: Sequence[str], place: dict[str, Any]) -> None:
-        self._write(content)
-        self.rows += len(labels)
-        self.counts.update(labels)
-
-    def finish(self) -> None:
-        """Nothing is to be done."""
-
-    def _write(self, content: bytes) -> None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-
-
-class FileOutput:
-    """A file that is begun, or one that goes on (see the module).
+class Output:
+    """Takes chunks in order; what was written before counts where it goes on.
 
     Args:
-        target: the file.
-        writer: makes the bytes.
-        settings: all that the predictions depend on but the input; those of one file are the same.
+        target: the file; None: standard output, of which nothing is remembered.
+        settings: see `Written`.
         resume: whether a part that is there goes on; otherwise it is thrown away.
+
+    Raises:
+        UserError: the part was begun with other settings, or is damaged.
     """
 
-    def __init__(
-        self, target: Path, writer: Writer, settings: Mapping[str, Any], resume: bool
-    ) -> None:
-        self._target, self._writer, self._settings = target, writer, dict(settings)
-        self._part, self._record = part_of(target), record_of(target)
-        if not resume:
-            self._record.unlink(missing_ok=True)
-        stored = self._stored()
-        self.rows, self._bytes, self.is_complete = 0, 0, False
-        self.counts: Counter[str] = Counter()
-        self.place: dict[str, Any] | None = None
-        if stored is None:
-            self._begin()
+    def __init__(self, target: Path | None, settings: dict[str, Any], resume: bool) -> None:
+        self._target, self.written = target, Written(settings)
+        if target is None:
+            return
+        self._part, self._record = target.with_name(f"{target.name}.part"), record_of(target)
+        if resume and self._record.is_file():
+            self.written = self._stored(settings)
+            if self.written.is_complete and not self._part.exists() and target.exists():
+                return
+            size = self._part.stat().st_size if self._part.exists() else -1
+            if size < self.written.bytes:
+                raise UserError(f"{self._part} is shorter than it was; start over: resume=false")
+            os.truncate(self._part, self.written.bytes)
         else:
-            self._go_on(stored)
+            self._record.unlink(missing_ok=True)
+            self._part.write_bytes(b"")
+            self._note()
 
-    def append(self, content: bytes, labels: Sequence[str], place: dict[str, Any]) -> None:
+    def append(self, content: bytes, labels: Sequence[str], place: Mapping[str, Any]) -> None:
+        """Write a chunk; it counts once this returns."""
+        written = self.written
+        written.rows, written.bytes = written.rows + len(labels), written.bytes + len(content)
+        written.counts, written.place = Counter(written.counts) + Counter(labels), place
+        if self._target is None:
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+            return
         with self._part.open("ab") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        self._bytes += len(content)
-        self.rows += len(labels)
-        self.counts.update(labels)
-        self.place = place
         self._note()
 
-    def finish(self) -> None:
-        """Give the file its name; begun again at any moment, it ends the same."""
-        self.is_complete = True
+    def finish(self, write: Callable[[Path, Path], object]) -> None:
+        """Have `write` make the file of the part; begun again at any moment, it ends the same."""
+        if self._target is None:
+            return
+        self.written.is_complete = True
         self._note()
         if self._part.exists():
             whole = self._target.with_name(f"{self._target.name}.whole")
-            if self._writer.finish(self._part, whole):
-                with whole.open("rb+") as file:
-                    os.fsync(file.fileno())
-                whole.replace(self._target)
-                self._part.unlink()
-            else:
-                self._part.replace(self._target)
+            write_durably(whole, lambda scratch: write(self._part, scratch))
+            whole.replace(self._target)
             flush_folder(self._target.parent)
-        self._record.unlink(missing_ok=True)
-
-    def _begin(self) -> None:
-        content = self._writer.header()
-        write_durably(self._part, lambda path: path.write_bytes(content))
-        self._bytes = len(content)
-        self._note()
-
-    def _go_on(self, stored: dict[str, Any]) -> None:
-        changed = [
-            name
-            for name in sorted(stored["settings"].keys() | self._settings)
-            if stored["settings"].get(name) != self._settings.get(name)
-        ]
-        if changed:
-            name = changed[0]
-            before, now = stored["settings"].get(name), self._settings.get(name)
-            raise UserError(
-                f"{self._part} was begun with {name}={_short(before)}, here it is {_short(now)}; "
-                "use the same, or start over with resume=false"
-            )
-        self.rows, self._bytes, self.place = stored["rows"], stored["bytes"], stored["place"]
-        self.counts, self.is_complete = Counter(stored["counts"]), stored["complete"]
-        if not self._part.exists() and self.is_complete and self._target.exists():
-            return
-        size = self._part.stat().st_size if self._part.exists() else 0
-        if size < self._bytes:
-            raise UserError(f"{self._part} is shorter than it was; start over with resume=false")
-        os.truncate(self._part, self._bytes)
+            self._part.unlink()
+        self._record.unlink()
 
     def _note(self) -> None:
-        record = {
-            "layout": _LAYOUT,
-            "settings": self._settings,
-            "rows": self.rows,
-            "bytes": self._bytes,
-            "place": self.place,
-            "counts": dict(self.counts),
-            "complete": self.is_complete,
-        }
-        content = json.dumps(record, indent=1) + "\n"
+        content = json.dumps(vars(self.written), indent=1) + "\n"
         write_durably(self._record, lambda path: path.write_text(content, encoding="utf-8"))
 
-    def _stored(self) -> dict[str, Any] | None:
-        if not self._record.is_file():
-            return None
+    def _stored(self, settings: dict[str, Any]) -> Written:
         try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
-            known = isinstance(record, dict) and record.get("layout") == _LAYOUT
-        except ValueError:
-            known = False
-        if not known:
+            stored = Written(**json.loads(self._record.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
             raise UserError(
                 f"{self._record} is damaged, or another version's; start over with resume=false"
-            )
-        return dict(record)
-
-
-def part_of(target: Path) -> Path:
-    """Where the rows of an unfinished file lie."""
-    return target.with_name(f"{target.name}.part")
+            ) from error
+        for name in sorted(stored.settings.keys() | settings):
+            before, now = stored.settings.get(name), settings.get(name)
+            if before != now:
+                raise UserError(
+                    f"{self._part} was begun with {name}={before!s:.40}, here it is "
+                    f"{now!s:.40}; use the same, or start over with resume=false"
+                )
+        return stored
 
 
 def record_of(target: Path) -> Path:
-    """What says how much of them counts."""
+    """What says how much of an unfinished file counts."""
     return target.with_name(f"{target.name}.part.json")
 
 
-def check_target(target: Path, overwrite: bool) -> None:
-    """Whether a file may be written there.
+@contextmanager
+def alone_at(target: Path, overwrite: bool = False) -> Iterator[None]:
+    """Hold the output; the system lets go of it when the process ends, however it ends.
 
     Raises:
-        UserError: there is a file or a folder already, or no folder to hold it.
+        UserError: another process writes it, there is a file or a folder already, or no folder to
+            hold it.
     """
     if target.is_dir():
         raise UserError(f"output={target} is a folder; name a file in it")
@@ -205,31 +145,10 @@ def check_target(target: Path, overwrite: bool) -> None:
         raise UserError(
             f"output={target} exists already; name another file, or replace it with overwrite=true"
         )
-
-
-@contextmanager
-def alone_at(target: Path) -> Iterator[None]:
-    """Hold the output; the system lets go of it when the process ends, however it ends.
-
-    Raises:
-        UserError: another process writes it.
-    """
-    path = target.with_name(f"{target.name}.part.lock")
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise UserError(f"another process is writing {target}; wait for it") from error
-    except OSError as error:
-        raise UserError(f"cannot write to {target.parent} ({error.strerror})") from error
-    try:
-        yield
-    finally:
-        lock.release()
-        if not record_of(target).exists():
-            path.unlink(missing_ok=True)
-
-
-def _short(value: object) -> str:
-    shown = "null" if value is None else str(value)
-    return shown if len(shown) <= 40 else f"{shown[:12]}..."
+    lock = target.with_name(f"{target.name}.part.lock")
+    with held(lock, f"another process is writing {target}; wait for it"):
+        try:
+            yield
+        finally:
+            if not record_of(target).exists():
+                lock.unlink(missing_ok=True)

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
 from src.configuration.checks import check_whole
 from src.data.columns import Columns, columns_to_predict, read_trained
 from src.data.labelled import text_of
-from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
-from src.data.table.formats import STREAM
+from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
+from src.data.table.formats import STREAM, Format
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
 from src.files.checksum import sha256_of
 from src.files.durable import disk_advice
-from src.predict.output import FileOutput, Output, StandardOutput, alone_at, check_target
-from src.predict.predictor import Predictor, check_finite, device_of
-from src.predict.progress import Progress
-from src.predict.writers import Added, Writer, formats_of, writer_for
+from src.predict.output import Output, alone_at
+from src.predict.predictor import Predictor, device_of
+from src.predict.writers import Writer, formats_of, stream_of
 
 
 @dataclass(frozen=True)
@@ -65,79 +69,66 @@ def predict_file(settings: Settings) -> Done:
         UserError: an option, the classifier, a file or a row of it is not as it has to be.
     """
     check_whole(settings.batch_size, "batch_size", least=1)
-    source, target = formats_of(settings.input, settings.output, settings.format)
+    formats = formats_of(settings.input, settings.output, settings.format)
     device = device_of(settings.device)
+    source, target, model = (
+        Path(path).expanduser() for path in (settings.input, settings.output, settings.model)
+    )
+    path = None if settings.output == STREAM else target
     with ExitStack() as stack:
-        path = None if settings.output == STREAM else Path(settings.output).expanduser()
         if path is not None:
-            check_target(path, settings.overwrite)
-            if settings.input != STREAM and _same_file(path, Path(settings.input).expanduser()):
+            stack.enter_context(alone_at(path, settings.overwrite))
+            if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
-            stack.enter_context(alone_at(path))
             stack.enter_context(disk_advice(path))
-        classifier = load_classifier(Path(settings.model).expanduser())
+        classifier = load_classifier(model)
         max_length = _max_length(settings, classifier)
-        added = Added.named(classifier.labels, settings.prefix)
         is_stream = settings.input == STREAM
-        table = open_lines(None, source) if is_stream else open_table(Path(settings.input))
-        trained = read_trained(Path(settings.model).expanduser())
-        columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
-        if table.entry == "column":  # of JSON, each row has fields of its own
-            added.check_free(table.columns, table.source)
-        writer = writer_for(table, source, target, added)
-        output: Output
-        if path is None:
-            output = StandardOutput(writer)
-        else:
-            recorded = {
-                **_recorded(settings, classifier),
-                "max_length": max_length,
-                "device": str(device),
-                "columns": [columns.text, columns.pair],
-                "format": [source.kind, target.kind, target.compression],
-            }
-            output = FileOutput(path, writer, recorded, settings.resume)
-        predictor = Predictor(classifier, device, settings.batch_size, max_length)
-        work = Work(table, columns, added, writer, output)
-        return work.done_by(predictor, classifier.labels)
+        table = open_lines(None, formats[0]) if is_stream else open_table(source)
+        columns = columns_to_predict(table, settings.text, settings.text_pair, read_trained(model))
+        writer = Writer(table, formats, classifier.labels, settings.prefix)
+        recorded = _recorded(settings, classifier, columns, formats)
+        recorded |= {"max_length": max_length, "device": str(device)}
+        output = Output(path, recorded, settings.resume)
+        resumed = output.written.rows
+        if not output.written.is_complete:
+            predictor = Predictor(classifier, device, settings.batch_size, max_length)
+            _predict_rows(table, columns, predictor, writer, output, is_text=path is None)
+        output.finish(writer.write)
+    counts = {label: output.written.counts.get(label, 0) for label in classifier.labels}
+    return Done(output.written.rows, counts, resumed)
 
 
-@dataclass(frozen=True)
-class Work:
-    """What is read, and where it goes."""
-
-    table: Table
-    columns: Columns
-    added: Added
-    writer: Writer
-    output: Output
-
-    def done_by(self, predictor: Predictor, labels: tuple[str, ...]) -> Done:
-        """Predict all rows that are not yet written."""
-        output, begun = self.output, self.output.rows
-        if not output.is_complete:
-            with Progress(self.table, begun) as progress:
-                for chunk in self.table.chunks(output.place):
-                    if self.table.entry == "field":
-                        for row in chunk.rows:
-                            self.added.check_free(row.values, self.table.where(row.number))
-                    texts = self._texts(chunk, self.columns.text)
-                    pair = self.columns.pair
-                    pairs = None if pair is None else self._texts(chunk, pair)
-                    predictions = predictor.predict(texts, pairs)
-                    check_finite(predictions.probabilities, output.rows)
-                    content = self.writer.encode(chunk, predictions)
-                    output.append(content, predictions.labels, chunk.place)
-                    progress.show(output.rows)
-        output.finish()
-        return Done(output.rows, {label: output.counts[label] for label in labels}, begun)
-
-    def _texts(self, chunk: Chunk, column: str) -> list[str]:
-        return [text_of(self.table, row, column) for row in chunk.rows]
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
+def _predict_rows(
+    table: Table, columns: Columns, predictor: Predictor, writer: Writer, output: Output,
+    is_text: bool,
+) -> None:  # fmt: skip
+    """Predict all rows that are not yet written; `is_text`: they are read while they come."""
+    bar = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty())
+    with bar:
+        task = bar.add_task("predicting")
+        if is_text:
+            output.append(writer.header(), [], output.written.place)
+        for chunk in table.chunks(output.written.place):
+            texts, pairs = (
+                None if name is None else [text_of(table, row, name) for row in chunk.rows]
+                for name in (columns.text, columns.pair)
+            )
+            assert texts is not None
+            predictions = predictor.predict(texts, pairs)
+            finite = np.isfinite(predictions.probabilities).all(axis=1)
+            if not finite.all():  # the first class is no default
+                row = output.written.rows + int(finite.argmin()) + 1
+                raise UserError(
+                    f"row {row:,}: the classifier gives it no finite probabilities; its weights "
+                    "are damaged, or its training diverged. The rows before are kept"
+                )
+            rows = writer.joined(chunk, predictions)
+            content = writer.text(rows) if is_text else stream_of(rows)
+            output.append(content, predictions.labels, chunk.place)
+            done, total = table.progress()
+            said = f"predicting {output.written.rows:,} rows"
+            bar.update(task, completed=done, total=total, description=said)
 
 
 def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
@@ -151,20 +142,21 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
     return length
 
 
-def _recorded(settings: Settings, classifier: SavedClassifier) -> dict[str, Any]:
+def _recorded(
+    settings: Settings, classifier: SavedClassifier, columns: Columns, formats: tuple[Format, ...]
+) -> dict[str, Any]:
     """What the bytes of the output depend on, apart from the input."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in (".safetensors", ".json"):
             digest.update(f"{path.name} {sha256_of(path)}\n".encode())
+    names = ("torch", "transformers", "pyarrow")
     return {
         "model": digest.hexdigest(),
-        "text": settings.text,
-        "text_pair": settings.text_pair,
+        "columns": [columns.text, columns.pair],
+        "format": [list(one) for one in formats],
         "prefix": settings.prefix,
         "batch_size": settings.batch_size,
         "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
-        "versions": {
-            name: importlib.metadata.version(name) for name in ("torch", "transformers", "pyarrow")
-        },
+        "versions": {name: importlib.metadata.version(name) for name in names},
     }

@@ -74,24 +74,6 @@ class Predictor:
         return probabilities
 
 
-def check_finite(probabilities: np.ndarray, before: int) -> None:
-    """Whether each row of `(rows, classes)` has probabilities: the first class is no default.
-
-    Args:
-        before: rows of the input before these, for the message.
-
-    Raises:
-        UserError: those of a row are not finite.
-    """
-    finite = np.isfinite(probabilities).all(axis=1)
-    if not finite.all():
-        row = before + int(finite.argmin()) + 1
-        raise UserError(
-            f"row {row:,}: the classifier gives it no finite probabilities; its weights are "
-            "damaged, or its training diverged. The rows before are kept"
-        )
-
-
 def device_of(name: str) -> torch.device:
     """`auto`, `cpu` or `cuda` (or `cuda:1`, ...) as a device; `auto` is the GPU if there is one.
 
@@ -100,12 +82,12 @@ def device_of(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name != "cpu" and not name.startswith("cuda"):
-        raise UserError(f"device={name} is none of auto, cpu, cuda")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
-        raise UserError(f"device={name} is none of auto, cpu, cuda") from error
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"device={name} is none of auto, cpu, cuda")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UserError(f"device={name}: there is no such GPU; use device=cpu")
     return device

@@ -340,13 +340,13 @@ def test_another_source_is_refused(articles, tmp_path, monkeypatch, finished):
     else:
         half_built(articles, output, monkeypatch)
     new = write_shard(articles / "new.jsonl", [{"text": "new"}])
-    with pytest.raises(UserError, match=r"from other sources: .*new\.jsonl is new here"):
+    with pytest.raises(UserError, match=r"from other sources: .*new\.jsonl is new;"):
         built(articles, output)
     new.unlink()
     first = articles / "articles_0.jsonl.gz"
     before = first.read_bytes()
     first.unlink()
-    with pytest.raises(UserError, match=r"articles_0\.jsonl\.gz is missing here"):
+    with pytest.raises(UserError, match=r"articles_0\.jsonl\.gz is missing;"):
         built(articles, output)
     write_shard(first, [{"text": "other"}])
     with pytest.raises(UserError, match=r"articles_0\.jsonl\.gz has changed since"):

@@ -7,7 +7,7 @@ import os
 import fsspec
 import pytest
 
-from src.build_corpus.sources import Source, find_sources
+from src.build_corpus.sources import find_sources
 from src.errors import UserError
 from tests.build_corpus.made_up import write_shard
 from tests.local_server import closed_address
@@ -60,20 +60,23 @@ def test_files_at_an_address_are_listed_with_their_version(folder):
         assert all(source.seen()["checksum"] == source.version for source in found)
     before = find_sources(["memory://corpus/b.jsonl"], "sources")[0].seen()
     memory.pipe("/corpus/b.jsonl", b"[]\n")
-    assert not find_sources(["memory://corpus/b.jsonl"], "sources")[0].is_still(before)
+    assert find_sources(["memory://corpus/b.jsonl"], "sources")[0].seen() != before
     with pytest.raises(UserError, match=r"sources: cannot list memory://nowhere\.jsonl"):
         find_sources(["memory://nowhere.jsonl"], "sources")
 
 
 def test_a_file_is_known_by_its_content_where_its_time_has_changed(folder):
     path = folder / "a.jsonl"
-    known = find_sources([str(path)], "sources")[0].seen()
+    (found,) = find_sources([str(path)], "sources")
+    known = found.seen()
     assert known["checksum"].startswith("sha256:")
+    found.check_unchanged()
     os.utime(path, ns=(1, 1))
-    assert find_sources([str(path)], "sources")[0].is_still(known)
+    assert find_sources([str(path)], "sources")[0].seen() == known
     path.write_bytes(path.read_bytes().replace(b"a", b"b"))
-    assert not find_sources([str(path)], "sources")[0].is_still(known)
-    assert not Source(str(path), known["size"] + 1, known["version"]).is_still(known)
+    assert find_sources([str(path)], "sources")[0].seen() != known
+    with pytest.raises(UserError, match=r"a\.jsonl is being written to; wait until it is whole"):
+        found.check_unchanged()
 
 
 def test_a_hub_that_does_not_answer_is_an_error(monkeypatch):

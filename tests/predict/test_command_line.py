@@ -186,7 +186,8 @@ def test_a_bad_input_is_one_line(files, predict, source, options, said):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("out.jsonl", r"input is csv and output jsonl; .* ends in \.csv"),
+        ("out.json", r"output=.*out\.json: cannot tell the format; .* ends? in one of \.csv"),
+        ("out.parquet.gz", "output=.*: cannot tell the format"),
         ("nowhere/out.csv", "there is no folder"),
         ("good.csv", "exists already"),
     ],

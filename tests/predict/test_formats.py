@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import gzip
 import io
 import json
@@ -122,6 +123,90 @@ def test_formats_agree(predict, tmp_path):
         for place, name in enumerate(ADDED[1:], start=2):
             # the digits written give the same float32 back
             assert np.float32(row[place]) == np.float32(record[name]) == np.float32(entry[name])
+
+
+KINDS = ("csv", "tsv.gz", "jsonl", "jsonl.zst", "parquet", "arrow")
+
+
+def write_rows(path, kind):
+    """`TEXTS` with a number, in a format of `KINDS`; types as the format has them."""
+    rows = [{"n": i, "text": text} for i, text in enumerate(TEXTS)]
+    if kind in ("parquet", "arrow"):
+        table = pa.Table.from_pylist(rows)
+        if kind == "parquet":
+            pq.write_table(table, path)
+            return
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+        return
+    if "jsonl" in kind:
+        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    else:
+        records = [["n", "text"], *([str(row["n"]), row["text"]] for row in rows)]
+        content = csv_bytes(records, "\t" if "tsv" in kind else ",")
+    with pa.output_stream(str(path), compression="detect") as file:
+        file.write(content)
+
+
+def read_rows(path, kind):
+    if kind in ("parquet", "arrow"):
+        read = pq.read_table if kind == "parquet" else lambda p: pa.ipc.open_file(p).read_all()
+        return read(path).to_pylist()
+    with pa.input_stream(str(path), compression="detect") as file:
+        content = file.read()
+    if "jsonl" in kind:
+        return [json.loads(line) for line in content.decode().split("\n")[:-1]]
+    header, *rows = read_csv(content, "\t" if "tsv" in kind else ",")
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("source", KINDS)
+def test_any_format_turns_into_any_other(predict, tmp_path, source):
+    write_rows(tmp_path / f"in.{source}", source)
+    expected = None
+    for target in KINDS:
+        path = tmp_path / f"out.{target}"
+        predict(tmp_path / f"in.{source}", path)
+        rows = read_rows(path, target)
+        assert [row["text"] for row in rows] == TEXTS
+        is_text = source in ("csv", "tsv.gz") or target in ("csv", "tsv.gz")
+        numbers = range(len(TEXTS))
+        assert [row["n"] for row in rows] == ([str(n) for n in numbers] if is_text else [*numbers])
+        found = [[row[ADDED[0]], *(np.float32(row[name]) for name in ADDED[1:])] for row in rows]
+        expected = expected or found
+        assert found == expected
+
+
+def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(predict, tmp_path):
+    for later, said in (('"n": "x"', "line 102: cannot be csv"), ('"m": 1', "no field 'm'")):
+        lines = ['{"text": "a", "n": 1}'] * 101 + [f'{{"text": "b", {later}}}']
+        (tmp_path / "a.jsonl").write_text("\n".join(lines))
+        with pytest.raises(UserError, match=rf"{said}.*ends in \.jsonl"):
+            predict(tmp_path / "a.jsonl", tmp_path / "b.csv", resume=False)
+
+
+def test_columns_that_another_format_cannot_hold_are_named(predict, tmp_path):
+    (tmp_path / "a.csv").write_text("text,,\nx,1,2\n")
+    with pytest.raises(UserError, match="it has columns without a name; name them"):
+        predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
+    predict(tmp_path / "a.csv", tmp_path / "b.tsv")
+    pq.write_table(pa.table({"text": ["a"], "raw": [b"\xff"]}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"column 'raw' holds bytes, .* ends in \.parquet"):
+        predict(tmp_path / "a.parquet", tmp_path / "c.csv", text="text")
+    predict(tmp_path / "a.parquet", tmp_path / "c.parquet", text="text")
+
+
+def test_values_of_any_type_become_text(predict, tmp_path):
+    when = datetime.datetime(2020, 1, 2, 3, 4)
+    columns = {"text": ["a"], "b": [True], "list": [["x", "y"]], "none": [None], "when": [when]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    predict(tmp_path / "a.parquet", tmp_path / "b.csv", text="text")
+    _, row = read_csv((tmp_path / "b.csv").read_bytes())
+    assert row[:5] == ["a", "true", '["x", "y"]', "", "2020-01-02 03:04:00"]
+    predict(tmp_path / "a.parquet", tmp_path / "b.jsonl", text="text")
+    found = json.loads((tmp_path / "b.jsonl").read_text())
+    own = {"text": "a", "b": True, "list": ["x", "y"], "none": None, "when": str(when)}
+    assert {name: found[name] for name in own} == own
 
 
 def test_csv_and_tsv_turn_into_each_other(predict, tmp_path):

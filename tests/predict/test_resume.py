@@ -139,13 +139,13 @@ def begun(predict, tmp_path, small_chunks, monkeypatch):
     def call(kind: str) -> tuple[Path, Path]:
         source, target = write_input(tmp_path, kind), tmp_path / f"out.{kind}"
         with monkeypatch.context() as patch:
-            append = src.predict.output.FileOutput.append
+            append = src.predict.output.Output.append
 
             def die_after(self, *args):
                 append(self, *args)
                 raise KilledError
 
-            patch.setattr(src.predict.output.FileOutput, "append", die_after)
+            patch.setattr(src.predict.output.Output, "append", die_after)
             with pytest.raises(KilledError):
                 predict(source, target)
         return source, target

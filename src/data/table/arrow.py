@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zlib
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,82 +12,69 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from src.data.table import base
-from src.data.table.base import Chunk, Row, Table
-from src.data.table.lines import LONGEST_ROW, cannot_be_read, unpacked
+from src.data.table.base import Row, Table
+from src.data.table.lines import LONGEST_ROW, UNREADABLE, cannot_be_read, unpacked
 from src.errors import UserError
-from src.files.checksum import sha256_of
 
-_FAILURES = (pa.ArrowException, OSError, EOFError, zlib.error)
+Batches = Callable[[], Iterator[pa.RecordBatch]]
+"""All rows, in batches whose bounds depend on the table alone."""
 
 
 class ArrowTable(Table):
     """Columns with types.
 
-    Attributes:
-        schema: of them.
-        total: rows there are; None where the file does not say.
+    Raises:
+        UserError: two columns have one name.
     """
 
     unit = "row"
-    schema: pa.Schema
-    total: int | None = None
-    _done = 0
+
+    def __init__(
+        self, source: str, schema: pa.Schema, batches: Batches, total: int | None = None
+    ) -> None:
+        """`total`: rows there are; None where the file does not say."""
+        self.source, self.schema, self.columns = source, schema, tuple(schema.names)
+        self._batches, self._total, self._done = batches, total, 0
+        twice = [name for name, count in Counter(schema.names).items() if count > 1]
+        if twice:
+            raise UserError(f"{source}: it has two columns {twice[0]!r}; rename one")
 
     def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`; values of nested types and times are given by their type."""
-        for chunk in self._read(None):
-            yield from chunk.rows
-
-    def chunks(self, after: Mapping[str, Any] | None = None) -> Iterator[Chunk]:
-        digest = hashlib.sha256(f"{self.fingerprint()}".encode()).hexdigest()
-        if after is not None and after["digest"] != digest:
-            raise self.changed()
-        for chunk in self._read(after):
-            yield Chunk(chunk.rows, {**chunk.place, "digest": digest}, chunk.columns)
+        for rows, _ in self._pieces():
+            yield from rows
 
     def progress(self) -> tuple[int, int | None]:
-        return self._done, self.total
+        return self._done, self._total
 
-    @abstractmethod
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in batches whose bounds depend on the table alone."""
-
-    def _set_schema(self, schema: pa.Schema) -> None:
-        twice = [name for name, count in Counter(schema.names).items() if count > 1]
-        if twice:
-            raise UserError(f"{self.source}: it has two columns {twice[0]!r}; rename one")
-        self.schema, self.columns = schema, tuple(schema.names)
-
-    def _read(self, after: Mapping[str, Any] | None) -> Iterator[Chunk]:
-        before, self._done = 0 if after is None else int(after["row"]), 0
+    def _pieces(self) -> Iterator[tuple[list[Row], pa.Table]]:
+        self._done = 0
         try:
             for batch in self._batches():
                 for start in range(0, batch.num_rows, base.CHUNK_ROWS):
                     part = batch.slice(start, base.CHUNK_ROWS)
-                    first, self._done = self._done, self._done + part.num_rows
-                    if self._done > before:
-                        table = pa.Table.from_batches([part], self.schema)
-                        yield Chunk(self._rows(part, first), {"row": self._done}, table)
-        except _FAILURES as error:
+                    rows = self._rows(part)
+                    self._done += len(rows)
+                    yield rows, pa.Table.from_batches([part], self.schema)
+        except UNREADABLE as error:
             raise cannot_be_read(self.source, error, f" (after row {self._done})") from error
 
-    def _rows(self, batch: pa.RecordBatch, before: int) -> list[Row]:
-        columns = [self._values(name, batch[name], before) for name in self.columns]
-        numbers = range(before + 1, before + batch.num_rows + 1)
+    def _rows(self, batch: pa.RecordBatch) -> list[Row]:
+        columns = zip(*(self._values(name, batch[name]) for name in self.columns), strict=True)
         return [
             Row(number, dict(zip(self.columns, values, strict=True)))
-            for number, values in zip(numbers, zip(*columns, strict=True), strict=True)
+            for number, values in enumerate(columns, start=self._done + 1)
         ]
 
-    def _values(self, name: str, column: pa.Array, before: int) -> list[Any]:
+    def _values(self, name: str, column: pa.Array) -> list[Any]:
         if not _is_plain(column.type):
             return [column.type] * len(column)
         try:
             values: list[Any] = column.to_pylist()
         except UnicodeDecodeError as error:
-            rows = f"rows {before + 1} to {before + len(column)}"
+            rows = f"rows {self._done + 1} to {self._done + len(column)}"
             raise UserError(f"{self.source}, {rows}: column {name!r} is not UTF-8") from error
-        for number, value in enumerate(values, start=before + 1):
+        for number, value in enumerate(values, start=self._done + 1):
             if isinstance(value, str) and len(value) > LONGEST_ROW:
                 raise UserError(
                     f"{self.where(number)}: column {name!r} is longer than {LONGEST_ROW >> 20} "
@@ -99,81 +82,26 @@ class ArrowTable(Table):
                 )
         return values
 
-
-class ParquetTable(ArrowTable):
-    """A Parquet file, plain or compressed as a whole (then unpacked in memory).
-
-    Raises:
-        UserError: it is none, or damaged.
-    """
-
-    def __init__(self, path: Path, compression: str | None = None) -> None:
-        self.source, self._path = str(path), path
-        try:
-            self._file = parquet.ParquetFile(
-                _content(path, compression), page_checksum_verification=True
-            )
-            self._set_schema(self._file.schema_arrow)
-        except _FAILURES as error:
-            raise cannot_be_read(f"{path} (Parquet)", error) from error
-        self.total = self._file.metadata.num_rows
-
-    def fingerprint(self) -> str:
-        return sha256_of(self._path)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        for group in range(self._file.num_row_groups):
-            found = self._file.metadata.row_group(group)
-            room = base.CHUNK_CHARACTERS * found.num_rows // max(found.total_byte_size, 1)
-            rows = max(1, min(base.CHUNK_ROWS, room))
-            yield from self._file.iter_batches(rows, row_groups=[group])
-
-
-class IpcTable(ArrowTable):
-    """An Arrow file, of the format for files or for streams, plain or compressed as a whole.
-
-    Raises:
-        UserError: it is none, or damaged.
-    """
-
-    def __init__(self, path: Path, compression: str | None = None) -> None:
-        self.source, self._path, self._compression = str(path), path, compression
-        try:
-            self._set_schema(self._opened().schema)
-        except _FAILURES as error:
-            raise cannot_be_read(f"{path} (Arrow)", error) from error
-
-    def fingerprint(self) -> str:
-        return sha256_of(self._path)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        reader = self._opened()
-        if isinstance(reader, pa.ipc.RecordBatchStreamReader):
-            yield from reader
-        else:
-            yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
-
-    def _opened(self) -> Any:
-        content = _content(self._path, self._compression)
-        source = pa.memory_map(str(content)) if isinstance(content, Path) else content
-        try:
-            return pa.ipc.open_file(source)
-        except pa.ArrowInvalid:
-            source.seek(0)
-            return pa.ipc.open_stream(source)
+    def _beginning(self) -> str:
+        return self.fingerprint()
 
 
 class DatasetTable(ArrowTable):
     """A split of a data set; labels that it stores as numbers with names have their names."""
 
     def __init__(self, name: str, rows: datasets.Dataset) -> None:
-        self.source, self._dataset, self.total = name, rows, len(rows)
-        self._set_schema(rows.features.arrow_schema)
+        schema, self._dataset = rows.features.arrow_schema, rows
         self._names = {
             column: feature.names
             for column, feature in rows.features.items()
             if isinstance(feature, datasets.ClassLabel)
         }
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
+                yield from table.combine_chunks().cast(schema).to_batches()
+
+        super().__init__(name, schema, batches, len(rows))
 
     @property
     def unlabelled(self) -> bool:
@@ -184,24 +112,67 @@ class DatasetTable(ArrowTable):
     def fingerprint(self) -> str:
         return str(self._dataset._fingerprint)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        for table in self._dataset.with_format("arrow").iter(base.CHUNK_ROWS):
-            yield from table.combine_chunks().cast(self.schema).to_batches()
-
-    def _values(self, name: str, column: pa.Array, before: int) -> list[Any]:
+    def _values(self, name: str, column: pa.Array) -> list[Any]:
         """A label that is not given (-1) is None."""
-        values = super()._values(name, column, before)
-        names = self._names.get(name)
+        values, names = super()._values(name, column), self._names.get(name)
         if names is None:
             return values
         return [None if index is None or index < 0 else names[index] for index in values]
 
 
-def _content(path: Path, compression: str | None) -> Path | io.BytesIO:
+def open_parquet(path: Path, compression: str | None) -> ArrowTable:
+    """The table in a Parquet file, plain or compressed as a whole (then unpacked in memory).
+
+    Raises:
+        UserError: it is none, or damaged.
+    """
+    try:
+        content = _content(path, compression)
+        file = parquet.ParquetFile(content, page_checksum_verification=True)
+    except UNREADABLE as error:
+        raise cannot_be_read(f"{path} (Parquet)", error) from error
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for group in range(file.num_row_groups):
+            found = file.metadata.row_group(group)
+            room = base.CHUNK_CHARACTERS * found.num_rows // max(found.total_byte_size, 1)
+            rows = max(1, min(base.CHUNK_ROWS, room))
+            yield from file.iter_batches(rows, row_groups=[group])
+
+    table = ArrowTable(str(path), file.schema_arrow, batches, file.metadata.num_rows)
+    table.path = path
+    return table
+
+
+def open_ipc(path: Path, compression: str | None) -> ArrowTable:
+    """The same for an Arrow file, of the format for files or for streams."""
+
+    def opened() -> Any:
+        content = _content(path, compression)
+        try:
+            return pa.ipc.open_file(content)
+        except pa.ArrowInvalid:
+            content.seek(0)
+            return pa.ipc.open_stream(content)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        reader = opened()
+        is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
+        yield from reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
+
+    try:
+        table = ArrowTable(str(path), opened().schema, batches)
+    except UNREADABLE as error:
+        raise cannot_be_read(f"{path} (Arrow)", error) from error
+    table.path = path
+    return table
+
+
+def _content(path: Path, compression: str | None) -> pa.NativeFile:
     if compression is None:
-        return path
+        return pa.memory_map(str(path))
     with unpacked(path, compression) as (_, file):
-        return io.BytesIO(file.read())
+        return pa.BufferReader(file.read())
 
 
 def _is_plain(kind: pa.DataType) -> bool:

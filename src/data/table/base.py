@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from src.errors import UserError
+from src.files.checksum import sha256_of
 
 SAMPLE = 100
 """Rows that are looked at to tell what a column holds."""
@@ -19,6 +21,8 @@ CHUNK_ROWS = 1024
 """Rows of a chunk at most."""
 CHUNK_CHARACTERS = 1 << 24
 """A chunk also ends where it reaches this, so that long texts fill no memory."""
+BEGINNING: Mapping[str, Any] = {"row": 0}
+"""The place before the first chunk."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +32,12 @@ class Row:
     Attributes:
         number: the line it begins at, or its place among the rows; either counted from 1.
         values: as the format has them: text in CSV; text, numbers, ... in JSON and Arrow.
-        record: all of the row as it was written: fields of CSV, an object of JSON on one line;
-            None in Arrow, where the chunk has the columns.
+        record: the row as it was written: fields of CSV, or the one object of JSON on one line.
     """
 
     number: int
     values: Mapping[str, Any]
-    record: Sequence[str] | str | None = None
-
-    @property
-    def content(self) -> str:
-        """The record as one string."""
-        return self.record if isinstance(self.record, str) else "\0".join(self.record or ())
+    record: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,13 @@ class Chunk:
 
     Attributes:
         rows: the rows.
+        columns: the same, by the table's schema.
         place: where the next chunk begins: plain JSON values.
-        columns: the rows as Arrow has them, with their types; None in text formats.
     """
 
     rows: list[Row]
+    columns: pa.Table
     place: dict[str, Any]
-    columns: pa.Table | None = None
 
 
 class Table(ABC):
@@ -62,7 +60,9 @@ class Table(ABC):
 
     Attributes:
         source: the file's path, or the data set's name.
+        path: of the file; None where there is none.
         columns: names in the table's order; empty where there is not even a header.
+        schema: of the chunks: typed columns of Arrow, text ones of CSV, `record` of JSON.
         header: names as they are written, where the file begins with them.
         unit: what a row's number counts, `line` or `row`.
         entry: what a value is called in a message, `column` or `field`.
@@ -70,10 +70,12 @@ class Table(ABC):
     """
 
     source: str
+    path: Path | None = None
     columns: tuple[str, ...]
+    schema: pa.Schema
     header: Sequence[str] = ()
-    unit: ClassVar[str] = "line"
-    entry: ClassVar[str] = "column"
+    unit: str = "line"
+    entry: str = "column"
     remark: str | None = None
 
     @abstractmethod
@@ -87,41 +89,31 @@ class Table(ABC):
             UserError: a row is malformed; names file and line.
         """
 
-    @abstractmethod
     def fingerprint(self) -> str:
-        """Changes when the content changes."""
+        """Changes when the content changes; empty for standard input."""
+        return "" if self.path is None else sha256_of(self.path)
 
-    @abstractmethod
     def progress(self) -> tuple[int, int | None]:
         """How much was read, and how much there is (None: nobody knows), in any unit."""
+        return 0, None
 
-    def chunks(self, after: Mapping[str, Any] | None = None) -> Iterator[Chunk]:
-        """The chunks that follow the place `after`; all of them if it is None.
+    def chunks(self, after: Mapping[str, Any] = BEGINNING) -> Iterator[Chunk]:
+        """The chunks that follow the place `after`.
 
         Raises:
             UserError: a row is malformed, or what comes before `after` has changed.
         """
-        before = 0 if after is None else int(after["row"])
-        digest = hashlib.sha256("\0".join(self.header).encode())
-        kept: list[Row] = []
-        count = size = 0
-        for row in self.rows(last=True):
-            content = row.content
-            digest.update(f"\n{content}".encode())
-            count += 1
-            if count <= before:
-                if count == before and after and digest.hexdigest() != after["digest"]:
-                    raise self.changed()
-                continue
-            kept.append(row)
-            size += len(content)
-            if len(kept) == CHUNK_ROWS or size >= CHUNK_CHARACTERS:
-                yield Chunk(kept, {"row": count, "digest": digest.hexdigest()})
-                kept, size = [], 0
-        if count < before:
-            raise self.changed()
-        if kept:
-            yield Chunk(kept, {"row": count, "digest": digest.hexdigest()})
+        digest, done = hashlib.sha256(self._beginning().encode()), 0
+        for rows, columns in self._pieces():
+            start, done = done, done + len(rows)
+            digest.update("".join("\n" + "\0".join(row.record) for row in rows).encode())
+            place = {"row": done, "digest": digest.hexdigest()}
+            if start >= after["row"]:
+                yield Chunk(rows, columns, place)
+            elif done >= after["row"] and place != after:
+                raise self._changed()
+        if done < after["row"]:
+            raise self._changed()
 
     def where(self, number: int) -> str:
         """How a message names the row with this number, e.g. `labels.csv, line 3`."""
@@ -138,7 +130,7 @@ class Table(ABC):
         try:
             for row in islice(self.rows(), SAMPLE):
                 found.append(row)
-                size += len(row.content)
+                size += sum(map(len, row.record))
                 if size >= CHUNK_CHARACTERS:
                     break
         except UserError:
@@ -146,8 +138,28 @@ class Table(ABC):
                 raise
         return found
 
-    def changed(self) -> UserError:
-        """What is said of a table that is not the one that was begun."""
+    def _pieces(self) -> Iterator[tuple[list[Row], pa.Table]]:
+        """All rows in chunks."""
+        rows: list[Row] = []
+        size = 0
+        for row in self.rows(last=True):
+            rows.append(row)
+            size += sum(map(len, row.record))
+            if len(rows) == CHUNK_ROWS or size >= CHUNK_CHARACTERS:
+                yield rows, self._columns_of(rows)
+                rows, size = [], 0
+        if rows:
+            yield rows, self._columns_of(rows)
+
+    def _columns_of(self, rows: Sequence[Row]) -> pa.Table:
+        fields = zip(*(row.record for row in rows), strict=True)
+        return pa.Table.from_arrays([pa.array(f, pa.string()) for f in fields], schema=self.schema)
+
+    def _beginning(self) -> str:
+        """What tells the table from others with the same records."""
+        return "\0".join(self.header)
+
+    def _changed(self) -> UserError:
         return UserError(
             f"{self.source} has changed since its first rows were predicted; put it back, or start "
             "over with resume=false"

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 STREAM = "-"
 """Standard input or output."""
 KINDS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".txt": "text",
-    ".md": "markdown",
-}
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
+    ".parquet": "parquet", ".arrow": "arrow", ".txt": "text", ".md": "markdown",
+}  # fmt: skip
 """Kinds of files by the ending of their names, which may be followed by one of `COMPRESSIONS`."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "arrow")
 """Kinds with rows of named columns."""
-FAMILIES = {"tsv": "csv", "json": "jsonl", "arrow": "parquet"}
-"""Kinds whose rows turn into those of another without any choice."""
 
 
-@dataclass(frozen=True)
-class Format:
-    """How a file is written.
-
-    Attributes:
-        kind: one of the values of `KINDS`.
-        compression: `gzip` or `zstd` where the file is compressed as a whole; else None.
-    """
+class Format(NamedTuple):
+    """One of the kinds, and `gzip` or `zstd` where the file is compressed as a whole."""
 
     kind: str
     compression: str | None = None
-
-    @property
-    def family(self) -> str:
-        """What rows of this kind are as; see `FAMILIES`."""
-        return FAMILIES.get(self.kind, self.kind)
 
 
 def format_of(

@@ -8,37 +8,41 @@ a field that first comes late an error.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import chain
 from typing import Any
+
+import pyarrow as pa
 
 from src.data.table.base import Row, Table
 from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
-from src.files.checksum import sha256_of
 
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
-_BLANK = " \t\r\n"
+_BLANK = re.compile(r"[ \t\r\n]*")
+_FOLLOWING = {"[": "{]", ",": "{", "]": ""}
+"""What may come in a list, by what came; after an object, `,` or `]`."""
 
 
 class JsonTable(Table):
     """Objects one after the other; `columns` are the fields of the first rows.
 
-    Args:
-        lines: UTF-8, with or without a byte order mark.
-        is_list: whether it is one list of objects, over any number of lines; otherwise each line
-            holds an object, and blank lines are left out.
+    Each line holds an object, and blank lines are left out; or, in a file of the kind `json`, the
+    first character may open one list of objects, over any number of lines.
 
     Raises:
         UserError: one of the first rows is no object.
     """
 
     entry = "field"
+    schema = pa.schema([("record", pa.string())])
 
-    def __init__(self, lines: Lines, path: Path | None, is_list: bool = False) -> None:
-        self.source, self._lines, self._path, self._is_list = lines.name, lines, path, is_list
-        if is_list:
-            self.unit = "row"  # type: ignore[misc]
+    def __init__(self, lines: Lines, kind: str) -> None:
+        self.source, self.path, self._lines = lines.name, lines.path, lines
+        first = (piece.lstrip() for _, piece in lines.read(in_pieces=True) if piece.strip())
+        self._is_list = kind == "json" and next(first, "").startswith("[")
+        self.unit = "row" if self._is_list else "line"
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
     def rows(self, last: bool = False) -> Iterator[Row]:
@@ -47,97 +51,57 @@ class JsonTable(Table):
             yield from self._items()
             return
         for number, line in self._lines.read(last):
-            if record := line.strip(_BLANK):
-                values = _parsed(record, self.where(number))
-                yield Row(number, _object(values, self.where(number)), record)
-
-    def fingerprint(self) -> str:
-        return "" if self._path is None else sha256_of(self._path)
+            if record := line.strip(" \t\r\n"):
+                where = self.where(number)
+                try:
+                    values = _DECODER.decode(record)
+                except (ValueError, RecursionError) as error:
+                    raise _malformed(error, where) from error
+                if not isinstance(values, dict):
+                    raise UserError(f"{where}: {_OBJECT}")
+                yield Row(number, values, (record,))
 
     def progress(self) -> tuple[int, int | None]:
         return self._lines.progress()
 
     def _items(self) -> Iterator[Row]:
         """The list's items, of which one is in memory at a time."""
-        text = _Text(self._lines.pieces())
-        text.skip("[", f"{self.source}: expected a list of objects; or name it .jsonl")
-        number, closed = 0, text.take("]")
-        while not closed:
-            number += 1
-            where = self.where(number)
-            if text.next() != "{":
-                raise UserError(f"{where}: {_OBJECT}")
-            values, record = text.value(where)
-            # line breaks stand between the parts of an object only: in strings they are escaped
-            yield Row(number, values, record.replace("\r", " ").replace("\n", " "))
-            closed = text.take("]")
-            if not closed:
-                text.skip(",", f"{self.source}, after row {number}: not JSON (expected a comma)")
-        if text.next():
-            raise UserError(f"{self.source}: not JSON (something follows the list)")
+        held, least, number, expected = "", 0, 0, "["
+        for piece in chain((piece for _, piece in self._lines.read(in_pieces=True)), [""]):
+            held, at = held + piece, 0
+            if piece and len(held) < least:
+                continue
+            while (at := _BLANK.match(held, at).end()) < len(held):  # type: ignore[union-attr]
+                found = held[at]
+                if found not in expected:
+                    raise self._unexpected(number, expected)
+                if found != "{":
+                    at, expected = at + 1, _FOLLOWING[found]
+                    continue
+                try:
+                    values, end = _DECODER.raw_decode(held, at)
+                except (ValueError, RecursionError) as error:
+                    where, least = self.where(number + 1), 2 * (len(held) - at)
+                    if least > 2 * LONGEST_ROW:
+                        message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
+                        raise UserError(f"{where}: {message}") from error
+                    if not piece or isinstance(error, _RepeatedError):
+                        raise _malformed(error, where) from error
+                    break  # the rest of it may come yet
+                # line breaks stand between the parts of an object only: in strings they are escaped
+                record = held[at:end].replace("\r", " ").replace("\n", " ")
+                at, number, expected = end, number + 1, ",]"
+                yield Row(number, values, (record,))
+            held = held[at:]
+        if expected:
+            raise self._unexpected(number, expected)
 
-
-class _Text:
-    """Text that comes in pieces, and how far it is read."""
-
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces, self._held = pieces, ""
-
-    def next(self) -> str:
-        """The next character that is no white space; none at the end."""
-        while not self._held.lstrip(_BLANK) and self._more():
-            pass
-        self._held = self._held.lstrip(_BLANK)
-        return self._held[:1]
-
-    def take(self, character: str) -> bool:
-        """Whether this character came next; it is then behind."""
-        found = self.next() == character
-        self._held = self._held[1:] if found else self._held
-        return found
-
-    def skip(self, character: str, message: str) -> None:
-        """Go behind this character.
-
-        Raises:
-            UserError: `message`: something else comes next.
-        """
-        if not self.take(character):
-            raise UserError(message)
-
-    def value(self, where: str) -> tuple[dict[str, Any], str]:
-        """The object that comes next, and how it is written.
-
-        Raises:
-            UserError: it is malformed, or longer than `LONGEST_ROW`.
-        """
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._held)
-            except (ValueError, RecursionError) as error:
-                size = len(self._held)
-                if size > LONGEST_ROW:
-                    message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
-                    raise UserError(f"{where}: {message}") from error
-                if not self._more(size):
-                    raise _malformed(error, where) from error
-            else:
-                record, self._held = self._held[:end], self._held[end:]
-                return value, record
-
-    def _more(self, least: int = 1) -> bool:
-        """Hold so many more characters, or all there are; whether there was one."""
-        found, count = [], 0
-        while count < least and (piece := next(self._pieces, None)) is not None:
-            found.append(piece)
-            count += len(piece)
-        self._held += "".join(found)
-        return count > 0
-
-
-def is_list(lines: Lines) -> bool:
-    """Whether the file's first character that is no white space opens a list."""
-    return _Text(lines.pieces()).next() == "["
+    def _unexpected(self, number: int, expected: str) -> UserError:
+        if "{" in expected:
+            return UserError(f"{self.where(number + 1)}: {_OBJECT}")
+        if expected:
+            return UserError(f"{self.source}, after row {number}: not JSON (expected a comma)")
+        return UserError(f"{self.source}: not JSON (something follows the list)")
 
 
 class _RepeatedError(ValueError):
@@ -153,19 +117,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
-
-
-def _object(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: {_OBJECT}")
-    return value
-
-
-def _parsed(text: str, where: str) -> Any:
-    try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise _malformed(error, where) from error
 
 
 def _malformed(error: Exception, where: str) -> UserError:

@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
 from typing import IO, cast
 
@@ -20,8 +20,9 @@ from src.errors import UserError
 LONGEST_ROW = 1 << 24
 """Bytes of a line, or characters of a row, at most: 16 MiB. No text of a task is as long, and a
 double quote or a line break that is missing would otherwise fill the memory."""
-_BLOCK = 1 << 16
-_ZIP = b"PK\x03\x04"
+UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
+"""What the system, decompressors and Arrow raise for files that they give up on."""
+_PIECE = 1 << 16
 
 
 class Lines:
@@ -41,88 +42,63 @@ class Lines:
 
     def __init__(self, path: Path | None, compression: str | None = None) -> None:
         self.name = "standard input" if path is None else str(path)
-        self.is_marked = False
-        self._path, self._compression = path, compression
-        self._stream: Iterator[bytes] = iter(())
+        self.path, self.is_marked = path, False
+        self._compression = compression
+        self._stream = iter(()) if path else _lines_of(sys.stdin.buffer, LONGEST_ROW + 1)
         self._raw: IO[bytes] | None = None
-        self._size = None
-        if path is None:
-            self._stream = _lines_of(sys.stdin.buffer)
-        elif path.is_file():
-            self._size = path.stat().st_size
 
-    def read(self, last: bool = False) -> Iterator[tuple[int, str]]:
+    def read(self, last: bool = False, in_pieces: bool = False) -> Iterator[tuple[int, str]]:
         """The lines with their numbers.
 
         Args:
             last: whether this is the last reading; standard input is then not kept in memory.
+            in_pieces: whether to cut lines, which may then be of any length; pieces are numbered.
 
         Raises:
             UserError: the file cannot be opened or unpacked, is not UTF-8 text, or a line is longer
                 than `LONGEST_ROW`; names the line.
         """
-        number = 0
+        number, where = 0, self.name
+        decode = codecs.getincrementaldecoder("utf-8")().decode
         try:
-            with self._opened(last) as lines:
-                for number, raw in enumerate(lines, start=1):
-                    yield number, self._decoded(raw, number)
-        except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
-            raise cannot_be_read(self.name, error, f" (line {number + 1})") from error
-
-    def pieces(self) -> Iterator[str]:
-        """The text of a file in pieces of any kind, which lines may be too long for.
-
-        Raises:
-            UserError: see `read`.
-        """
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        assert self._path is not None
-        try:
-            with unpacked(self._path, self._compression) as (self._raw, file):
-                for number, raw in enumerate(iter(lambda: file.read(_BLOCK), b"")):
-                    if not number:
-                        raw = self._checked_beginning(raw)
-                    piece = decoder.decode(raw)
-                    if "\0" in piece:
-                        raise UserError(f"{self.name}: {_NULL}")
-                    yield piece
-                decoder.decode(b"", final=True)
+            with self._opened(last, _PIECE if in_pieces else LONGEST_ROW + 1) as lines:
+                for number, raw in enumerate(chain(lines, [b""]), start=1):
+                    where = f"{self.name}, line {number}" if raw and not in_pieces else where
+                    if len(raw) > LONGEST_ROW:
+                        raise UserError(f"{where}: longer than {LONGEST_ROW >> 20} MiB, which no "
+                                        "row may be")  # fmt: skip
+                    line = decode(self._checked_beginning(raw) if number == 1 else raw, not raw)
+                    if "\0" in line:
+                        raise UserError(
+                            f"{where}: holds a null character, as UTF-16 files do; save the file "
+                            "as UTF-8"
+                        )
+                    if raw:
+                        yield number, line
         except UnicodeDecodeError as error:
-            raise UserError(f"{self.name}: not UTF-8; convert the file first") from error
-        except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
-            raise cannot_be_read(self.name, error) from error
+            raise UserError(f"{where}: not UTF-8; convert the file first") from error
+        except UNREADABLE as error:
+            place = "" if in_pieces else f" (line {number + 1})"
+            raise cannot_be_read(self.name, error, place) from error
 
     def progress(self) -> tuple[int, int | None]:
         """Bytes of the file that were read, and all of them (None: nobody knows)."""
-        return self._raw.tell() if self._raw and not self._raw.closed else 0, self._size
+        size = self.path.stat().st_size if self.path and self.path.is_file() else None
+        return self._raw.tell() if self._raw and not self._raw.closed else 0, size
 
     @contextmanager
-    def _opened(self, last: bool) -> Iterator[Iterator[bytes]]:
-        if self._path is not None:
-            with unpacked(self._path, self._compression) as (self._raw, file):
-                yield _lines_of(file)
+    def _opened(self, last: bool, size: int) -> Iterator[Iterator[bytes]]:
+        if self.path is not None:
+            with unpacked(self.path, self._compression) as (self._raw, file):
+                yield _lines_of(file, size)
         elif last:
             yield self._stream
         else:
             self._stream, lines = tee(self._stream)
             yield lines
 
-    def _decoded(self, raw: bytes, number: int) -> str:
-        where = f"{self.name}, line {number}"
-        if len(raw) > LONGEST_ROW:
-            raise UserError(f"{where}: longer than {LONGEST_ROW >> 20} MiB, which no row may be")
-        if number == 1:
-            raw = self._checked_beginning(raw)
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{where}: not UTF-8; convert the file first") from error
-        if "\0" in line:
-            raise UserError(f"{where}: {_NULL}")
-        return line
-
     def _checked_beginning(self, raw: bytes) -> bytes:
-        if raw.startswith(_ZIP):
+        if raw.startswith(b"PK\x03\x04"):
             raise UserError(
                 f"{self.name} is no text but an archive, as Excel's .xlsx is; save it as CSV "
                 "(UTF-8)"
@@ -131,9 +107,6 @@ class Lines:
             raise UserError(f"{self.name}, line 1: not UTF-8 but UTF-16; save the file as UTF-8")
         self.is_marked = raw.startswith(codecs.BOM_UTF8)
         return raw.removeprefix(codecs.BOM_UTF8)
-
-
-_NULL = "holds a null character, as UTF-16 files do; save the file as UTF-8"
 
 
 @contextmanager
@@ -156,5 +129,5 @@ def cannot_be_read(name: str, error: Exception, place: str = "") -> UserError:
     return UserError(f"{name} cannot be read: {reason}{place}")
 
 
-def _lines_of(file: IO[bytes]) -> Iterator[bytes]:
-    return iter(lambda: file.readline(LONGEST_ROW + 1), b"")
+def _lines_of(file: IO[bytes], longest: int) -> Iterator[bytes]:
+    return iter(lambda: file.readline(longest), b"")

@@ -33,27 +33,22 @@ class MemoryTable(Table):
         """See `Table.rows`."""
         return (Row(number, values) for number, values in enumerate(self._rows, start=1))
 
-    def progress(self) -> tuple[int, int | None]:
-        return len(self._rows), len(self._rows)
-
     def fingerprint(self) -> str:
-        digest = hashlib.sha256()
-        for row in self._rows:
-            digest.update(json.dumps(row, default=repr, sort_keys=True).encode())
-        return digest.hexdigest()
+        rows = (json.dumps(row, default=repr, sort_keys=True) for row in self._rows)
+        return hashlib.sha256("".join(rows).encode()).hexdigest()
 
     def _named(self, row: Any, number: int) -> dict[str, Any]:
-        if isinstance(row, Mapping):
-            return {str(name): _plain(value) for name, value in row.items()}
         if isinstance(row, tuple | list) and len(row) in (2, 3):
             names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
-            return dict(zip(names, map(_plain, row), strict=True))
-        raise UserError(
-            f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
-            f"them, got {type(row).__name__}"
-        )
+            row = dict(zip(names, row, strict=True))
+        if not isinstance(row, Mapping):
+            raise UserError(
+                f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
+                f"them, got {type(row).__name__}"
+            )
+        return {str(name): _plain(value) for name, value in row.items()}
 
 
 def _plain(value: Any) -> Any:
     """Numbers of NumPy and torch as Python's own."""
-    return value.item() if hasattr(value, "item") and callable(value.item) else value
+    return value.item() if callable(getattr(value, "item", None)) else value

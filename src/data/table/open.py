@@ -6,11 +6,11 @@ from pathlib import Path
 
 import datasets
 
-from src.data.table.arrow import DatasetTable, IpcTable, ParquetTable
+from src.data.table.arrow import DatasetTable, open_ipc, open_parquet
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
 from src.data.table.formats import TABLES, Format, endings_of, format_of
-from src.data.table.json_rows import JsonTable, is_list
+from src.data.table.json_rows import JsonTable
 from src.data.table.lines import Lines
 from src.errors import UserError
 from src.files.checksum import check_is_file
@@ -35,10 +35,8 @@ def open_table(path: Path) -> Table:
     found = format_of(path, TABLES)
     if found is None:
         raise UserError(f"{path}: the name must end in {endings_of(TABLES)}")
-    if found.kind == "parquet":
-        return ParquetTable(path, found.compression)
-    if found.kind == "arrow":
-        return IpcTable(path, found.compression)
+    if found.kind in ("parquet", "arrow"):
+        return (open_parquet if found.kind == "parquet" else open_ipc)(path, found.compression)
     return open_lines(path, found)
 
 
@@ -50,5 +48,5 @@ def open_lines(path: Path | None, written_as: Format) -> Table:
     """
     lines = Lines(path, written_as.compression)
     if written_as.kind in ("csv", "tsv"):
-        return DelimitedTable(lines, path, "," if written_as.kind == "csv" else "\t")
-    return JsonTable(lines, path, written_as.kind == "json" and is_list(lines))
+        return DelimitedTable(lines, "," if written_as.kind == "csv" else "\t")
+    return JsonTable(lines, written_as.kind)
