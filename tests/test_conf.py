@@ -16,7 +16,7 @@ from src.data.text_auxiliary import TextAuxiliary
 from src.evaluation.metrics import EndTaskMetrics
 from src.methods.fit import build_trainer
 from src.methods.stage import Stage
-from src.prepare import SETTINGS, auxiliaries_of, enabled_stages, members_of, module_class
+from src.prepare import auxiliaries_of, enabled_stages, module_class, named_auxiliaries
 from tests.in_process import CONF, STAGES, config_of
 
 SHARED = (
@@ -122,10 +122,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     source: EndTaskSource = build(config.task, "task")
     assert source.metric in config.metrics
     assert callable(build(config.encoder, "encoder").load)
-    auxiliaries = {}
-    for name, node in config.auxiliary.items():
-        if name not in SETTINGS:
-            auxiliaries |= members_of(str(name), build(node, f"auxiliary.{name}"))
+    auxiliaries = named_auxiliaries(config)
     kind = OtherClasses if experiment.startswith(tuple(IMAGES)) else TextAuxiliary
     kind = ComposedAuxiliary if "aang" in experiment else kind
     assert all(isinstance(auxiliary, kind) for auxiliary in auxiliaries.values())
@@ -310,7 +307,7 @@ def test_the_papers_joint_experiments_are_a_published_column_with_its_authors_re
     stages = enabled_stages(config)
     assert list(stages) == ["joint", "last_finetune"]
     assert (stages["joint"].max_epochs, stages["joint"].epochs_of) == (150, "largest")
-    assert [name for name in config.auxiliary if name not in SETTINGS] == ["tapt"]
+    assert list(named_auxiliaries(config)) == ["tapt"]
 
 
 @pytest.mark.parametrize("ending", ["dapt", "dapt_tapt", "mt", "meta"])

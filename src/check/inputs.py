@@ -19,7 +19,7 @@ from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.methods.stage import Stage
-from src.prepare import SETTINGS, members_of, prepare
+from src.prepare import named_auxiliaries, prepare
 
 SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"
@@ -123,10 +123,7 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         decontaminate=bool(config.auxiliary.get("decontaminate", False)),
     )
     auxiliaries, unusable = dict(prepared.auxiliaries), {}
-    named: dict[str, Auxiliary] = {}
-    for name, node in config.auxiliary.items():
-        if name not in SETTINGS:
-            named |= members_of(str(name), build(node, f"auxiliary.{name}"))
+    named = named_auxiliaries(config)
     others = {
         name: auxiliary
         for name, auxiliary in named.items()

@@ -15,6 +15,7 @@ from src.core.clock import PassClock, now
 from src.core.passes import Purpose
 from src.core.processes import Processes
 from src.core.task import Batch
+from src.data.task_names import META_GRADIENT, META_HEAD
 from src.distributed.agreement import Agreement
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
@@ -22,8 +23,6 @@ from src.methods.module import TaskMixing
 if sys.platform != "win32":
     import resource
 
-META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
-"""Names beside the tasks' under which costs are reported."""
 SECOND = "second "
 """What the names of tasks' second batches begin with."""
 
