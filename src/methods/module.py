@@ -100,7 +100,7 @@ class TaskMixing(MixedStep):
         settings = settings_of(Optimisation, optimisation) or Optimisation()
         meta_settings = settings_of(MetaHeadSettings, meta_head)
         evaluated_by = metrics or METRICS
-        arguments = {
+        arguments: dict[str, Any] = {
             "encoder": dict(encoder if isinstance(encoder, Mapping) else describe(encoder)),
             "tasks": {name: node_of(objective) for name, objective in tasks.items()},
             "weighting": node_of(weighting),
