@@ -16,9 +16,9 @@ from src.data.text_auxiliary import TextAuxiliary
 from src.evaluation.metrics import EndTaskMetrics
 from src.experiment.prepare import (
     auxiliaries_of,
-    configured_auxiliaries,
     enabled_stages,
     module_class,
+    named_auxiliaries,
 )
 from src.methods.fit import build_trainer
 from src.methods.stage import Stage
@@ -127,7 +127,7 @@ def test_an_experiment_is_made_of_what_can_be_built(experiment):
     source: EndTaskSource = build(config.task, "task")
     assert source.metric in config.metrics
     assert callable(build(config.encoder, "encoder").load)
-    auxiliaries = configured_auxiliaries(config)
+    auxiliaries = named_auxiliaries(config)
     kind = OtherClasses if experiment.startswith(tuple(IMAGES)) else TextAuxiliary
     kind = ComposedAuxiliary if "aang" in experiment else kind
     assert all(isinstance(auxiliary, kind) for auxiliary in auxiliaries.values())
@@ -312,7 +312,7 @@ def test_the_papers_joint_experiments_are_a_published_column_with_its_authors_re
     stages = enabled_stages(config)
     assert list(stages) == ["joint", "last_finetune"]
     assert (stages["joint"].max_epochs, stages["joint"].epochs_of) == (150, "largest")
-    assert list(configured_auxiliaries(config)) == ["tapt"]
+    assert list(named_auxiliaries(config)) == ["tapt"]
 
 
 @pytest.mark.parametrize("ending", ["dapt", "dapt_tapt", "mt", "meta"])

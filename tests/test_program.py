@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 
 from tests.conftest import ROOT
 from tests.in_process import recorded_run, same
+from tests.methods.lightning import toy_data, trainer
 
 TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/lightning.md")
@@ -70,6 +72,18 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
     assert code == program("docs/lightning.md")
     # within the first two screens
     assert TEXTS["README.md"].index(code.splitlines()[0]) < len("\n".join(["x" * 60] * 100))
+
+
+def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, settings, chain = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
+    names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
+    exec(settings, names)
+    assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
+    exec("from src.methods import ContinuedPretraining, FineTuning", names)
+    assert chain.count("max_epochs=") == 2
+    exec(re.sub(r"max_epochs=\d+", "max_steps=1", chain), names)
+    assert names["module"].body is names["pretraining"].body
 
 
 def test_the_program_ends_with_the_bits_of_the_command_line(folder, cache_dir):

@@ -17,7 +17,7 @@ from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
-from src.experiment.prepare import auxiliary_context, configured_auxiliaries, prepare
+from src.experiment.prepare import auxiliary_context, named_auxiliaries, prepare
 from src.methods.stage import Stage
 
 SPLITS = ("train", "dev", "test")
@@ -119,7 +119,7 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         train_examples=len(prepared.splits.train),
     )
     auxiliaries, unusable = dict(prepared.auxiliaries), {}
-    named = configured_auxiliaries(config)
+    named = named_auxiliaries(config)
     others = {
         name: auxiliary
         for name, auxiliary in named.items()

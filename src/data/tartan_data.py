@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from src.core.task_names import END_TASK
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.given import (
     AnyEncoder,
@@ -22,8 +21,8 @@ from src.data.given import (
 from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
+from src.data.task_names import check_task_name
 from src.encoders.text_encoder import reads_text
-from src.errors import UserError
 from src.evaluation.named_metrics import check_metric
 from src.objectives.class_weights import class_weights as scaled_weights
 from src.objectives.classification import Classification
@@ -107,8 +106,8 @@ class TartanData(TaskData):
         check_metric(metric, ())
         self._splits = {"train": train, "dev": dev, "test": test}
         self._auxiliaries = dict(auxiliaries or {})
-        if END_TASK in self._auxiliaries:
-            raise UserError(f"an auxiliary task cannot be named {END_TASK}")
+        for task in self._auxiliaries:
+            check_task_name(task)
         self._encoder = encoder
         self._task: dict[str, Any] = {
             "name": name, "metric": metric, "max_length": max_length, "text": text,

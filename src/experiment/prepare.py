@@ -19,6 +19,7 @@ from src.data.end_task import EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
+from src.data.task_names import SETTINGS, check_task_name
 from src.data.tokenise import check_length
 from src.encoders.base import Encoder, EncoderSource
 from src.encoders.masked_lm_folder import check_masked_lm
@@ -27,18 +28,12 @@ from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import check_metric, named_metric
 from src.experiment.checks import check_numbers, check_trainer, whole_number, writable_folder
-from src.methods.cost import META_GRADIENT, META_HEAD, SECOND
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
 from src.objectives.class_weights import class_weights
 
 log = logging.getLogger(__name__)
-
-_RESERVED = (END_TASK, META_GRADIENT, META_HEAD)
-"""Names that a result has for others than auxiliary tasks."""
-_SETTINGS = ("size", "seed", "decontaminate")
-"""Keys of the `auxiliary` group that are not tasks."""
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
@@ -110,13 +105,13 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     Raises:
         UserError: whatever is wrong with any of them.
     """
+    used = _used_auxiliaries(config, stages)
     check_numbers(config)
     check_trainer(config)
     whole_number(config, "auxiliary.seed", 0)
     if config.run.folder is not None:
         writable_folder(config, "run.folder", "hydra.run.dir")
     cache_dir = writable_folder(config, "cache_dir")
-    used = _used_auxiliaries(config, stages)
     source: EndTaskSource | HeldOutText = build(config.task, "task")
     if isinstance(source, HeldOutText):
         return _without_end_task(config, source, used)
@@ -225,13 +220,7 @@ def _warn_of_large_batches(
 
 def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[str, Auxiliary]:
     """The auxiliaries that some stage trains; text that nobody trains on is not even read."""
-    settings = configured_auxiliaries(config)
-    for name in settings:
-        if name in _RESERVED or name.startswith(SECOND):
-            raise UserError(
-                f"an auxiliary task cannot be named {name!r}, under which a cost of the run is "
-                "reported; give it another name"
-            )
+    settings = named_auxiliaries(config)
     used: set[str] = set()
     left_out: set[str] = set()
     for stage_name, stage in stages.items():
@@ -278,20 +267,29 @@ def auxiliary_context(
     )
 
 
-def configured_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
-    """Return every auxiliary task that `auxiliary` names, composed ones included.
+def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
+    """All auxiliary tasks that the config names, whether or not a stage trains them.
 
     Raises:
-        UserError: an option of one does not fit.
+        UserError: an entry of `auxiliary` is no task, or a task cannot be called so.
     """
     found: dict[str, Auxiliary] = {}
-    for name, node in config.auxiliary.items():
-        if name not in _SETTINGS:
-            found |= _members_of(str(name), build(node, f"auxiliary.{name}"))
+    for key, node in config.auxiliary.items():
+        name, is_task = str(key), isinstance(node, DictConfig) and "_target_" in node
+        if is_task:
+            check_task_name(name)
+            found |= members_of(name, build(node, f"auxiliary.{name}"))
+        elif name not in SETTINGS:
+            raise UserError(
+                f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}; a task is "
+                f"added by +auxiliary_task@auxiliary.{name}=mlm_domain auxiliary.{name}.path=FILE"
+            )
+    for name in found:
+        check_task_name(name)
     return found
 
 
-def _members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
+def members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
     """The auxiliary tasks of an entry of `auxiliary`: itself, or what it composes."""
     members = getattr(entry, "members", None)
     return {name: entry} if members is None else dict(members(name))  # type: ignore[dict-item]

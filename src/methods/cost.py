@@ -15,12 +15,11 @@ from src.core.memory import peak_of_device
 from src.core.passes import Purpose
 from src.core.processes import Processes
 from src.core.task import Batch
+from src.data.task_names import META_GRADIENT, META_HEAD
 from src.distributed.agreement import Agreement
 from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
 
-META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
-"""Names beside the tasks' under which costs are reported."""
 SECOND = "second "
 """What the names of tasks' second batches begin with."""
 

@@ -34,7 +34,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
     if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
         raise UserError(
             f"Trainer(devices=..., strategy=...): {type(trainer.strategy).__name__} would sum the "
-            "gradient of a whole loss, not those of single tasks; use "
+            "gradient of a whole loss, not those of single tasks; use devices=1, or "
             "strategy=ReplicaStrategy() or ShardStrategy() from src.distributed.strategy"
         )
     if trainer.state.fn == TrainerFn.FITTING:
@@ -47,7 +47,7 @@ def _check_optimisation(trainer: pl.Trainer) -> None:
         raise UserError(
             f"Trainer(accumulate_grad_batches={trainer.accumulate_grad_batches}): a step's "
             "gradients are those of whole batches, in parts that fit memory; use "
-            "TartanData(batch_size=..., micro_batch_size=...)"
+            'TartanData(batch_size=..., sizes={"micro_batch_size": ...})'
         )
     if trainer.gradient_clip_val is not None:
         raise UserError(

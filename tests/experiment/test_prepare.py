@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import src.experiment.run
+from src.data import TartanData
+from src.data.task_names import SETTINGS
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
@@ -138,10 +140,31 @@ def test_one_auxiliary_is_enough_for_the_method_that_is_named_after_it(method, m
     assert missing not in prepared(method).auxiliaries
 
 
-@pytest.mark.parametrize("name", ["end_task", "meta_gradient", "meta_head"])
-def test_no_auxiliary_may_take_a_name_that_costs_are_reported_under(name, prepared):
+@pytest.mark.parametrize("name", [*SETTINGS, "end_task", "meta_gradient", "meta_head", "values"])
+def test_a_command_may_call_an_auxiliary_task_what_a_program_may(name, prepared):
+    with pytest.raises(UserError) as caught:
+        TartanData([("a text", "a label")], auxiliaries={name: "task"})
     extra = f"+auxiliary_task@auxiliary.{name}=mlm_task"
-    assert f"cannot be named '{name}'" in error_of(prepared, "tapt", extra)
+    assert error_of(prepared, "tapt", extra) == str(caught.value)
+
+
+@pytest.mark.parametrize("extra", ["+auxiliary.sizes=3", "+auxiliary.news.path=news.txt"])
+def test_what_is_no_task_is_refused_with_how_to_add_one(prepared, extra):
+    name = extra.removeprefix("+auxiliary.").replace("=", ".").split(".")[0]
+    expected = f"auxiliary.{name} is neither a task nor one of size, seed, decontaminate"
+    message = error_of(prepared, "tapt", extra)
+    assert message.startswith(expected)
+    assert f"+auxiliary_task@auxiliary.{name}=mlm_domain" in message
+
+
+def test_auxiliary_tasks_are_chosen_as_a_list_too(toy_options, data_dir):
+    path = f"auxiliary.dapt.path={data_dir}/corpus.txt"
+    one, other = (
+        config_of([*toy_options, choice, path, "auxiliary.size=3"]).auxiliary
+        for choice in ("auxiliary=dapt_tapt", "auxiliary=[dapt,tapt]")
+    )
+    assert one == other
+    assert list(one) == list(other)
 
 
 @pytest.mark.parametrize("option", ["task.max_length", "auxiliary.tapt.max_length"])

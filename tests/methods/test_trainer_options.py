@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 
 import lightning.pytorch as pl
 import pytest
+import torch
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
+from lightning.pytorch.utilities.model_summary import ModelSummary
 
 from src.data import TartanData
 from src.errors import UserError
@@ -60,11 +63,11 @@ def test_a_training_without_a_length_is_refused_with_both_options_named(
 @pytest.mark.parametrize(
     ("options", "instead"),
     [
-        ({"accumulate_grad_batches": 2}, "micro_batch_size"),
+        ({"accumulate_grad_batches": 2}, r"TartanData\(.*sizes=.*micro_batch_size"),
         ({"gradient_clip_val": 1.0}, "clip_norm"),
         ({"precision": "bf16-true"}, "bf16-mixed"),
-        ({"strategy": "ddp", "devices": 2}, "ReplicaStrategy"),
-        ({"devices": 2}, "ReplicaStrategy"),
+        ({"strategy": "ddp", "devices": 2}, "devices=1, .*ReplicaStrategy"),
+        ({"devices": 2}, "devices=1, .*ReplicaStrategy"),
     ],
     ids=str,
 )
@@ -89,6 +92,110 @@ def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):
     options["check_val_every_n_epoch"] = None
     seen = fitted(module, data, tmp_path, max_steps=10, val_check_interval=4, **options)
     assert seen.evaluated == [4, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("options", "evaluated"),
+    [
+        ({"max_epochs": 2, "val_check_interval": 4}, [4, 10, 12]),
+        ({"max_epochs": 2, "limit_train_batches": 3, "val_check_interval": 2}, [2, 5, 6]),
+        ({"max_epochs": 3, "check_val_every_n_epoch": 2}, [2 * EPOCH]),
+        ({"max_steps": 5, "val_check_interval": 0.5}, [3, 5]),
+    ],
+    ids=str,
+)
+def test_the_last_step_is_evaluated_unless_its_epoch_is_not(
+    module, data, tmp_path, options, evaluated
+):
+    seen = fitted(module, data, tmp_path, enable_checkpointing=False, **options)
+    assert seen.evaluated == evaluated
+
+
+class Counted(pl.Callback):
+    """How many examples each kind of evaluation has seen."""
+
+    def __init__(self):
+        self.seen = Counter()
+
+    def on_validation_batch_end(self, trainer, module, outputs, batch, *_):
+        self.seen["validate"] += batch.examples
+
+    def on_test_batch_end(self, trainer, module, outputs, batch, *_):
+        self.seen["test"] += batch.examples
+
+    def on_predict_batch_end(self, trainer, module, outputs, batch, *_):
+        self.seen["predict"] += len(outputs["label"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "dev", "test"), [(None, 22, 31), (1, 8, 8), (2, 16, 16), (0.5, 8, 16)]
+)
+def test_evaluations_are_as_long_as_their_limits(data_dir, cache_dir, tmp_path, limit, dev, test):
+    """Of 22 examples of dev and 31 of test, 8 at once."""
+    data = toy_data(data_dir, cache_dir, sizes={"evaluation_batch_size": 8})
+    module = FineTuning.for_data(data, lr=2e-3)
+    limits = {f"limit_{split}_batches": limit for split in ("val", "test", "predict")}
+    counted = Counted()
+    running = trainer(tmp_path, callbacks=[counted], **limits)
+    running.validate(module, datamodule=data, verbose=False)
+    running.test(module, datamodule=data, verbose=False)
+    running.predict(module, datamodule=data)
+    assert counted.seen == {"validate": dev, "test": test, "predict": test}
+
+
+@pytest.mark.parametrize(
+    ("precision", "parameters", "features"),
+    [
+        ("32-true", torch.float32, torch.float32),
+        ("bf16-mixed", torch.float32, torch.bfloat16),
+        ("64-true", torch.float64, torch.float64),
+    ],
+)
+def test_training_is_in_the_precision_that_is_asked_for(
+    module, data, tmp_path, precision, parameters, features
+):
+    found = set()
+    last = module.body.encoder.layer[-1].output.dense
+    last.register_forward_hook(lambda layer, inputs, output: found.add(output.dtype))
+    fitted(module, data, tmp_path, max_steps=2, precision=precision, enable_checkpointing=False)
+    assert {parameter.dtype for parameter in module.parameters()} == {parameters}
+    assert found == {features}
+
+
+def test_what_looks_on_changes_nothing(data_dir, cache_dir, tmp_path):
+    """Loggers, bars, summaries, profilers, checks: the parameters end with the same bits."""
+    ends = []
+    looking = {
+        "logger": True, "enable_progress_bar": True, "enable_model_summary": True,
+        "profiler": "simple", "detect_anomaly": True, "deterministic": True, "benchmark": True,
+        "inference_mode": False, "enable_checkpointing": True, "log_every_n_steps": 1,
+        "num_sanity_val_steps": 0, "use_distributed_sampler": False, "max_time": "01:00:00:00",
+    }  # fmt: skip
+    for options in ({"enable_checkpointing": False}, looking, {"barebones": True, "logger": None}):
+        data = toy_data(data_dir, cache_dir)
+        module = MetaTartan.for_data(data, lr=2e-3)
+        fitted(module, data, tmp_path, max_steps=4, **options)
+        ends.append(state_of(module))
+    assert same(ends[0], ends[1])
+    assert same(ends[0], ends[2])
+
+
+def test_the_accelerator_is_the_trainers(module, data, tmp_path):
+    with pytest.raises(ValueError, match="accelerator"):
+        pl.Trainer(accelerator="abacus")
+    running = trainer(tmp_path, max_steps=1, enable_checkpointing=False)
+    running.fit(module, datamodule=data)
+    assert module.device == running.strategy.root_device == torch.device("cpu")
+
+
+def test_the_summary_has_sizes_of_an_example(module):
+    """What Lightning calls `example_input_array` is what `forward` takes."""
+    (inputs,) = module.example_input_array
+    module.eval()
+    assert torch.equal(module(inputs), module("an example"))
+    summary = ModelSummary(module, max_depth=-1)
+    sizes = dict(zip(summary.layer_names, summary.out_sizes, strict=True))
+    assert sizes["heads.end_task"] == [1, len(module.labels)]
 
 
 def test_evaluations_and_their_limits_do_not_change_training(data_dir, cache_dir, tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 
 import nbformat
 import pytest
@@ -24,7 +26,38 @@ def outputs(notebook):
 
 
 def test_there_are_notebooks():
-    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04"]
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["00", "01", "02", "03", "04", "05"]
+
+
+def test_the_first_one_is_the_program_of_the_readme_but_for_sizes_and_output():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = re.search(r"```python\n(from lightning.*?)\n```", page, flags=re.DOTALL)
+    shown = {cell.source for cell in read(NOTEBOOKS[0]).cells if cell.cell_type == "code"}
+    smaller = [
+        ("batch_size=32", "batch_size=8"), ("max_steps=300", "max_steps=4"),
+        ('"bf16-mixed"', '"32-true", **quiet'),
+    ]  # fmt: skip
+    code = program[1]
+    for theirs, own in smaller:
+        assert theirs in code
+        code = code.replace(theirs, own)
+    assert code in shown
+
+
+def test_ones_own_lightning_code_becomes_meta_tartan_in_ten_lines_at_most():
+    before, after = (
+        next(
+            cell.source
+            for cell in read(NOTEBOOKS[-1]).cells
+            if tag in cell.metadata.get("tags", ())
+        )
+        for tag in ("before", "after")
+    )
+    lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
+    new, gone = (sum(line.startswith(mark) for line in lines) for mark in ("+ ", "- "))
+    assert 0 < new <= 10
+    assert gone <= new
+    assert "MetaTartan" not in before
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

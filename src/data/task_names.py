@@ -1,0 +1,37 @@
+"""What an auxiliary task may be called: nothing that a result, the config or PyTorch calls so."""
+
+from __future__ import annotations
+
+import re
+
+from torch import nn
+
+from src.core.task_names import END_TASK
+from src.errors import UserError
+
+META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
+"""Names beside the tasks' under which costs are reported."""
+SETTINGS = ("size", "seed", "decontaminate")
+"""Keys of the `auxiliary` group that are no tasks but hold for all of them."""
+_NAME = re.compile(r"[\w-]+")
+
+
+def check_task_name(name: str) -> None:
+    """Whether an auxiliary task may be called so.
+
+    Raises:
+        UserError: it may not; says why.
+    """
+    if name in SETTINGS:
+        why = f"auxiliary.{name} holds for all of them"
+    elif name == END_TASK:
+        why = "that is the labelled task"
+    elif name in (META_GRADIENT, META_HEAD):
+        why = "a cost of the run is reported under it"
+    elif not _NAME.fullmatch(name):
+        why = "a name is made of letters, digits, '_' and '-'"
+    elif hasattr(nn.ModuleDict(), name):
+        why = "PyTorch's ModuleDict, which holds the heads, has an attribute of that name"
+    else:
+        return
+    raise UserError(f"an auxiliary task cannot be named {name!r}: {why}; give it another name")

@@ -1,0 +1,55 @@
+"""What each task weighed in the last step that counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from src.core.step import StepRecord
+
+
+class AppliedWeights:
+    """Follows the weights of all tasks from step to step, without waiting for the device.
+
+    Args:
+        names: the tasks', in order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._now: Tensor | None = None
+        self._known: list[float] = []
+
+    def follow(self, record: StepRecord, overall: Tensor | None, finite: Tensor) -> None:
+        """Take a step's weights over, unless it was skipped.
+
+        Args:
+            record: the step's.
+            overall: what all tasks weigh, `(tasks,)`, where the weighting knows; otherwise one
+                that the step has not sampled weighs what it did last.
+            finite: a scalar boolean; False where the step was skipped.
+        """
+        before = self._before(record.weights)
+        now = record.weights if overall is None else overall
+        if overall is None and len(record.tasks) < len(self._names):
+            places = [self._names.index(name) for name in record.tasks]
+            last = now.new_zeros(len(self._names)) if before is None else before
+            now = last.index_copy(0, torch.tensor(places, device=now.device), now)
+        self._now = torch.where(finite, now, now if before is None else before)
+
+    def by_task(self) -> dict[str, float]:
+        """The weights by task; empty before the first step."""
+        if self._now is not None:
+            self._known = self._now.tolist()
+        return dict(zip(self._names, self._known, strict=False))
+
+    def restore(self, values: Sequence[float]) -> None:
+        """Go on from the weights of a checkpoint."""
+        self._now, self._known = None, list(values)
+
+    def _before(self, like: Tensor) -> Tensor | None:
+        if self._now is None and self._known:
+            return like.new_tensor(self._known)
+        return self._now

@@ -1,0 +1,146 @@
+"""The end task's side of a module: its logits, its metrics, its predictions, what is saved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+from torch import Tensor, nn
+from torchmetrics import MeanMetric
+
+from src.core.task import Inputs, Task
+from src.data.evaluation_batch import labelled_batch, unlabelled_batch
+from src.data.inputs import Text, inputs_of
+from src.distributed.agreement import Agreement
+from src.encoders.base import Encoder
+from src.encoders.text_encoder import TextEncoder, reads_text
+from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.monitor import Monitor
+
+log = logging.getLogger(__name__)
+
+
+class EndTaskClassifier(pl.LightningModule):
+    """Evaluates and predicts the end task, however body and head are trained.
+
+    Args:
+        encoder: the body, and what belongs to it.
+        end_task: the end task with its head; None where it is not trained.
+        metrics: the end task's; None likewise.
+        labels: its label names in index order.
+        max_length: its longest text; None where inputs are no texts [tokens].
+
+    Attributes:
+        agreement: what processes tell each other.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        end_task: Task | None,
+        metrics: EndTaskMetrics | None,
+        labels: Sequence[str],
+        max_length: int | None,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.body = encoder, encoder.body
+        self.end_task, self.metrics = end_task, metrics
+        self.labels, self.max_length = tuple(labels), max_length
+        self.evaluation_loss = MeanMetric()
+        self.agreement = Agreement()
+        if end_task is not None and isinstance(encoder, TextEncoder):
+            # the sizes in Lightning's model summary, and what it traces and exports
+            self.example_input_array = (inputs_of(["an example"], encoder, max_length),)
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """The metric on dev by which weights are kept; None where nothing is evaluated."""
+        return None if self.metrics is None else Monitor(self.metrics.monitor)
+
+    def forward(self, texts: str | Sequence[Text] | Inputs) -> Tensor:
+        """The end task's logits, `(n, classes)`.
+
+        Args:
+            texts: one or more texts, pairs of texts, or what a tokenizer (or, of images, the data)
+                has made of them.
+
+        Raises:
+            UserError: the method does not train the end task, or the encoder reads no texts.
+        """
+        task, _ = self._evaluated()
+        if isinstance(texts, str):
+            texts = [texts]
+        if not isinstance(texts, Mapping):
+            encoder = reads_text(self.encoder, "a text")
+            read = inputs_of(texts, encoder, self.max_length)
+            texts = {name: value.to(self.device) for name, value in read.items()}
+        features = task.objective.features(self.body, texts)
+        logits: Tensor = task.head(features)
+        return logits.float()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        """Count a batch of the end task's dev split (see `labelled_batch` for its forms)."""
+        self._evaluate(batch)
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        """Count a batch of the end task's test split."""
+        self._evaluate(batch)
+
+    def predict_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
+        """`label`, a name for each example, and `probabilities`, `(n, classes)`.
+
+        Args:
+            batch: texts, rows of `text` (and `text_pair`), or what a tokenizer made of them.
+        """
+        probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
+        chosen = probabilities.argmax(dim=1).tolist()
+        return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
+
+    def on_validation_epoch_end(self) -> None:
+        """Log `dev/...`."""
+        self._log_metrics("dev")
+
+    def on_test_epoch_end(self) -> None:
+        """Log `test/...`."""
+        self._log_metrics("test")
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the classifier as a folder that Transformers and `python -m src.predict` load.
+
+        Raises:
+            UserError: the method does not train the end task.
+        """
+        task, _ = self._evaluated()
+        remark = self.encoder.save_classifier(task.head, self.labels, Path(folder), self.max_length)
+        if remark is not None:
+            log.warning(remark)
+
+    def _evaluate(self, batch: Any) -> None:
+        _, metrics = self._evaluated()
+        inputs, labels, unseen = labelled_batch(batch, self.labels)
+        logits = self(inputs)
+        labels = labels.to(logits.device)
+        metrics.update(logits, labels, unseen)
+        self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
+
+    def _log_metrics(self, split: str) -> None:
+        _, metrics = self._evaluated()
+        any_unseen = bool(self.agreement.highest(int(metrics.saw_unseen)))
+        values = metrics.compute(any_unseen=any_unseen)
+        values["loss"] = self.evaluation_loss.compute()
+        self.log_dict({f"{split}/{name}": value for name, value in values.items()}, prog_bar=False)
+        self.log(f"{split}_{metrics.monitor}", values[metrics.monitor], prog_bar=True, logger=False)
+        metrics.reset()
+        self.evaluation_loss.reset()
+
+    def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
+        if self.end_task is None or self.metrics is None:
+            raise UserError(
+                f"{type(self).__name__} does not train the end task, so that there is nothing to "
+                "evaluate or predict; use FineTuning, MTTartan or MetaTartan"
+            )
+        return self.end_task, self.metrics

@@ -1,0 +1,64 @@
+"""What a module is made of for given data: its tasks' objectives, and how it is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from src.core.task_names import END_TASK
+from src.data.prepared import TEXT, Prepared
+from src.errors import UserError
+from src.objectives.base import TaskObjective
+
+
+def objectives_for(
+    prepared: Prepared,
+    auxiliaries: Sequence[str] | None,
+    *,
+    method: str,
+    trains_end_task: bool,
+    trains_auxiliaries: bool,
+) -> dict[str, TaskObjective[Any]]:
+    """The objectives that a method trains, by task, the end task's first.
+
+    Args:
+        prepared: the data.
+        auxiliaries: names of the auxiliary tasks that are asked for; None for all.
+        method: the method's name, for messages.
+        trains_end_task: whether the method trains the end task.
+        trains_auxiliaries: whether it trains auxiliary tasks.
+
+    Raises:
+        UserError: there is no such auxiliary task, or none at all for a method that needs some.
+    """
+    names = list(prepared.auxiliaries) if auxiliaries is None else list(auxiliaries)
+    unknown = sorted(set(names) - set(prepared.auxiliaries))
+    if unknown:
+        raise UserError(
+            f"the data have no auxiliary task {unknown[0]}, only {list(prepared.auxiliaries)}"
+        )
+    found: dict[str, TaskObjective[Any]] = {}
+    if trains_end_task:
+        found[END_TASK] = prepared.classification
+    if prepared.held_out is not None:
+        found[TEXT] = prepared.objective(TEXT)
+    elif trains_auxiliaries:
+        if not names:
+            raise UserError(
+                f"{method} trains auxiliary tasks, and the data have none; give them some: "
+                'auxiliaries={"tapt": "task"}'
+            )
+        found |= {name: prepared.objective(name) for name in names}
+    return found
+
+
+def evaluation_of(prepared: Prepared) -> dict[str, Any]:
+    """The arguments of a module that say what it is evaluated on and by."""
+    if prepared.held_out is not None:
+        return {"held_out": True}
+    end_task = prepared.end_task
+    return {
+        "labels": end_task.labels,
+        "metric": end_task.metric,
+        "max_length": end_task.max_length,
+    }

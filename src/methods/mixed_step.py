@@ -1,0 +1,183 @@
+"""One optimiser step over several tasks, whose gradients a weighting mixes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch import Tensor
+
+from src.core.body import Body
+from src.core.gradients import dot
+from src.core.meta_head import MetaHead
+from src.core.passes import PassContext, Passes, Purpose
+from src.core.processes import Processes, SingleProcess
+from src.core.seeding import seed_device, seed_for
+from src.core.step import Step, StepRecord
+from src.core.step_state import StepState
+from src.core.task import StepBatch, Task
+from src.core.task_names import END_TASK
+from src.core.weighting.base import Weighting
+from src.cpu.row_gradients import RowAddingBody
+from src.encoders.base import Encoder
+from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.methods.applied_weights import AppliedWeights
+from src.methods.classifier import EndTaskClassifier
+from src.methods.optimisation import Optimisation
+from src.methods.parts import heads_of
+from src.methods.update import prepare_update
+
+
+class MixedStep(EndTaskClassifier):
+    """Takes optimiser steps over a set of tasks, with manual optimisation.
+
+    In each step every task's gradient with respect to the body is computed, the weighting mixes
+    them into one, and each head gets its own task's gradient unweighted.
+
+    Args:
+        encoder: the shared encoder, whose body `theta` is trained in place.
+        tasks: the tasks with their heads, the end task first where it is trained.
+        weighting: mixes the body's gradients.
+        meta_head: for a weighting that needs the meta-gradient; None for others.
+        optimisation: optimiser and schedule.
+        seed: of every random draw.
+        stage: the stage's name, part of every random draw's seed.
+        metrics: the end task's; None where it is not trained.
+        labels: its label names in index order.
+        max_length: its longest text; None where inputs are no texts [tokens].
+        inner_products: in which products of gradients are accumulated.
+        sampled: auxiliary tasks that each step samples, sharing one batch; None trains all in each
+            [tasks].
+
+    Attributes:
+        doing: what the passes that a step is in are for; None between them.
+        clock: entered for the passes and the update that no step can do without.
+        shared: the body, as steps use it.
+        processes: those that have the rest of each batch.
+        logs_steps: whether losses and weights go to the Trainer's loggers.
+        last_record: of the last step; None before the first.
+        last_finite: whether it counted, a scalar on the device; None before the first.
+    """
+
+    skipped: Tensor
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tasks: Sequence[Task],
+        weighting: Weighting,
+        meta_head: MetaHead | None,
+        optimisation: Optimisation,
+        *,
+        seed: int,
+        stage: str,
+        metrics: EndTaskMetrics | None,
+        labels: Sequence[str],
+        max_length: int | None,
+        inner_products: torch.dtype,
+        sampled: int | None,
+    ) -> None:
+        end_task = tasks[0] if tasks[0].name == END_TASK else None
+        super().__init__(encoder, end_task, metrics, labels, max_length)
+        self.automatic_optimization = False
+        self.tasks, self.heads = list(tasks), heads_of(tasks)
+        self.weighting, self.meta_head, self.optimisation = weighting, meta_head, optimisation
+        self.seed, self.stage = seed, stage
+        self.inner_products, self.sampled = inner_products, sampled
+        self.applied = AppliedWeights([task.name for task in tasks])
+        self.last_record: StepRecord | None = None
+        self.last_finite: Tensor | None = None
+        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
+        self.doing: Purpose | None = None
+        self.clock: AbstractContextManager[object] = nullcontext()
+        self.shared: Body = RowAddingBody(self.body, inner_products)
+        self.processes: Processes = SingleProcess()
+        self.logs_steps = True
+
+    @property
+    def task_weights(self) -> dict[str, float]:
+        """The `alpha` of the last step that was not skipped, by task; empty before the first."""
+        return self.applied.by_task()
+
+    def new_optimiser(self) -> torch.optim.AdamW:
+        """An optimiser of body and heads that has taken no step."""
+        end_head = None if self.end_task is None else self.end_task.head
+        others = [head for head in self.heads.values() if head is not end_head]
+        return self.optimisation.optimiser(self.body, end_head, others)
+
+    def training_step(self, batch: StepBatch, batch_idx: int) -> None:
+        """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws.
+
+        Where a loss or the gradient is not finite, it changes nothing but the schedule (and what a
+        TorchJD weighting remembers, if only a head's gradient was not finite).
+        """
+        if not isinstance(batch, StepBatch):
+            raise UserError(
+                "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
+            )
+        meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
+        state = StepState([self.body, self.weighting], meta_head)
+        record = self.fill_gradients(batch)
+        norm = self.gradient_norm(record)
+        finite = norm.isfinite() & record.losses.isfinite().all()
+        if record.cosines is not None:
+            # with order=step_then_update they enter the logits, but not this step's gradient
+            finite = finite & record.cosines.isfinite().all()
+        state.restore_unless(finite)
+        optimiser = self.optimizers()
+        assert not isinstance(optimiser, list)
+        prepare_update(optimiser.optimizer, norm, self.optimisation.clip_norm, finite)
+        with self.clock:
+            optimiser.step()  # in any case: Lightning counts the steps by it
+        optimiser.zero_grad(set_to_none=True)
+        scheduler = self.lr_schedulers()
+        scheduler.step()  # type: ignore[union-attr, call-arg]
+        self.applied.follow(record, self.weighting.overall(), finite)
+        self.skipped += ~finite
+        self.last_record, self.last_finite = record, finite
+        self._log_step(record)
+
+    def fill_gradients(self, batch: StepBatch) -> StepRecord:
+        """Leave the step's gradients in `.grad`, of the body mixed by the weighting."""
+
+        def seed(purpose: Purpose, part: int) -> None:
+            names = (purpose.kind, purpose.task, batch.step, part)
+            seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
+
+        passes = Passes(self.shared, PassContext(self.processes, seed, self._during))
+        tasks = [task for task in self.tasks if task.name in batch.tasks]
+        mix = self.weighting.mix
+        if len(tasks) < len(self.tasks):
+            mix = self.weighting.mix_sampled
+        return Step(passes, tasks, batch, self.meta_head).run(mix)
+
+    def gradient_norm(self, record: StepRecord) -> Tensor:
+        """Norm of the gradients of body and heads together, a scalar."""
+        heads = [p.grad for p in self.heads.parameters()]
+        of_heads = dot(heads, heads, self.inner_products, record.squared_norm.device)
+        return (record.squared_norm + of_heads).sqrt()
+
+    @contextmanager
+    def _during(self, purpose: Purpose) -> Iterator[None]:
+        """Tell what the step is doing, and take the time of what no step can do without."""
+        self.doing = purpose
+        needed = purpose.kind in ("task", "meta_gradient")
+        try:
+            with self.clock if needed else nullcontext():
+                yield
+        finally:
+            self.doing = None
+
+    def _log_step(self, record: StepRecord) -> None:
+        # steps that sample tasks have others each time: the first is in all of them
+        shown = record.tasks if self.sampled is None else record.tasks[:1]
+        to_loggers = self.logs_steps and bool(self.trainer.loggers)
+        kinds = {"loss": record.losses}
+        if len(self.tasks) > 1:
+            kinds["weight"] = record.weights
+        for kind, values in kinds.items():
+            for index, task in enumerate(shown):
+                name = f"{kind}/{task}"
+                self.log(name, values[index], prog_bar=True, logger=to_loggers, batch_size=1)

@@ -1,0 +1,97 @@
+"""The parts of a module, made of what a program gives or of a checkpoint's plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from torch import nn
+from torchmetrics import Metric
+
+from src.core.task import Task
+from src.core.weighting.base import Weighting
+from src.encoders.base import Encoder
+from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.named_metrics import named_metric
+from src.methods.plain import TARGET, Node, has_members, rebuilt, subclass_of
+from src.methods.precision import parameters_in
+from src.objectives.base import TaskObjective
+
+S = TypeVar("S")
+
+METRICS: Mapping[str, Node] = {
+    f"{average}_f1": {
+        TARGET: "torchmetrics.classification.MulticlassF1Score",
+        "average": average,
+    }
+    for average in ("macro", "micro", "weighted")
+}
+"""What is given of every evaluation when nothing else is said, as in `conf/config.yaml`."""
+_OF_AN_OBJECTIVE = ("features", "targets", "owners", "losses", "new_head", "collate")
+
+
+def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S | None:
+    """Settings of `kind`; None where none were given."""
+    return kind(**given) if isinstance(given, Mapping) else given
+
+
+def tasks_of(
+    given: Mapping[str, TaskObjective[Any] | Node], heads: Mapping[str, nn.Module], encoder: Encoder
+) -> list[Task]:
+    """Tasks with their heads; objectives with the same `shared_head` share one.
+
+    Args:
+        given: objectives by task.
+        heads: heads to go on training, by task; the others are new ones.
+
+    Raises:
+        UserError: an objective cannot be made again.
+    """
+    found: list[Task] = []
+    shared: dict[str, nn.Module] = {}
+    for name, entry in given.items():
+        objective: Any = entry
+        if isinstance(entry, Mapping):
+            objective = rebuilt(entry, has_members(*_OF_AN_OBJECTIVE), "tasks")
+        key = getattr(objective, "shared_head", None) or name
+        if key not in shared:
+            shared[key] = heads[name] if name in heads else objective.new_head(encoder)
+        found.append(Task(name, objective, shared[key]))
+    return found
+
+
+def heads_of(tasks: Sequence[Task]) -> nn.ModuleDict:
+    """The tasks' heads by name; one that tasks share is kept once, under the first one's name."""
+    owners = {id(task.head): task for task in reversed(tasks)}
+    return nn.ModuleDict({t.name: t.head for t in tasks if owners[id(t.head)] is t})
+
+
+def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -> Weighting:
+    """A weighting of the tasks `names` that has taken no step.
+
+    Args:
+        precision: in which its parameters are made.
+
+    Raises:
+        UserError: `node` names something else.
+    """
+    with parameters_in(precision):
+        weighting: Weighting = rebuilt(
+            node, subclass_of(Weighting), "weighting", task_names=list(names)
+        )
+    return weighting
+
+
+def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
+    """The end task's metrics, `monitor` among them.
+
+    Raises:
+        UserError: a node names something else, or there is no such metric.
+    """
+    metrics: dict[str, Metric] = {
+        name: rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
+        for name, node in nodes.items()
+    }
+    if monitor not in metrics:
+        metrics[monitor] = named_metric(monitor, classes)
+    return EndTaskMetrics(metrics, monitor, classes)

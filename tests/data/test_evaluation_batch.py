@@ -1,0 +1,47 @@
+"""Batches of a user's own loader, as an evaluation reads them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from src.data.evaluation_batch import labelled_batch
+from src.errors import UserError
+
+
+def places(names, **given):
+    _, found, unseen = labelled_batch({"text": ["a", "b"], **given}, names)
+    assert unseen is None
+    return found.tolist()
+
+
+def test_labels_are_those_of_the_training_data():
+    assert places(("no", "yes"), label=["yes", "no"]) == [1, 0]
+    assert places(("false", "true"), label=torch.tensor([True, False])) == [1, 0]
+
+
+def test_labels_that_are_numbers_are_not_places():
+    """Of a data set whose labels are 1, 2, 10 the loader gives these, in a tensor."""
+    assert places(("1", "2", "10"), label=torch.tensor([10, 1])) == [2, 0]
+    assert places(("-1", "1"), labels=torch.tensor([1, -1])) == [1, 0]
+
+
+def test_places_are_taken_beside_a_tokenizers_tensors():
+    batch = {"input_ids": torch.ones(2, 3, dtype=torch.int64), "labels": torch.tensor([1, 0])}
+    inputs, found, _ = labelled_batch(batch, ("no", "yes"))
+    assert inputs is batch
+    assert found.tolist() == [1, 0]
+    with pytest.raises(UserError, match="label 2 is no place in the labels"):
+        labelled_batch({**batch, "labels": torch.tensor([1, 2])}, ("no", "yes"))
+
+
+def test_numbers_whose_order_nobody_knows_are_refused():
+    """As a data set gives them that stores names apart, in an order of its own."""
+    with pytest.raises(UserError, match=r"label '0' is not one of those trained on.*'no'"):
+        places(("no", "yes"), label=torch.tensor([1, 0]))
+
+
+@pytest.mark.parametrize("batch", [{"text": ["a"]}, ["a"], "a", {"sentence": ["a"], "label": [1]}])
+def test_anything_else_is_refused_with_the_forms_there_are(batch):
+    with pytest.raises(UserError, match=r'\{"text": \[\.\.\.\], "label": \[\.\.\.\]\}'):
+        labelled_batch(batch, ("no", "yes"))
