@@ -272,7 +272,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _bases(content: dict[str, Any]) -> list[str]:
-    """The presets that a file builds on, from its own folder; with a slash before it, from `conf`."""
+    """The presets that a file builds on, in its own folder or, with a leading slash, in `conf`."""
     return [e for e in content.get("defaults", []) if isinstance(e, str) and e != "_self_"]
 
 
