@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
 
 import src.report.__main__ as report
 import src.study.__main__ as study
@@ -76,15 +78,36 @@ def conf(tmp_path_factory) -> str:
     return str(folder)
 
 
-def composed(conf: str, program: str, arguments: list[str]) -> list:
-    """The config of each job of a command line with one seed, without what is Hydra's own."""
+def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
+    """Jobs of a command line that have every value of every option once, without what is Hydra's.
+
+    One seed stands for all: a sweep's product would take minutes to compose.
+    """
     options = [word for word in arguments if "=" in word and word[0] != "-"]
     options = ["seed=0" if option.startswith("seed=") else option for option in options]
-    parsed = OverridesParser.create().parse_overrides(options)
-    (jobs,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    kept = [option for option in options if not option.startswith("hydra.")]
+    values = []
+    for parsed in OverridesParser.create().parse_overrides(kept):
+        (alternatives,) = BasicSweeper.split_arguments([parsed], max_batch_size=None)
+        values.append([alternative for (alternative,) in alternatives])
+    count = max(map(len, values), default=1)
+    return [tuple(own[number % len(own)] for own in values) for number in range(count)]
+
+
+def composed(conf: str, program: str, job: Sequence[str]) -> DictConfig:
+    """A job's config."""
     with initialize_config_dir(conf, version_base="1.3"):
-        kept = [[option for option in job if not option.startswith("hydra.")] for job in jobs]
-        return [compose(program, overrides=job) for job in kept]
+        return compose(program, overrides=list(job))
+
+
+def distinct(program: str):
+    """The jobs of all pages' commands of a program, each once, however many pages show it."""
+    found = {
+        job: command.id
+        for command in commands(program)
+        for job in reversed(jobs(command.values[0]))
+    }
+    return [pytest.param(job, id=f"{page}, {len(job)}") for job, page in found.items() if job]
 
 
 def test_there_are_commands_and_all_are_of_programs_that_are_tested():
@@ -95,27 +118,30 @@ def test_there_are_commands_and_all_are_of_programs_that_are_tested():
                 assert words[place + 1].removeprefix("src.") in PROGRAMS, (page, words)
 
 
-@pytest.mark.parametrize("arguments", list(commands("run")))
-def test_a_run_that_a_page_shows_composes(conf, arguments):
-    assert all("task" in config for config in composed(conf, "config", arguments))
+@pytest.mark.parametrize("job", distinct("run"))
+def test_a_run_that_a_page_shows_composes(conf, job):
+    experiment, *more = [option for option in job if option != "seed=0"]
+    if experiment.startswith("+experiment=") and not more:  # composed by tests/test_conf.py
+        assert Path(conf, "experiment", f"{experiment.partition('=')[2]}.yaml").is_file()
+    else:
+        assert "task" in composed(conf, "config", job)
 
 
-@pytest.mark.parametrize("arguments", list(commands("check")))
-def test_a_check_that_a_page_shows_composes(conf, arguments):
-    assert all("task" in config for config in composed(conf, "check", arguments))
+@pytest.mark.parametrize("job", distinct("check"))
+def test_a_check_that_a_page_shows_composes(conf, job):
+    assert "task" in composed(conf, "check", job)
 
 
 @pytest.mark.parametrize("arguments", list(commands("predict")))
-def test_a_prediction_that_a_page_shows_composes(conf, arguments):
-    quoted = [re.sub(r"=(.*)", r"='\1'", word) for word in arguments]  # taken as they stand
-    (config,) = composed(conf, "predict", quoted)
-    assert {"model", "input"} <= {word.partition("=")[0] for word in arguments}
-    assert config.model
+def test_a_prediction_that_a_page_shows_is_understood(arguments):
+    options = OmegaConf.load(CONF / "predict.yaml")
+    given = {word.partition("=")[0] for word in arguments}
+    assert {"model", "input"} <= given <= set(options)
 
 
-@pytest.mark.parametrize("arguments", list(commands("build_corpus")))
-def test_a_corpus_that_a_page_shows_composes(conf, arguments):
-    (config,) = composed(conf, "build_corpus", arguments)
+@pytest.mark.parametrize("job", distinct("build_corpus"))
+def test_a_corpus_that_a_page_shows_composes(conf, job):
+    config = composed(conf, "build_corpus", job)
     assert config.sources
     assert config.output
 
@@ -123,8 +149,7 @@ def test_a_corpus_that_a_page_shows_composes(conf, arguments):
 @pytest.mark.parametrize("arguments", list(commands("compare")))
 def test_a_comparison_that_a_page_shows_is_understood(conf, arguments):
     if arguments != ["--help"]:
-        request = request_of(arguments)
-        assert composed(conf, "config", list(request.overrides))
+        assert composed(conf, "config", request_of(arguments).overrides)
 
 
 @pytest.mark.parametrize("arguments", list(commands("report")))
