@@ -12,7 +12,7 @@ DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
 .PHONY: help setup quickstart report-demo compare study test test-distributed torture fuzz bench \
-	bench-full bench-corpus torture-corpus docs lint format clean
+	bench-full bench-corpus torture-corpus walkthrough docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
 	@echo "make torture-corpus kill the build of a corpus of 2 million records; it has to end the same"
+	@echo "make walkthrough  follow README and the tutorial word by word in a fresh clone"
 	@echo "make docs        build the documentation into build/docs and check its links"
 	@echo "make lint        check style and types"
 	@echo "make format      rewrite the code in the house style"
@@ -80,6 +81,9 @@ bench-corpus: $(READY)
 
 torture-corpus: $(READY)
 	$(BIN)/python -m pytest -s -m slow tests/build_corpus/test_torture.py
+
+walkthrough: $(READY)
+	$(BIN)/python -m pytest -s -m slow tests/docs/test_walkthrough.py
 
 docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs

@@ -24,12 +24,7 @@ from src.methods.fit import build_trainer
 from src.methods.stage import Stage
 from tests.in_process import CONF, STAGES, config_of
 
-SHARED = (
-    "paper", "paper_joint", "released", "images", "cifar100", "docstrings", "minilm_pretrain",
-    "aang",
-)  # fmt: skip
-"""What experiments have in common; none by itself."""
-EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in SHARED)
+EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 TASKS = ["acl_arc", "scierc", "chemprot", "hyperpartisan"]
 IMAGES = ["digits", "cifar100"]
 METHODS = {

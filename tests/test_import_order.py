@@ -1,4 +1,4 @@
-"""Imports run one way: the order of packages that README shows, without an exception."""
+"""Imports run one way: the order of packages that CONTRIBUTING.md shows, without an exception."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from tests.programs import ROOT
 
 RUN = "run"
-"""What README begins the list of commands with."""
+"""What the list of commands begins with."""
 
 
-def order_in(readme: str) -> list[str]:
-    """The packages below `src` in the order in which README lists them."""
-    _, _, section = readme.partition("\n## The code\n")
+def order_in(page: str) -> list[str]:
+    """The packages below `src` in the order in which CONTRIBUTING.md lists them."""
+    _, _, section = page.partition("\n## The code\n")
     diagram = section.split("```")[1]
     lines = [line for line in diagram.splitlines() if line.startswith("src/")]
     return [line.split()[0].removeprefix("src/").removesuffix(".py") for line in lines]
@@ -61,10 +61,10 @@ def climbing(graph: dict[str, set[str]], order: list[str]) -> list[str]:
 
 
 GRAPH = graph_of(ROOT / "src")
-ORDER = order_in((ROOT / "README.md").read_text(encoding="utf-8"))
+ORDER = order_in((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
-def test_readme_names_every_package_once():
+def test_every_package_is_named_once():
     packages = {package_of(module) for module in GRAPH if module != "src"}
     assert sorted(ORDER) == sorted(packages)
 

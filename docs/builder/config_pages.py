@@ -28,8 +28,8 @@ SCHEMAS: dict[str, type] = {"stage": Stage}
 PRESETS = {"debug", "experiment", "search"}
 """Groups whose files have no options of their own: they pick and set others'."""
 
-OTHERS = {"study"}
-"""Folders whose files are no options of a run."""
+OTHERS = {"study", "experiment/shared"}
+"""Folders whose files are no options of a run, or only what experiments have in common."""
 
 _INTRODUCTIONS = {
     "auxiliary": "Which auxiliary tasks there are, and how much of their text is used.",
@@ -237,7 +237,7 @@ def _presets_page(conf: Path, group: str) -> str:
     built_on = {name for path in paths for name in _bases(_content(path))}
     rows = []
     for path in paths:
-        picks, values, head = _preset(path)
+        picks, values, head = _preset(conf, path)
         if path.stem in built_on and "method" not in picks:
             continue
         lists = [[f"`{name}={value}`" for name, value in d.items()] for d in (picks, values)]
@@ -248,13 +248,14 @@ def _presets_page(conf: Path, group: str) -> str:
     return f"# {group}\n\n{_INTRODUCTIONS.get(group, '')} {introduction}\n\n{table}"
 
 
-def _preset(path: Path) -> tuple[dict[str, str], dict[str, str], str]:
+def _preset(conf: Path, path: Path) -> tuple[dict[str, str], dict[str, str], str]:
     """What a preset and those it builds on pick and set, and its own comment."""
     content = _content(path)
     picks: dict[str, str] = {}
     values: dict[str, str] = {}
     for base in _bases(content):
-        inherited, inherited_values, _ = _preset(path.with_name(f"{base}.yaml"))
+        folder = conf if base.startswith("/") else path.parent
+        inherited, inherited_values, _ = _preset(conf, folder / f"{base.strip('/')}.yaml")
         picks |= inherited
         values |= inherited_values
     for entry in content.pop("defaults", []):
@@ -271,7 +272,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _bases(content: dict[str, Any]) -> list[str]:
-    """The files of its own group that a file builds on."""
+    """The presets that a file builds on, in its own folder or, with a leading slash, in `conf`."""
     return [e for e in content.get("defaults", []) if isinstance(e, str) and e != "_self_"]
 
 

@@ -36,6 +36,8 @@ _LAUNCHERS = {
     "optuna": "the table says why",
 }
 """What to do where a process that a launcher had started is gone, by the launcher's package."""
+_WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
+"""Groups that Hydra wants added by `+`, because no choice of theirs is in `conf/config.yaml`."""
 _NO_TRIAL = "No trials are completed yet."
 """What Optuna's sweeper ends with where every trial failed."""
 _EXTRAS = {
@@ -49,11 +51,15 @@ _EXTRAS = {
 
 
 def run_command_line(main: Callable[[], object]) -> None:
-    """Call Hydra's `main`; a command line that cannot be composed is one line and exit code 1."""
+    """Call Hydra's `main`; a command line that cannot be composed is one line and exit code 1.
+
+    `experiment=NAME` stands for `+experiment=NAME`.
+    """
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
             print(f"error: {name!a} is not UTF-8; rename the file or folder", file=sys.stderr)
             sys.exit(1)
+    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
     wanted = os.environ.get(_FULL, "0") == "1"
     os.environ[_FULL] = "1"
     try:

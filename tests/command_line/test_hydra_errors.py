@@ -105,3 +105,19 @@ def test_a_read_only_file_system_is_one_line(capsys, monkeypatch):
         run_command_line(main)
     assert ended.value.code == 1
     assert capsys.readouterr().err == ("error: cannot write runs/a/.hydra: Read-only file system\n")
+
+
+def test_a_group_without_a_default_is_chosen_with_and_without_the_plus(monkeypatch):
+    given = ["-m", "experiment=acl_arc_mt,acl_arc_meta", "+debug=fast", "search=paper", "seed=1"]
+    monkeypatch.setattr(sys, "argv", ["run", *given])
+    seen = []
+    run_command_line(lambda: seen.extend(sys.argv[1:]))
+    assert seen == ["-m", f"+{given[1]}", "+debug=fast", "+search=paper", "seed=1"]
+
+
+def test_help_offers_experiments_and_not_what_they_share(run_cli):
+    shown = run_cli("--help", timeout=60).stdout
+    (offered,) = [line for line in shown.splitlines() if line.startswith("experiment: ")]
+    names = offered.removeprefix("experiment: ").split(", ")
+    assert {"acl_arc_meta", "custom", "quickstart"} <= set(names)
+    assert not {"paper", "paper_joint", "images", "docstrings", "minilm_pretrain"} & set(names)

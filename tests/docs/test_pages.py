@@ -1,44 +1,187 @@
-"""The commands that the pages show are ones that the program understands."""
+"""The commands that the pages show are ones that the programs understand."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
 
+import src.report.__main__ as report
+import src.study.__main__ as study
+from src.compare.request import request_of
 from tests.conftest import ROOT
-from tests.in_process import config_of
+from tests.in_process import CONF
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
-BLOCK = re.compile(r"^```bash\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+CONFIG = re.compile(r"# (?:my_)?conf/(\S+\.yaml)\n")
+"""The first line of a block that is a config of the reader's own."""
+PROGRAMS = {"run", "check", "predict", "build_corpus", "compare", "report", "study", "bench"}
+TARGETS = (ROOT / "Makefile").read_text()
 
 
-def commands():
-    """Page and options of each `python -m src.run` in a block of commands."""
+def blocks(page: Path, language: str) -> list[str]:
+    """The page's blocks of one language."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [code for kind, code in found if kind == language]
+
+
+def lines():
+    """Page and words of each line in a block of commands, comments left out."""
     for page in PAGES:
-        for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for block in blocks(page, "bash"):
             for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                options = [word for word in words[3:] if "=" in word and word[0] != "-"]
-                # what a shell fills in, and where the check writes, are no options of a run
-                options = [word for word in options if not word.startswith("output=")]
-                if "${" in line:
-                    continue
-                if words[:3] in (["python", "-m", "src.run"], ["python", "-m", "src.check"]):
-                    yield pytest.param(options, id=f"{page.stem}: {' '.join(options)}"[:120])
+                words = [word for word in shlex.split(line, comments=True) if word != "&"]
+                if words and "${" not in line:  # what a loop fills in
+                    yield page, words
 
 
-def test_there_are_commands():
-    assert len(list(commands())) > 10
+def commands(program: str):
+    """Page and arguments of each `... -m src.PROGRAM` on a page."""
+    for page, words in lines():
+        for place, word in enumerate(words[:-1]):
+            if word == "-m" and words[place + 1] == f"src.{program}":
+                arguments = words[place + 2 :]
+                yield pytest.param(arguments, id=f"{page.stem}: {' '.join(arguments)}"[:120])
 
 
-@pytest.mark.parametrize("options", list(commands()))
-def test_a_command_that_a_page_shows_composes(options):
-    parsed = OverridesParser.create().parse_overrides(options)
-    (jobs,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
-    for job in jobs:
-        # what belongs to Hydra itself is not in a composed config
-        assert "task" in config_of([option for option in job if not option.startswith("hydra.")])
+def starting(first: str):
+    """Page and words of each line that begins with a word."""
+    for page, words in lines():
+        if words[0] == first:
+            yield pytest.param(words[1:], id=f"{page.stem}: {' '.join(words)}"[:120])
+
+
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory) -> str:
+    """`conf`, with the files that the pages tell their readers to write."""
+    folder = shutil.copytree(CONF, tmp_path_factory.mktemp("pages") / "conf")
+    for page in PAGES:
+        for block in blocks(page, "yaml"):
+            name = CONFIG.match(block)
+            if name is not None:
+                path = folder / name[1]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block[name.end() :], encoding="utf-8")
+    return str(folder)
+
+
+def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
+    """Jobs of a command line that have every value of every option once, without what is Hydra's.
+
+    One seed stands for all: a sweep's product would take minutes to compose.
+    """
+    options = [word for word in arguments if "=" in word and word[0] != "-"]
+    options = ["seed=0" if option.startswith("seed=") else option for option in options]
+    kept = [option for option in options if not option.startswith("hydra.")]
+    values = []
+    for parsed in OverridesParser.create().parse_overrides(kept):
+        (alternatives,) = BasicSweeper.split_arguments([parsed], max_batch_size=None)
+        values.append([alternative for (alternative,) in alternatives])
+    count = max(map(len, values), default=1)
+    return [tuple(own[number % len(own)] for own in values) for number in range(count)]
+
+
+def composed(conf: str, program: str, job: Sequence[str]) -> DictConfig:
+    """A job's config."""
+    with initialize_config_dir(conf, version_base="1.3"):
+        return compose(program, overrides=list(job))
+
+
+def distinct(program: str):
+    """The jobs of all pages' commands of a program, each once, however many pages show it."""
+    found = {
+        job: command.id
+        for command in commands(program)
+        for job in reversed(jobs(command.values[0]))
+    }
+    return [pytest.param(job, id=f"{page}, {len(job)}") for job, page in found.items() if job]
+
+
+def test_there_are_commands_and_all_are_of_programs_that_are_tested():
+    assert len(list(commands("run"))) > 40
+    for page, words in lines():
+        for place, word in enumerate(words[:-1]):
+            if word == "-m" and words[place + 1].startswith("src."):
+                assert words[place + 1].removeprefix("src.") in PROGRAMS, (page, words)
+
+
+@pytest.mark.parametrize("job", distinct("run"))
+def test_a_run_that_a_page_shows_composes(conf, job):
+    experiment, *more = [option for option in job if option != "seed=0"]
+    if experiment.startswith("+experiment=") and not more:  # composed by tests/test_conf.py
+        assert Path(conf, "experiment", f"{experiment.partition('=')[2]}.yaml").is_file()
+    else:
+        assert "task" in composed(conf, "config", job)
+
+
+@pytest.mark.parametrize("job", distinct("check"))
+def test_a_check_that_a_page_shows_composes(conf, job):
+    assert "task" in composed(conf, "check", job)
+
+
+@pytest.mark.parametrize("arguments", list(commands("predict")))
+def test_a_prediction_that_a_page_shows_is_understood(arguments):
+    options = OmegaConf.load(CONF / "predict.yaml")
+    given = {word.partition("=")[0] for word in arguments}
+    assert {"model", "input"} <= given <= set(options)
+
+
+@pytest.mark.parametrize("job", distinct("build_corpus"))
+def test_a_corpus_that_a_page_shows_composes(conf, job):
+    config = composed(conf, "build_corpus", job)
+    assert config.sources
+    assert config.output
+
+
+@pytest.mark.parametrize("arguments", list(commands("compare")))
+def test_a_comparison_that_a_page_shows_is_understood(conf, arguments):
+    if arguments != ["--help"]:
+        assert composed(conf, "config", request_of(arguments).overrides)
+
+
+@pytest.mark.parametrize("arguments", list(commands("report")))
+def test_a_report_that_a_page_shows_is_understood(arguments):
+    assert report._parser().parse_args(arguments).runs
+
+
+@pytest.mark.parametrize("arguments", list(commands("study")))
+def test_a_study_that_a_page_shows_is_understood(arguments):
+    assert study._parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize("arguments", list(starting("make")))
+def test_a_target_that_a_page_shows_is_there(arguments):
+    targets = [word for word in arguments if "=" not in word]
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{re.escape(target)}:", TARGETS, flags=re.MULTILINE), target
+    for variable in (word.partition("=")[0] for word in arguments if "=" in word):
+        assert f"$({variable})" in TARGETS, variable
+
+
+@pytest.mark.parametrize("arguments", list(starting("pip")))
+def test_what_a_page_installs_is_an_extra_of_the_project(arguments):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for named in re.findall(r"\.\[([\w,]+)\]", " ".join(arguments)):
+        assert set(named.split(",")) <= set(extras)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_programs_that_a_page_shows_are_python(page):
+    for code in blocks(page, "python"):
+        compile(code, str(page), "exec")
