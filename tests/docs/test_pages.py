@@ -185,3 +185,23 @@ def test_what_a_page_installs_is_an_extra_of_the_project(arguments):
 def test_programs_that_a_page_shows_are_python(page):
     for code in blocks(page, "python"):
         compile(code, str(page), "exec")
+
+
+def rows_of(page: str) -> list[str]:
+    """The first cells of the rows of a page's tables."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
+
+
+def test_every_weighting_is_in_the_gallery():
+    shown = {name for row in rows_of("weighting.md") for name in re.findall(r"`(\w+)`", row)}
+    assert {path.stem for path in (CONF / "weighting").glob("*.yaml")} <= shown
+
+
+def test_every_table_and_figure_of_the_paper_has_a_row():
+    wanted = {f"table {n}" for n in range(1, 9)} | {f"figure {n}" for n in (2, 3, 4)}
+    assert wanted <= set(rows_of("reproduce.md"))
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
