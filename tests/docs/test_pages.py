@@ -81,7 +81,8 @@ def conf(tmp_path_factory) -> str:
 def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
     """Jobs of a command line that have every value of every option once, without what is Hydra's.
 
-    One seed stands for all: a sweep's product would take minutes to compose.
+    One seed stands for all: a sweep's product would take minutes to compose. Before a sweep's jobs,
+    Hydra composes the options that have one value.
     """
     options = [word for word in arguments if "=" in word and word[0] != "-"]
     options = ["seed=0" if option.startswith("seed=") else option for option in options]
@@ -91,7 +92,8 @@ def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
         (alternatives,) = BasicSweeper.split_arguments([parsed], max_batch_size=None)
         values.append([alternative for (alternative,) in alternatives])
     count = max(map(len, values), default=1)
-    return [tuple(own[number % len(own)] for own in values) for number in range(count)]
+    before = [tuple(own[0] for own in values if len(own) == 1)] if count > 1 else []
+    return before + [tuple(own[k % len(own)] for own in values) for k in range(count)]
 
 
 def composed(conf: str, program: str, job: Sequence[str]) -> DictConfig:
@@ -107,7 +109,11 @@ def distinct(program: str):
         for command in commands(program)
         for job in reversed(jobs(command.values[0]))
     }
-    return [pytest.param(job, id=f"{page}, {len(job)}") for job, page in found.items() if job]
+    return [
+        pytest.param(job, id=f"{page}, {len(job)}")
+        for job, page in found.items()
+        if {*job} - {"seed=0"}
+    ]
 
 
 def test_there_are_commands_and_all_are_of_programs_that_are_tested():
