@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -18,6 +19,7 @@ from docs.builder.options import UndescribedError  # noqa: E402
 from docs.builder.written import write_pages  # noqa: E402
 
 project = "TARTAN"
+release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 author = ""
 copyright = ""
 extensions = [
@@ -46,7 +48,7 @@ suppress_warnings = [
 ]
 
 html_theme = "furo"
-html_title = "TARTAN"
+html_title = f"TARTAN {release}"
 html_static_path = ["static"]
 html_css_files = ["wide.css"]
 html_theme_options: dict[str, list[str]] = {"top_of_page_buttons": []}
