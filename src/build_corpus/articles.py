@@ -25,12 +25,14 @@ from src.build_corpus.records import (
 from src.build_corpus.settings import Settings
 from src.build_corpus.sources import Source
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.run_folder.durable import write_with_checksum
 
 BREAK = "\n\n"
 """Between two paragraphs of a document, and nowhere else in it."""
 _TOLD = 5
 """Bad records of a file that are told of; the others are only counted."""
+LONGEST_RECORD = 1 << 27
+"""Bytes of a line: 128 MiB, beyond which it is no article's."""
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
@@ -109,7 +111,13 @@ class Articles(PipelineStep):
         try:
             # as bytes: what is not UTF-8 is then found line by line
             with fsspec.open(source.name, "rb", compression="infer") as file:
-                for number, line in enumerate(file, start=1):
+                lines = iter(lambda: file.readline(LONGEST_RECORD + 1), b"")
+                for number, line in enumerate(lines, start=1):
+                    if len(line) > LONGEST_RECORD:
+                        raise UserError(
+                            f"{source.name}, line {number}: longer than "
+                            f"{LONGEST_RECORD >> 20} MiB, which no record may be"
+                        )
                     if not line.isspace():
                         self.records["read"] += 1
                         try:
@@ -145,7 +153,7 @@ class ChosenArticles(PipelineStep):
         articles, building = self.articles, self.articles.building
         seen = articles.sources[rank].seen()
         chosen = articles.choose(articles.sources[rank])
-        write_durably(building.path("metadata", rank, ".ids"), chosen.tofile)
+        write_with_checksum(building.path("metadata", rank, ".ids"), chosen.tofile)
         records, fields = dict(articles.records), dict(articles.fields)
         counted = {"source": seen, "records": records, "fields": fields, "told": articles.told}
         write_json(building.path("metadata", rank, ".json"), counted)

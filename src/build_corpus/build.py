@@ -9,7 +9,6 @@ many processes there are, or on what was interrupted.
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -31,14 +30,16 @@ from filelock import FileLock, Timeout
 from loguru import logger
 
 from src.build_corpus.articles import Articles, ChosenArticles
+from src.build_corpus.checksums import NoteChecksums, check_building
 from src.build_corpus.examples import Examples
 from src.build_corpus.executors import SlurmTasks, check_not_queued
-from src.build_corpus.layout import Building, read_json, write_json
+from src.build_corpus.layout import BEGUN, Building, read_json, write_json
 from src.build_corpus.repeats import NoExamplesError, Repeats
 from src.build_corpus.settings import Request
 from src.build_corpus.shards import Finish, KeptExamples, Shards, SpaceTokenizer
 from src.build_corpus.sources import Source, find_sources
 from src.configuration import build
+from src.data.checksum import is_whole, sidecar_of
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError
 from src.run_folder.durable import disk_advice
@@ -75,12 +76,15 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
     wanted = {"layout": LAYOUT, "settings": settings, **names}
     with _alone_in(output), disk_advice(output):
         if (output / MANIFEST).is_file():
+            if (building.folder / BEGUN).is_file():  # of jobs, or of a late kill
+                check_building(building)
+                Finish(building).run()  # nobody may have looked at the manifest since
             return _known(output, wanted, files, say)
         _begin(building, wanted, evaluated, files, say)
         if not _run(building, _steps(building, request, files), request.executor, say):
             return None
         corpus = read_corpus_folder(output)
-        shutil.rmtree(building.folder)
+        building.remove()
         return corpus
 
 
@@ -98,12 +102,22 @@ def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]
         config = MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
         signatures, pairs = str(near / "signatures"), str(near / "pairs")
         signature = MinhashDedupSignature(signatures, config, SpaceTokenizer())
-        yield "signatures", len(sources), [KeptExamples(building), signature]
+        files = "signatures/bucket_*/{rank:05d}.minhash.sig"
+        signed = _noted(building, "signatures", files, KeptExamples(building), signature)
+        yield "signatures", len(sources), signed
         buckets = MinhashDedupBuckets(signatures, pairs, config=config)
-        yield "buckets", config.num_buckets, [buckets]
-        yield "clusters", 1, [MinhashDedupCluster(pairs, str(near), config)]
+        paired = _noted(building, "pairs", "pairs/{rank:05d}_*.dups", buckets)
+        yield "buckets", config.num_buckets, paired
+        clusters = MinhashDedupCluster(pairs, str(near), config)
+        yield "clusters", 1, _noted(building, "clusters", "*.remove", clusters)
     yield "shards", len(sources), [Shards(building, near)]
     yield "manifest", 1, [Finish(building)]
+
+
+def _noted(building: Building, kind: str, files: str, *blocks: PipelineStep) -> list[PipelineStep]:
+    """Blocks of datatrove, with the checksums of what they write."""
+    forget = NoteChecksums(building, kind, files, forget=True)
+    return [forget, *blocks, NoteChecksums(building, kind, files)]
 
 
 def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
@@ -118,7 +132,7 @@ def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bo
         try:
             step.run()
         except NoExamplesError:
-            shutil.rmtree(building.folder)  # nothing to go on with
+            building.remove()  # nothing to go on with
             raise
         previous = step
         say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
@@ -169,24 +183,27 @@ def _begin(
     building: Building, wanted: dict[str, Any], evaluated: Sequence[str], files: Files, say: Say
 ) -> None:
     """Write down what is being built, or check that it is this."""
-    path, output = building.folder / "begun.json", building.output
+    path, output = building.folder / BEGUN, building.output
     if not path.is_file():
+        building.remove()
         versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy")}
         write_json(building.folder / "evaluated.json", evaluated)
         write_json(path, wanted | {"versions": {"python": platform.python_version(), **versions}})
         return
-    begun = read_json(path)
-    if begun["settings"]["bad_records"] == "refuse":
-        # until now there was no bad record, so that skipping them changes nothing of it
-        begun["settings"]["bad_records"] = wanted["settings"]["bad_records"]
-    _check_same(wanted, begun, output)
-    if (jobs := building.folder / "jobs.json").is_file():
+    if is_whole(jobs := building.folder / "jobs.json"):
         check_not_queued(read_json(jobs))
+    check_building(building)
+    begun = read_json(path)
+    if (begun["settings"]["bad_records"], wanted["settings"]["bad_records"]) == ("refuse", "skip"):
+        # until now there was no bad record, so that skipping them changes nothing of it
+        begun["settings"]["bad_records"] = "skip"
+        sidecar_of(path).unlink(missing_ok=True)
+        write_json(path, begun)
+    _check_same(wanted, begun, output)
     for kind, own in files.items():
         for index, source in enumerate(own):
             if (done := building.path(kind, index, ".json")).is_file():
                 _check_still(source, read_json(done)["source"], output)
-    write_json(path, begun)
     say(f"{output} was begun before; going on")
 
 
@@ -204,7 +221,7 @@ def _known(output: Path, wanted: dict[str, Any], files: Files, say: Say) -> Corp
         for source, seen in zip(own, there[kind], strict=True):
             _check_still(source, seen, output)
     corpus.check()
-    shutil.rmtree(Building(output).folder, ignore_errors=True)  # of jobs, or of a late kill
+    Building(output.resolve()).remove()  # of jobs, or of a late kill
     return corpus
 
 

@@ -15,7 +15,7 @@ from src.build_corpus.articles import BREAK, Articles
 from src.build_corpus.layout import SCHEMA, read_json, write_json
 from src.build_corpus.settings import Settings
 from src.data.ngram_overlap import NgramIndex
-from src.run_folder.durable import write_durably
+from src.run_folder.durable import write_with_checksum
 
 ROWS = 10_000
 """Examples in a record batch, at most: a whole corpus has few batches, and a batch is soon read."""
@@ -54,9 +54,9 @@ class Examples(PipelineStep):
         seen = articles.sources[rank].seen()
         keys = bytearray()
         path = building.path("sources", rank, ".arrow")
-        write_durably(path, lambda scratch: self._write(scratch, data, keys))
+        write_with_checksum(path, lambda scratch: self._write(scratch, data, keys))
         path = building.path("sources", rank, ".keys")
-        write_durably(path, lambda scratch: scratch.write_bytes(keys))
+        write_with_checksum(path, lambda scratch: scratch.write_bytes(keys))
         records = articles.records
         left_out = {name: records[name] for name in ("other_field", "no_text", "bad")}
         kept = self.counts.pop("articles", 0)

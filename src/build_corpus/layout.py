@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from src.run_folder.durable import write_durably
+from src.run_folder.durable import write_with_checksum
 
 SCHEMA = pa.schema([("text", pa.string())])
+BEGUN = "begun.json"
+"""What is being built; the folder counts with it."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Building:
     Of file number i there are `metadata-i.ids` (digests of the articles that it chooses, uint64),
     or a part: `sources-i.arrow` (examples), `sources-i.keys` (a digest of 16 bytes of each) and
     `sources-i.marks` (bool: which are repeats). `sources-i.json` and the like are written last, and
-    count what is there; so does `shards-i.json` of a finished shard.
+    count what is there; so does `shards-i.json` of a finished shard. Each file has its checksum
+    beside it.
     """
 
     output: Path
@@ -34,11 +38,16 @@ class Building:
     def path(self, kind: str, index: int, suffix: str) -> Path:
         return self.folder / f"{kind}-{index:05d}{suffix}"
 
+    def remove(self) -> None:
+        """Remove the folder; what is left of it if that is interrupted does not count."""
+        (self.folder / BEGUN).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 def write_json(path: Path, content: Any) -> None:
-    """Write plain data durably, the same bytes for the same data."""
+    """Write plain data durably, the same bytes for the same data, with a checksum beside it."""
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    write_with_checksum(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
 
 
 def read_json(path: Path) -> Any:

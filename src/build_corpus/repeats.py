@@ -15,7 +15,7 @@ from datatrove.pipeline.base import PipelineStep
 
 from src.build_corpus.layout import Building, read_json
 from src.errors import UserError
-from src.run_folder.durable import write_durably
+from src.run_folder.durable import write_with_checksum
 
 AT_ONCE = 1 << 22
 """Digests that are compared at once, about."""
@@ -47,7 +47,7 @@ class Repeats(PipelineStep):
         if self.deduplicate:
             mark_repeats(keys, dropped)
         for part, marks in enumerate(dropped):
-            write_durably(path("sources", part, ".marks"), marks.tofile)
+            write_with_checksum(path("sources", part, ".marks"), marks.tofile)
 
     def _why_none(self) -> str:
         records, fields, found = Counter[str](), Counter[str](), Counter[str]()

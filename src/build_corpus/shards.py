@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from datatrove.utils.word_tokenizers import WordTokenizer
 from src.build_corpus.layout import SCHEMA, Building, read_json, write_json
 from src.data.checksum import sha256_of
 from src.data.corpus_manifest import LAYOUT, MANIFEST, Manifest, Shard
-from src.run_folder.durable import write_durably
+from src.run_folder.durable import remove, write_durably
 
 
 class SpaceTokenizer(WordTokenizer):
@@ -78,7 +79,7 @@ class Shards(PipelineStep):
             checked = {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
             write_json(finished, checked | counts)
         for done in (part, marks, part.with_suffix(".keys")):
-            done.unlink(missing_ok=True)
+            remove(done)
 
 
 class Finish(PipelineStep):
@@ -118,7 +119,9 @@ class Finish(PipelineStep):
             shards=kept,
             versions=begun["versions"],
         )
-        write_json(self.building.output / MANIFEST, manifest.model_dump())
+        content = json.dumps(manifest.model_dump(), indent=1, ensure_ascii=False) + "\n"
+        path = self.building.output / MANIFEST
+        write_durably(path, lambda scratch: scratch.write_text(content, encoding="utf-8"))
 
 
 def _write(part: Path, scratch: Path, kept: np.ndarray, counts: dict[str, int]) -> None:

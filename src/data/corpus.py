@@ -59,10 +59,11 @@ def load_corpus_folder(path: Path) -> Corpus:
     folder = read_corpus_folder(path)
     try:
         shards = [datasets.Dataset.from_file(str(file)) for file in folder.files()]
-    except (pyarrow.ArrowException, OSError) as error:
+        joined = datasets.concatenate_datasets(shards)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"corpus {path} is damaged ({reason}); build it again") from error
-    texts = datasets.concatenate_datasets(shards)
+    texts = _text_column(joined, "text", str(path))
     return Corpus(str(path), texts, folder.manifest.fingerprint, has_blanks=False)
 
 

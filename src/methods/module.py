@@ -45,6 +45,7 @@ from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.monitor import Monitor
 from src.evaluation.named_metrics import named_metric
+from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.optimisation import Optimisation
 from src.methods.plain import TARGET, Node, has_members, node_of, rebuilt, subclass_of
 from src.methods.precision import parameters_in
@@ -58,7 +59,7 @@ S = TypeVar("S")
 log = logging.getLogger(__name__)
 
 
-class TaskMixing(pl.LightningModule):
+class TaskMixing(FromCheckpoint):
     """Trains a shared body on one or several tasks, with manual optimisation.
 
     In each step every task's gradient with respect to the body is computed, the weighting mixes

@@ -2,11 +2,13 @@
 
 A file grows as `OUTPUT.part`. `OUTPUT.part.json` says how much of it counts and where its input
 goes on, and is exchanged after each chunk has reached the disk. Whatever stops the program, what
-counts is whole; the rest is cut off when the same command goes on.
+counts is whole; the rest is cut off when the same command goes on. Both have checksums in the
+record: what was damaged meanwhile is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -22,7 +24,8 @@ from src.errors import UserError
 from src.predict.writers import Writer
 from src.run_folder.durable import flush_folder, write_durably
 
-_LAYOUT = 2
+_LAYOUT = 3
+_BLOCK = 1 << 20
 
 
 class Output(Protocol):
@@ -91,6 +94,7 @@ class FileOutput:
             self._record.unlink(missing_ok=True)
         stored = self._stored()
         self.rows, self._bytes, self.is_complete = 0, 0, False
+        self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.place: dict[str, Any] | None = None
         if stored is None:
@@ -104,6 +108,7 @@ class FileOutput:
             file.flush()
             os.fsync(file.fileno())
         self._bytes += len(content)
+        self._digest.update(content)
         self.rows += len(labels)
         self.counts.update(labels)
         self.place = place
@@ -129,6 +134,7 @@ class FileOutput:
         content = self._writer.header()
         write_durably(self._part, lambda path: path.write_bytes(content))
         self._bytes = len(content)
+        self._digest.update(content)
         self._note()
 
     def _go_on(self, stored: dict[str, Any]) -> None:
@@ -152,6 +158,14 @@ class FileOutput:
         if size < self._bytes:
             raise UserError(f"{self._part} is shorter than it was; start over with resume=false")
         os.truncate(self._part, self._bytes)
+        with self._part.open("rb") as file:
+            while block := file.read(_BLOCK):
+                self._digest.update(block)
+        if self._digest.hexdigest() != stored["sha256"]:
+            raise UserError(
+                f"{self._part} is not what was written (its checksum differs); start over with "
+                "resume=false"
+            )
 
     def _note(self) -> None:
         record = {
@@ -159,11 +173,12 @@ class FileOutput:
             "settings": self._settings,
             "rows": self.rows,
             "bytes": self._bytes,
+            "sha256": self._digest.hexdigest(),
             "place": self.place,
             "counts": dict(self.counts),
             "complete": self.is_complete,
         }
-        content = json.dumps(record, indent=1) + "\n"
+        content = json.dumps(record | {"check": _check_of(record)}, indent=1) + "\n"
         write_durably(self._record, lambda path: path.write_text(content, encoding="utf-8"))
 
     def _stored(self) -> dict[str, Any] | None:
@@ -172,13 +187,18 @@ class FileOutput:
         try:
             record = json.loads(self._record.read_text(encoding="utf-8"))
             known = isinstance(record, dict) and record.get("layout") == _LAYOUT
-        except ValueError:
+            known = known and record.pop("check", None) == _check_of(record)
+        except (ValueError, RecursionError):
             known = False
         if not known:
             raise UserError(
                 f"{self._record} is damaged, or another version's; start over with resume=false"
             )
         return dict(record)
+
+
+def _check_of(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def part_of(target: Path) -> Path:

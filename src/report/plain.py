@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from src.errors import UserError
+from src.run_folder.stored import check_no_references
 
 LARGEST = 32 << 20
 """Bytes of the largest JSON or YAML file that is read."""
@@ -54,19 +55,6 @@ def read_yaml(path: Path) -> Any:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path.name}: {_first_line(error)}") from error
-
-
-def check_no_references(text: str) -> None:
-    """Refuse YAML in which one place stands for another: a few lines could fill the memory.
-
-    Raises:
-        ValueError: there is such a reference.
-        yaml.YAMLError: it is no YAML.
-    """
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError("uses YAML references, which no run writes")
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:

@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 
 from src.errors import UserError
-from src.report.plain import check_no_references, read_bytes, read_yaml
+from src.report.plain import read_bytes, read_yaml
 from src.report.result import Result, read_result
 from src.run_folder.name import command_of
-from src.run_folder.stored import stored_options
+from src.run_folder.stored import check_no_references, stored_options
 
 _LARGEST_CONFIG = 1 << 20
 """Bytes; a run's are some 10,000."""

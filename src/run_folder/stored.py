@@ -20,6 +20,10 @@ from src.run_folder.name import is_elsewhere
 
 INPUTS = "inputs.json"
 """Fingerprints of what a run was started with."""
+LARGEST = 32 << 20
+"""Bytes of a stored file that is read."""
+_LARGEST_CONFIG = 1 << 20
+"""The same of a config; a run's have some 10,000."""
 
 
 def stored_result(config: DictConfig, folder: Path) -> dict[str, Any] | None:
@@ -109,6 +113,19 @@ def fresh_folder(folder: Path) -> Path:
     return candidate
 
 
+def check_no_references(text: str) -> None:
+    """Refuse YAML in which one place stands for another: a few lines could fill the memory.
+
+    Raises:
+        ValueError: there is such a reference.
+        yaml.YAMLError: it is no YAML.
+    """
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("uses YAML references, which no run writes")
+
+
 def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
     """A file's content, which has to be a mapping.
 
@@ -116,9 +133,11 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
         UserError: it is damaged.
     """
     try:
+        if path.stat().st_size > (_LARGEST_CONFIG if path.suffix == ".yaml" else LARGEST):
+            raise ValueError("too large")
         content = parse(path)
-    except (ValueError, OSError, yaml.YAMLError, OmegaConfBaseException) as error:
-        reason = str(error).splitlines()[0]
+    except (ValueError, OSError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(
             f"{path} is damaged ({reason}); start over with resume=false, or remove the folder"
         ) from error
@@ -134,6 +153,7 @@ def _json(path: Path) -> Any:
 
 
 def _yaml(path: Path) -> Any:
+    check_no_references(path.read_text(encoding="utf-8"))
     return OmegaConf.to_container(OmegaConf.load(path))  # no tags, and nothing is resolved
 
 
