@@ -206,6 +206,12 @@ def builds(tmp_path: Path, articles: int, *options: str):
 def test_forty_kills_of_a_real_encoder_change_nothing(tmp_path):
     options = [
         "+experiment=quickstart",
+        # short texts in small batches: what is tried is how files of a real encoder are written
+        "method.stages.joint.batch_size=8",
+        "method.stages.last_finetune.batch_size=8",
+        "task.max_length=24",
+        "task.dev_per_class=10",
+        "task.test_per_class=10",
         "max_steps=18",
         "method.stages.joint.evaluate_every=6",
         "method.stages.joint.meta_head.fresh=false",

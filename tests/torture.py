@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
-from tests.programs import Started, called
+from tests.programs import Started
 
 PATIENCE = 120
 """Seconds to wait for a moment that may not come."""
@@ -149,13 +149,14 @@ def torture(new: Callable[[str], Tortured], kills: int, seed: int, damages: floa
     Returns:
         How often what happened.
     """
-    called("platform", cwd=Path.cwd())  # imports what all starts share
+    rng = random.Random(seed)
+    # fills caches, and imports what all starts share
+    new("first").kill("while a file is being written", rng, 0)
     began = time.monotonic()
     undisturbed = new("undisturbed")
     assert undisturbed.finish() == "finished"
     longest = time.monotonic() - began
-    expected, rng = undisturbed.left(), random.Random(seed)
-    told: Counter[str] = Counter()
+    expected, told = undisturbed.left(), Counter[str]()
     while told["kills"] < kills:
         victim, damaged, ended = new(f"victim-{told['commands']}"), False, None
         told["commands"] += 1

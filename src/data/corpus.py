@@ -178,7 +178,14 @@ def _check_text_lengths(texts: datasets.Dataset, source: str) -> None:
     """
     row = 0
     for chunk in texts.data.column("text").chunks:
+        try:
+            chunk.validate()  # the offsets' ends lie in the file, and below all are in order
+        except pyarrow.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"corpus {source} is damaged ({reason})") from error
         lengths = compute.fill_null(compute.binary_length(chunk), 0)
+        if (compute.min(lengths).as_py() or 0) < 0:
+            raise UserError(f"corpus {source} is damaged (a text ends before it begins)")
         longest = compute.max(lengths).as_py() or 0
         if longest > LONGEST_TEXT:
             row += compute.index(lengths, longest).as_py() + 1
