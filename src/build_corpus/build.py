@@ -102,8 +102,8 @@ def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]
         config = MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
         signatures, pairs = str(near / "signatures"), str(near / "pairs")
         signature = MinhashDedupSignature(signatures, config, SpaceTokenizer())
-        files = "signatures/bucket_*/{rank:05d}.minhash.sig"
-        signed = _noted(building, "signatures", files, KeptExamples(building), signature)
+        own = "signatures/bucket_*/{rank:05d}.minhash.sig"
+        signed = _noted(building, "signatures", own, KeptExamples(building), signature)
         yield "signatures", len(sources), signed
         buckets = MinhashDedupBuckets(signatures, pairs, config=config)
         paired = _noted(building, "pairs", "pairs/{rank:05d}_*.dups", buckets)
