@@ -21,7 +21,7 @@ help:
 	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
-	@echo "make torture     kill runs 100 times and damage their files; they have to end as if undisturbed"
+	@echo "make torture     kill runs, predictions and builds 160 times and damage their files in between"
 	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"

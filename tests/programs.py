@@ -54,34 +54,78 @@ def called(
         timeout: after which it is killed and the test fails [seconds].
         fresh: start a new interpreter, which imports everything itself.
     """
-    variables = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": str(threads),
-        **(environment or {}),
-    }
+    variables = _variables(environment, threads)
     command = [sys.executable, "-m", program, *arguments]
     if fresh:
         return subprocess.run(
             command, cwd=cwd, env=variables, input=given, capture_output=True,
             timeout=timeout, check=False,
         )  # fmt: skip
-    with tempfile.TemporaryDirectory() as streams:
-        folder = Path(streams)
-        (folder / "stdin").write_bytes(given)
-        process = _server().Process(
-            target=_run, args=(program, arguments, str(cwd), variables, threads, streams)
-        )
-        process.start()
-        process.join(timeout)
-        if process.is_alive():
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(command, timeout)
-        code = process.exitcode
+    return Started(program, arguments, cwd, given, variables, threads).wait(timeout)
+
+
+def started(
+    program: str,
+    *arguments: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    threads: int = 1,
+) -> Started:
+    """Begin what `called` does, and return at once."""
+    return Started(program, arguments, cwd, b"", _variables(environment, threads), threads)
+
+
+class Started:
+    """A call that goes on. What SIGKILL leaves of it is what it leaves of any process.
+
+    Attributes:
+        pid: of its process.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        arguments: tuple[str, ...],
+        cwd: Path,
+        given: bytes,
+        variables: dict[str, str],
+        threads: int,
+    ) -> None:
+        self._command = [sys.executable, "-m", program, *arguments]
+        self._streams = tempfile.TemporaryDirectory()
+        (Path(self._streams.name) / "stdin").write_bytes(given)
+        target = (program, arguments, str(cwd), variables, threads, self._streams.name)
+        self._process = _server().Process(target=_run, args=target)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def is_over(self) -> bool:
+        return not self._process.is_alive()
+
+    def kill(self) -> None:
+        """Send SIGKILL; `wait` sees the end."""
+        self._process.kill()
+
+    def wait(self, timeout: float = 1200) -> subprocess.CompletedProcess[bytes]:
+        """Its exit code (-9 if it was killed) and output.
+
+        Raises:
+            subprocess.TimeoutExpired: it took longer, and has been killed.
+        """
+        self._process.join(timeout)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+            raise subprocess.TimeoutExpired(self._command, timeout)
+        code = self._process.exitcode
         assert code is not None
-        out, err = ((folder / name).read_bytes() for name in ("stdout", "stderr"))
-    return subprocess.CompletedProcess(command, code, out, err)
+        folder = Path(self._streams.name)
+        # a process that was killed at once has written none
+        files = [folder / name for name in ("stdout", "stderr")]
+        out, err = (file.read_bytes() if file.exists() else b"" for file in files)
+        self._streams.cleanup()
+        return subprocess.CompletedProcess(self._command, code, out, err)
 
 
 def called_for_text(
@@ -92,6 +136,15 @@ def called_for_text(
     return subprocess.CompletedProcess(
         done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
     )
+
+
+def _variables(environment: Mapping[str, str] | None, threads: int) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": str(threads),
+        **(environment or {}),
+    }
 
 
 @cache

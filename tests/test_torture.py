@@ -1,200 +1,217 @@
-"""A real process, killed at random moments and started again with the same command.
+"""Programs that are killed at random moments, their files damaged between two starts.
 
-Between two starts a file of its folder may be damaged: the run ends as if undisturbed, or says in
-one line what to remove. The short version is part of the suite; `make torture` kills three kinds of
-runs 100 times.
+The short versions are part of the suite; `make torture` kills three kinds of runs 100 times, and
+`src.predict` and `src.build_corpus` too. See `tests.torture` for what is held.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import itertools
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
-from tests.conftest import ROOT
+from tests.build_corpus.made_up import contents, write_articles
+from tests.predict.conftest import TEXTS, classifier  # noqa: F401
+from tests.programs import Started, started
+from tests.torture import PATIENCE, Tortured, torture, wait
 
-MOMENTS = ("at any time", "while a file is being written", "around an evaluation")
+KILLS = os.environ.get("KILLS")
+"""How often each is killed, where it is not to be as often as usual."""
 DAMAGED = (".ckpt", ".sha256", ".csv", ".json", ".yaml")
-"""Endings of the files that are damaged."""
-PATIENCE = 120
-"""Seconds to wait for a moment that may not come."""
+"""Endings of a run's files that are damaged."""
 
 
-class Tortured:
-    """A command whose process is killed; `runs/` lies in `folder`."""
+class TorturedRun(Tortured):
+    """A run of `src.run`."""
 
-    def __init__(self, options: list[str], folder: Path, threads: int, evaluate_every: int) -> None:
-        self.options, self.folder, self.threads = options, folder, threads
-        self.evaluate_every = evaluate_every
+    def __init__(
+        self, options: list[str], folder: Path, threads: int = 1, evaluate_every: int = 5
+    ) -> None:
+        super().__init__(folder)
+        self.run_options, self.threads, self.every = options, threads, evaluate_every
 
-    def start(self) -> subprocess.Popen[str]:
-        environment = {
-            **os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(self.threads),
-        }  # fmt: skip
-        return subprocess.Popen(
-            [sys.executable, "-m", "src.run", *self.options, f"hydra.run.dir={self.folder}"],
-            cwd=self.folder.parent, env=environment, text=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    def start(self) -> Sequence[Started]:
+        return [self._process({})]
+
+    def _process(self, environment: dict[str, str]) -> Started:
+        options = [*self.run_options, f"hydra.run.dir={self.folder}", *self.options]
+        return started(
+            "src.run", *options, cwd=self.folder.parent, environment=environment,
+            threads=self.threads,
         )  # fmt: skip
 
-    def finish(self) -> str:
-        """Start it and wait for its end: `finished` or `refused`."""
-        process = self.start()
-        _, errors = process.communicate(timeout=1200)
-        return self._ended(process, errors)
+    def moments(self):
+        return {"around an evaluation": self._around_an_evaluation}
 
-    def _ended(self, process: subprocess.Popen[str], errors: str) -> str:
-        if process.returncode == 0:
-            return "finished"
-        told = [line for line in errors.splitlines() if line.startswith("error:")]
-        assert process.returncode == 1, errors
-        assert len(told) == 1, errors
-        assert "Traceback" not in errors, errors
-        assert "resume=false" in told[0] or "remove" in told[0], errors
-        return "refused"
+    def _around_an_evaluation(self, rng: random.Random, is_over: Callable[[], bool]) -> None:
+        begun = self._steps()
+        wait(is_over, lambda: self._steps() > begun and self._steps() % self.every == 0, PATIENCE)
+        wait(is_over, lambda: False, rng.uniform(0, 0.5))
 
-    def steps(self) -> int:
+    def _steps(self) -> int:
         log = self.folder / "steps.csv"
-        lines = log.read_text().splitlines() if log.exists() else []
-        return int(lines[-1].split(",")[1]) if len(lines) > 1 and lines[-1].count(",") > 1 else 0
+        lines = log.read_bytes().splitlines() if log.exists() else []
+        cells = lines[-1].split(b",") if lines else []
+        return int(cells[1]) if len(cells) > 2 and cells[1].isdigit() else 0
 
-    def kill(self, moment: str, rng: random.Random, longest: float) -> str:
-        """Start it and kill it at such a moment: `killed`, or before it `finished` or `refused`."""
-        begun, process = self.steps(), self.start()
-        assert process.stderr is not None
-        if moment == "at any time":
-            self._wait(process, lambda: False, rng.uniform(0, longest))
-        elif moment == "while a file is being written":
-            skipped = rng.randrange(1, 6)
-            for _ in range(skipped):
-                seen = set(self.folder.rglob("*.part"))
-                self._wait(process, lambda s=seen: self._being_written(s), PATIENCE)
-        else:
-            self._wait(
-                process,
-                lambda: self.steps() > begun and self.steps() % self.evaluate_every == 0,
-                PATIENCE,
-            )
-            self._wait(process, lambda: False, rng.uniform(0, 0.5))
-        finished = process.poll() is not None
-        process.send_signal(signal.SIGKILL)
-        _, errors = process.communicate()
-        return self._ended(process, errors) if finished else "killed"
+    def being_written(self):
+        return frozenset(self.folder.rglob("*.part"))
 
-    def damage(self, rng: random.Random) -> str:
-        """Change a bit of a file, or cut it, as a disk might; returns what was done."""
-        files = sorted(
+    def files(self) -> list[Path]:
+        return [
             path
             for path in self.folder.rglob("*")
             if path.suffix in DAMAGED
             and path.is_file()
-            and path.stat().st_size
             # what loggers and Hydra wrote is read by nobody
             and not {"logs", ".hydra"} & set(path.relative_to(self.folder).parts)
-        )
-        if not files:
-            return "nothing to damage"
-        path = rng.choice(files)
-        content = path.read_bytes()
-        at = rng.randrange(len(content))
-        if rng.random() < 0.5:
-            path.write_bytes(content[:at])
-            return f"cut {path.relative_to(self.folder)} at {at}"
-        path.write_bytes(
-            content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
-        )
-        return f"changed a bit of {path.relative_to(self.folder)} at {at}"
+        ]
 
-    def _being_written(self, before: set[Path]) -> bool:
-        return any(path not in before for path in self.folder.rglob("*.part"))
-
-    def _wait(self, process, reached, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while process.poll() is None and time.monotonic() < end and not reached():
-            time.sleep(0.002)
-
-    def digests(self) -> dict[str, str]:
-        """What has to be the same: parameters, the result without its timings, the step log."""
+    def left(self) -> dict[str, str]:
+        """Parameters, the result without its timings, the step log."""
+        # what starts over does so beside it
+        again = self.folder.with_name(f"{self.folder.name}-2")
+        folder = again if self.options and again.exists() else self.folder
         parameters = hashlib.sha256()
-        for name, value in sorted(load_file(self.folder / "classifier/model.safetensors").items()):
+        for name, value in sorted(load_file(folder / "classifier/model.safetensors").items()):
             parameters.update(name.encode() + value.numpy().tobytes())
-        result = json.loads((self.folder / "result.json").read_text())
+        result = json.loads((folder / "result.json").read_text())
         for part in (result, *result["stages"]):
             del part["measured"]
         return {
             "parameters": parameters.hexdigest(),
             "result": json.dumps(result, sort_keys=True),
-            "steps": hashlib.sha256((self.folder / "steps.csv").read_bytes()).hexdigest(),
+            "steps": hashlib.sha256((folder / "steps.csv").read_bytes()).hexdigest(),
         }
 
 
-def torture(
-    options: list[str],
-    folder: Path,
-    kills: int,
-    threads: int,
-    evaluate_every: int,
-    seed: int,
-    damages: float,
-) -> None:
-    """Kill runs and damage their files, the latter before a share `damages` of the starts."""
-    undisturbed = Tortured(options, folder / "undisturbed", threads, evaluate_every)
-    started = time.monotonic()
-    assert undisturbed.finish() == "finished"
-    longest = time.monotonic() - started
-    expected, rng, done, attempt = undisturbed.digests(), random.Random(seed), 0, 0
-    damaged = False
-    victim = Tortured(options, folder / "victim-0", threads, evaluate_every)
-    begun_again = 0
-    while done < kills:
-        moment = MOMENTS[done % len(MOMENTS)]
-        ended = victim.kill(moment, rng, longest)
-        if ended == "killed":
-            done += 1
-            print(f"killed {done:2} of {kills} {moment}, in step {victim.steps()}", flush=True)
-            if rng.random() < damages:
-                print(victim.damage(rng), flush=True)
-                damaged = True
-            continue
-        # it was through before the moment came: judge it, and begin another
-        assert damaged if ended == "refused" else victim.digests() == expected
-        print(ended, flush=True)
-        damaged = False
-        begun_again += 1
-        attempt += 1
-        assert begun_again <= 3 * kills
-        victim = Tortured(options, folder / f"victim-{attempt}", threads, evaluate_every)
-    assert damaged if victim.finish() == "refused" else victim.digests() == expected
-    print(f"{done} kills, {attempt + 1} runs, all as the undisturbed one", flush=True)
+class TorturedRunOfTwo(TorturedRun):
+    """The same in two processes: as torchrun starts them, or, now and then, as Lightning does."""
+
+    _starts = itertools.count()
+
+    def start(self) -> Sequence[Started]:
+        # Lightning's second process is an interpreter that imports everything
+        if self.options or next(self._starts) % 6 == 0:
+            return [self._process({})]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        common = {
+            "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "torture",
+        }  # fmt: skip
+        return [self._process(common | {"RANK": rank, "LOCAL_RANK": rank}) for rank in "01"]
+
+
+class TorturedPrediction(Tortured):
+    """A call of `src.predict`."""
+
+    def __init__(self, model: Path, source: Path, folder: Path) -> None:
+        super().__init__(folder)
+        self.model, self.source = model, source
+        folder.mkdir()
+        self.target = folder / f"out{source.suffix}"
+
+    def start(self) -> Sequence[Started]:
+        options = [f"model={self.model}", f"input={self.source}", f"output={self.target}"]
+        return [started("src.predict", *options, *self.options, cwd=self.folder)]
+
+    def being_written(self):
+        sizes = [(path, path.stat().st_size) for path in self.files() if path.exists()]
+        return frozenset(sizes) | {*self.folder.glob("*.json.part")}
+
+    def files(self) -> list[Path]:
+        return [p for p in self.folder.iterdir() if p.name.endswith((".part", ".part.json"))]
+
+    def left(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self.folder.glob("out*")}
+
+    def is_done(self, error: str) -> bool:
+        # it was killed when all was done
+        return "exists already" in error and not self.files()
+
+    def follow(self, advice: str) -> None:
+        assert "resume=false" in advice, advice
+        self.options = ["resume=false"]
+
+
+class TorturedBuild(Tortured):
+    """A call of `src.build_corpus`, in one process or two by turns."""
+
+    def __init__(self, sources: Path, folder: Path, *options: str) -> None:
+        super().__init__(folder)
+        self.build_options = [f"sources={sources}", f"output={folder}", *options]
+        self.starts = itertools.count()
+
+    def start(self) -> Sequence[Started]:
+        workers = f"executor.workers={next(self.starts) % 2 + 1}"
+        return [started("src.build_corpus", *self.build_options, workers, cwd=self.folder.parent)]
+
+    def being_written(self):
+        return frozenset(self.folder.rglob("*.part"))
+
+    def files(self) -> list[Path]:
+        found = [path for path in self.folder.rglob("*") if path.is_file()]
+        return [path for path in found if path.name != "build.lock"]
+
+    def left(self) -> dict[str, bytes]:
+        return contents(self.folder)
+
+
+def toy_run(toy_options, data_dir, *options: str) -> list[str]:
+    corpus = f"auxiliary.dapt.path={data_dir}/corpus.txt"
+    return [*toy_options, *options, corpus, "checkpoint_minutes=0"]
 
 
 def test_three_kills_change_nothing(toy_options, data_dir, tmp_path):
-    options = [
-        *toy_options,
-        "method=meta_tartan",
-        "auxiliary=dapt_tapt",
-        f"auxiliary.dapt.path={data_dir}/corpus.txt",
-        "method.stages.joint.batch_size=8",
-        "method.stages.joint.evaluate_every=5",
-        "max_steps=40",
-        "checkpoint_minutes=0",
-    ]
-    torture(options, tmp_path, kills=3, threads=1, evaluate_every=5, seed=0, damages=0)
+    options = toy_run(
+        toy_options, data_dir, "method=meta_tartan", "auxiliary=dapt_tapt", "max_steps=40",
+        "method.stages.joint.batch_size=8", "method.stages.joint.evaluate_every=5",
+    )  # fmt: skip
+    torture(lambda name: TorturedRun(options, tmp_path / name), kills=3, seed=0, damages=0)
+
+
+def predictions(tmp_path: Path, model: Path, kind: str, rows: int):
+    """What calls of `src.predict` on made-up rows are made by."""
+    source = tmp_path / f"in.{kind}"
+    texts = [f"{TEXTS[i % len(TEXTS)]} {'word ' * (i % 7)}{i}" for i in range(rows)]
+    if kind == "parquet":
+        pq.write_table(pa.table({"text": texts}), source, row_group_size=3000)
+    else:
+        with source.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    return lambda name: TorturedPrediction(model, source, tmp_path / name)
+
+
+def builds(tmp_path: Path, articles: int, *options: str):
+    """What calls of `src.build_corpus` on made-up articles are made by."""
+    write_articles(tmp_path / "articles", shards=4, articles=articles)
+    common = ("decontaminate=null", "examples.min_words=1", *options)
+    return lambda name: TorturedBuild(tmp_path / "articles", tmp_path / name, *common)
 
 
 @pytest.mark.slow
 def test_forty_kills_of_a_real_encoder_change_nothing(tmp_path):
     options = [
         "+experiment=quickstart",
+        # short texts in small batches: what is tried is how files of a real encoder are written
+        "method.stages.joint.batch_size=8",
+        "method.stages.last_finetune.batch_size=8",
+        "task.max_length=24",
+        "task.dev_per_class=10",
+        "task.test_per_class=10",
         "max_steps=18",
         "method.stages.joint.evaluate_every=6",
         "method.stages.joint.meta_head.fresh=false",
@@ -205,24 +222,39 @@ def test_forty_kills_of_a_real_encoder_change_nothing(tmp_path):
         f"cache_dir={tmp_path}/cache",
         "trainer.enable_progress_bar=false",
     ]
-    torture(options, tmp_path, kills=40, threads=2, evaluate_every=6, seed=0, damages=0.3)
+    torture(
+        lambda name: TorturedRun(options, tmp_path / name, threads=2, evaluate_every=6),
+        kills=int(KILLS or 40), seed=0, damages=0.3,
+    )  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
+    ("kind", "options"),
     [
-        ["method=dapt_tapt", "auxiliary=dapt_tapt"],
-        ["method=meta_tartan", "auxiliary=dapt_tapt", "trainer=ddp", "trainer.devices=2"],
+        (TorturedRun, ["method=dapt_tapt", "auxiliary=dapt_tapt"]),
+        (
+            TorturedRunOfTwo,
+            ["method=meta_tartan", "auxiliary=dapt_tapt", "trainer=ddp", "trainer.devices=2"],
+        ),
     ],
     ids=["three stages", "two processes"],
 )
-def test_thirty_kills_of_other_runs_change_nothing(options, toy_options, data_dir, tmp_path):
-    options = [
-        *toy_options,
-        *options,
-        f"auxiliary.dapt.path={data_dir}/corpus.txt",
-        "max_steps=30",
-        "checkpoint_minutes=0",
-    ]
-    torture(options, tmp_path, kills=30, threads=1, evaluate_every=5, seed=1, damages=0.3)
+def test_thirty_kills_of_other_runs_change_nothing(kind, options, toy_options, data_dir, tmp_path):
+    options = toy_run(toy_options, data_dir, *options, "max_steps=30")
+    torture(
+        lambda name: kind(options, tmp_path / name), kills=int(KILLS or 30), seed=1, damages=0.3
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_fifteen_kills_of_a_prediction_change_nothing(kind, classifier, tmp_path):  # noqa: F811
+    new = predictions(tmp_path, classifier, kind, rows=20_000)
+    torture(new, kills=int(KILLS or 15), seed=2, damages=0.4)
+
+
+@pytest.mark.slow
+def test_thirty_kills_of_a_build_change_nothing(tmp_path):
+    new = builds(tmp_path, 3000, "near_duplicates=true", "field_of_study=[Computer Science]")
+    torture(new, kills=int(KILLS or 30), seed=3, damages=0.3)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from src.command_line.hydra_errors import run_command_line
 from src.data.corpus_manifest import MANIFEST, CorpusFolder
-from src.errors import UserError
+from src.errors import UserError, printable
 
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="build_corpus")
@@ -22,7 +22,7 @@ def main(config: DictConfig) -> None:
     from src.build_corpus.settings import request_of
 
     try:
-        corpus = build_corpus(request_of(config), lambda line: print(line, flush=True))
+        corpus = build_corpus(request_of(config), lambda line: print(printable(line), flush=True))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
@@ -30,7 +30,7 @@ def main(config: DictConfig) -> None:
         print("stopped by a signal; the same command goes on", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
     for line in summary_of(corpus) if corpus else ["submitted; the same command says what became"]:
-        print(line)
+        print(printable(line))
 
 
 def summary_of(corpus: CorpusFolder) -> Iterator[str]:

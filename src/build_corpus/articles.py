@@ -24,10 +24,12 @@ from src.build_corpus.records import (
 from src.build_corpus.settings import Settings
 from src.build_corpus.sources import Source
 from src.errors import UserError
-from src.files.durable import write_durably
+from src.files.durable import write_with_checksum
 
 _TOLD = 5
 """Bad records of a file that are told of; the others are only counted."""
+LONGEST_RECORD = 1 << 27
+"""Bytes of a line: 128 MiB, beyond which it is no article's."""
 
 
 class Articles(PipelineStep):
@@ -68,13 +70,20 @@ class Articles(PipelineStep):
         """What `take` makes of each record of the fields, with its line.
 
         Raises:
-            UserError: the file is damaged, has changed, or see `Settings.bad_records`.
+            UserError: the file is damaged, has changed, has a line that is too long, or see
+                `Settings.bad_records`.
         """
         source, number = self.sources[rank], 0
         try:
             # as bytes: what is not UTF-8 is then found line by line
             with fsspec.open(source.name, "rb", compression="infer") as file:
-                for number, line in enumerate(file, start=1):
+                lines = iter(lambda: file.readline(LONGEST_RECORD + 1), b"")
+                for number, line in enumerate(lines, start=1):
+                    if len(line) > LONGEST_RECORD:
+                        raise UserError(
+                            f"{source.name}, line {number}: longer than "
+                            f"{LONGEST_RECORD >> 20} MiB, which no record may be"
+                        )
                     if line.isspace():
                         continue
                     self.records["read"] += 1
@@ -117,7 +126,7 @@ class ChosenArticles(Articles):
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:  # type: ignore[override]
         chosen = [_digest(identity) for _, identity in self.taken(rank, identity_of)]
         ids = np.asarray(chosen, np.uint64)
-        write_durably(self.building.path("metadata", rank, ".ids"), ids.tofile)
+        write_with_checksum(self.building.path("metadata", rank, ".ids"), ids.tofile)
         counted = {"records": self.records, "fields": self.fields, "told": self.told}
         self.building.note("metadata", rank, counted)
 

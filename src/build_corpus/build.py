@@ -9,7 +9,6 @@ many processes there are, or on what was interrupted.
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -31,9 +30,10 @@ from datatrove.utils.hashing import HashConfig
 from loguru import logger
 
 from src.build_corpus.articles import Articles, ChosenArticles
+from src.build_corpus.checksums import NoteChecksums, check_building
 from src.build_corpus.examples import Examples
 from src.build_corpus.executors import SlurmTasks, check_not_queued
-from src.build_corpus.layout import Building, read_json, write_json
+from src.build_corpus.layout import BEGUN, Building, read_json, write_json
 from src.build_corpus.repeats import NoExamplesError, Repeats
 from src.build_corpus.settings import Request
 from src.build_corpus.shards import Finish, KeptExamples, Shards, SpaceTokenizer
@@ -41,6 +41,7 @@ from src.build_corpus.sources import Source, find_sources
 from src.configuration.build import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError
+from src.files.checksum import is_whole
 from src.files.durable import disk_advice
 from src.files.held import held
 
@@ -77,6 +78,9 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
         seen = {kind: list(pool.map(Source.seen, own)) for kind, own in files.items()}
         wanted = {"layout": LAYOUT, "settings": settings, **seen}
         if (output / MANIFEST).is_file():
+            if (building.folder / BEGUN).is_file():  # of jobs, or of a late kill
+                check_building(building)
+                Finish(building).run()  # nobody may have looked at the manifest since
             corpus = read_corpus_folder(output)
             _check_same(wanted, corpus.manifest.model_dump(), output)
             say(f"{output} holds this corpus, finished; comparing checksums")
@@ -86,7 +90,7 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
             if not _run(building, _steps(building, request, files), request.executor, say):
                 return None
             corpus = read_corpus_folder(output)
-        shutil.rmtree(building.folder, ignore_errors=True)  # also of jobs, or of a late kill
+        building.remove()
         return corpus
 
 
@@ -104,12 +108,22 @@ def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]
         config = MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
         signatures, pairs = str(near / "signatures"), str(near / "pairs")
         signature = MinhashDedupSignature(signatures, config, SpaceTokenizer())
-        yield "signatures", len(sources), [KeptExamples(building), signature]
+        own = "signatures/bucket_*/{rank:05d}.minhash.sig"
+        signed = _noted(building, "signatures", own, KeptExamples(building), signature)
+        yield "signatures", len(sources), signed
         buckets = MinhashDedupBuckets(signatures, pairs, config=config)
-        yield "buckets", config.num_buckets, [buckets]
-        yield "clusters", 1, [MinhashDedupCluster(pairs, str(near), config)]
+        paired = _noted(building, "pairs", "pairs/{rank:05d}_*.dups", buckets)
+        yield "buckets", config.num_buckets, paired
+        clusters = MinhashDedupCluster(pairs, str(near), config)
+        yield "clusters", 1, _noted(building, "clusters", "*.remove", clusters)
     yield "shards", len(sources), [Shards(building, near)]
     yield "manifest", 1, [Finish(building)]
+
+
+def _noted(building: Building, kind: str, files: str, *blocks: PipelineStep) -> list[PipelineStep]:
+    """Blocks of datatrove, with the checksums of what they write."""
+    forget = NoteChecksums(building, kind, files, forget=True)
+    return [forget, *blocks, NoteChecksums(building, kind, files)]
 
 
 def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
@@ -124,7 +138,7 @@ def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bo
         try:
             step.run()
         except NoExamplesError:
-            shutil.rmtree(building.folder)  # nothing to go on with
+            building.remove()  # nothing to go on with
             raise
         previous = step
         say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
@@ -172,15 +186,18 @@ def _evaluated(request: Request) -> list[str]:
 
 def _begin(building: Building, wanted: dict[str, Any], evaluated: Sequence[str], say: Say) -> None:
     """Write down what is being built, or check that it is this."""
-    path = building.folder / "begun.json"
+    path = building.folder / BEGUN
     versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy", "pandas")}
     if path.is_file():
+        if is_whole(jobs := building.folder / "jobs.json"):
+            check_not_queued(read_json(jobs))
+        check_building(building)
         begun = read_json(path)
         _check_same(wanted, begun, building.output)
-        if (jobs := building.folder / "jobs.json").is_file():
-            check_not_queued(read_json(jobs))
         say(f"{building.output} was begun before; going on")
         versions = begun["versions"]
+    else:
+        building.remove()
     write_json(building.folder / "evaluated.json", evaluated)
     write_json(path, wanted | {"versions": {"python": platform.python_version(), **versions}})
 

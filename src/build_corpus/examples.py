@@ -16,7 +16,7 @@ from src.build_corpus.layout import SCHEMA, read_json
 from src.build_corpus.records import BREAK
 from src.build_corpus.settings import Settings
 from src.data.ngram_overlap import NgramIndex
-from src.files.durable import write_durably
+from src.files.durable import write_with_checksum
 
 ROWS = 10_000
 """Examples in a record batch, at most: a whole corpus has few batches, and a batch is soon read."""
@@ -53,8 +53,8 @@ class Examples(PipelineStep):
     def run(self, data: Iterable[Document], rank: int = 0, world_size: int = 1) -> None:
         articles, building, keys = self.articles, self.articles.building, bytearray()
         path = building.path("sources", rank, ".arrow")
-        write_durably(path, lambda scratch: self._write(scratch, data, keys))
-        write_durably(path.with_suffix(".keys"), lambda scratch: scratch.write_bytes(keys))
+        write_with_checksum(path, lambda scratch: self._write(scratch, data, keys))
+        write_with_checksum(path.with_suffix(".keys"), lambda scratch: scratch.write_bytes(keys))
         read, kept = articles.records["read"], self.counts.pop("articles", 0)
         records = {name: articles.records[name] for name in ("other_field", "no_text", "bad")}
         records |= {"filtered": read - kept - sum(records.values()), "read": read, "kept": kept}

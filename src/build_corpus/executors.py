@@ -6,8 +6,8 @@ command goes on. What a task writes depends on nothing but its rank.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import shutil
 import signal
 import subprocess
@@ -24,6 +24,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
+from src.build_corpus.repeats import NoExamplesError
 from src.configuration.checks import check_whole
 from src.errors import UserError
 
@@ -103,7 +104,8 @@ class RayTasks(RayPipelineExecutor):
             errors = [f"errors/{rank:05d}" for rank in ranks]
             for path in filter(self.logging_dir.isfile, errors):
                 with self.logging_dir.open(path) as file:
-                    raise pickle.load(file)
+                    told = json.load(file)  # no pickle: the folder may be a stranger's
+                raise (NoExamplesError if told["no_examples"] else UserError)(told["error"])
             logs = self.logging_dir.resolve_paths("logs")
             raise UserError(f"{len(ranks)} tasks failed; {logs} says why, the same command goes on")
 
@@ -111,8 +113,9 @@ class RayTasks(RayPipelineExecutor):
         try:
             return super()._run_for_rank(rank, local_rank, node_rank)
         except UserError as error:
-            with self.logging_dir.open(f"errors/{rank:05d}", "wb") as file:
-                pickle.dump(error, file)
+            told = {"error": str(error), "no_examples": isinstance(error, NoExamplesError)}
+            with self.logging_dir.open(f"errors/{rank:05d}", "w") as file:
+                json.dump(told, file)
             raise
 
 

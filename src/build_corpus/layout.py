@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from src.files.durable import write_durably
+from src.files.checksum import sidecar_of
+from src.files.durable import write_with_checksum
 
 SCHEMA = pa.schema([("text", pa.string())])
+BEGUN = "begun.json"
+"""What is being built; the folder counts with it."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Building:
     Of file number i there are `metadata-i.ids` (digests of the articles that it chooses, uint64),
     or a part: `sources-i.arrow` (examples), `sources-i.keys` (a digest of 16 bytes of each) and
     `sources-i.marks` (bool: which are repeats). `sources-i.json` and the like are written last, and
-    count what is there; so does `shards-i.json` of a finished shard.
+    count what is there; so does `shards-i.json` of a finished shard. Each file has its checksum
+    beside it.
     """
 
     output: Path
@@ -44,6 +49,11 @@ class Building:
         """What is counted of each file."""
         return [read_json(file) for file in sorted(self.folder.glob(f"{kind}-*.json"))]
 
+    def remove(self) -> None:
+        """Remove the folder; what is left of it if that is interrupted does not count."""
+        (self.folder / BEGUN).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 def sums_of(parts: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
     """The sums of the counts that are under `key` in each part."""
@@ -54,9 +64,13 @@ def sums_of(parts: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write plain data durably, the same bytes for the same data."""
+    """Write plain data durably, the same bytes for the same data, with a checksum beside it.
+
+    What is exchanged has none meanwhile, so that it is not taken for damaged.
+    """
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    sidecar_of(path).unlink(missing_ok=True)
+    write_with_checksum(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
 
 
 def read_json(path: Path) -> Any:

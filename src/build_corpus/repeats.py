@@ -14,7 +14,7 @@ from datatrove.pipeline.base import PipelineStep
 
 from src.build_corpus.layout import Building, sums_of
 from src.errors import UserError
-from src.files.durable import write_durably
+from src.files.durable import write_with_checksum
 
 AT_ONCE = 1 << 22
 """Digests that are compared at once, about."""
@@ -50,7 +50,7 @@ class Repeats(PipelineStep):
         if self.deduplicate:
             mark_repeats([part.reshape(-1, 2) for part in keys], dropped)
         for file, marks in zip(files, dropped, strict=True):
-            write_durably(file.with_suffix(".marks"), marks.tofile)
+            write_with_checksum(file.with_suffix(".marks"), marks.tofile)
 
     def _why_none(self, files: int) -> str:
         parts = self.building.noted("sources")

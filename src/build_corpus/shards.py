@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 from datatrove.utils.word_tokenizers import WordTokenizer
 
-from src.build_corpus.layout import SCHEMA, Building, read_json, sums_of, write_json
+from src.build_corpus.layout import BEGUN, SCHEMA, Building, read_json, sums_of
 from src.data.corpus_manifest import MANIFEST, Manifest, Shard
 from src.files.checksum import sha256_of
-from src.files.durable import write_durably
+from src.files.durable import remove, write_durably
 
 
 class SpaceTokenizer(WordTokenizer):
@@ -86,7 +87,7 @@ class Shards(PipelineStep):
         write_durably(path, write)
         written = {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
         building.note("shards", rank, written | counts)
-        part.unlink()
+        remove(part)
 
 
 class Finish(PipelineStep):
@@ -99,7 +100,7 @@ class Finish(PipelineStep):
         self.building = building
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
-        begun = read_json(self.building.folder / "begun.json")
+        begun = read_json(self.building.folder / BEGUN)
         parts, metadata, shards = map(self.building.noted, ("sources", "metadata", "shards"))
         examples = sums_of(parts, "examples")
         examples["repeated"] = sum(shard.pop("repeated") for shard in shards)
@@ -117,7 +118,9 @@ class Finish(PipelineStep):
             fields_of_study=dict(sorted(fields.items())),
             shards=[Shard(**shard) for shard in shards],
         )
-        write_json(self.building.output / MANIFEST, manifest.model_dump())
+        content = json.dumps(manifest.model_dump(), indent=1, ensure_ascii=False) + "\n"
+        path = self.building.output / MANIFEST
+        write_durably(path, lambda scratch: scratch.write_text(content, encoding="utf-8"))
 
 
 def _kept(part: Path, kept: np.ndarray) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from src.check.estimate import MethodEstimate
@@ -15,6 +15,7 @@ from src.check.inputs import SPLITS
 from src.check.lengths import Lengths
 from src.check.vocabulary import MANY, REFERENCE, Vocabulary
 from src.data.overlap import WORDS
+from src.errors import printable
 
 _NEAR_SHOWN = 3
 """Near-duplicates of a split that are shown, the most similar."""
@@ -53,6 +54,11 @@ def print_findings(found: Findings, console: Console | None = None) -> None:
     console.print(_estimates(found))
     _print_basis(found, console)
     _print_recommendation(found, console)
+
+
+def escape(text: str) -> str:
+    """Text of any file as itself: it neither marks anything up nor commands the terminal."""
+    return markup.escape(printable(text))
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -8,9 +8,15 @@ import warnings
 import datasets
 import transformers
 
+from src.errors import printable
+
 
 def quiet_libraries() -> None:
-    """Silence notices and short progress bars; warnings about the run itself and errors stay."""
+    """Silence notices and short progress bars; warnings about the run itself and errors stay.
+
+    Of what was read from a file nothing in them commands the terminal.
+    """
+    logging.setLogRecordFactory(_PrintableRecord)
     for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # Lightning configures its logger when it is first imported, which may be later.
@@ -25,3 +31,8 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
     # a run that goes on finds its own folders
     warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
+
+
+class _PrintableRecord(logging.LogRecord):
+    def getMessage(self) -> str:  # noqa: N802
+        return printable(super().getMessage())

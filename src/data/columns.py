@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from src.data.table.base import Table
 from src.errors import UserError
@@ -23,6 +24,7 @@ LABEL_NAMES = (
 """The same for labels."""
 _FILE = "columns.json"
 """In a classifier's folder."""
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -114,18 +116,32 @@ def read_trained(given: Path) -> Trained | None:
 
     Args:
         given: a run folder, or the classifier's folder in it, or one that was moved elsewhere.
+
+    Raises:
+        UserError: the classifier's own note is damaged.
     """
-    files = [given / _FILE, given / "classifier" / _FILE]
-    for file in [*files, given / "result.json", given.parent / "result.json"]:
+    for file in (given / _FILE, given / "classifier" / _FILE):
+        if file.is_file():
+            try:
+                return _trained(json.loads(file.read_text(encoding="utf-8")))
+            except _UNREADABLE as error:
+                raise UserError(
+                    f"{file} is damaged ({type(error).__name__}); remove it, and name the columns "
+                    "that the classifier was trained on: text=COLUMN"
+                ) from error
+    for file in (given / "result.json", given.parent / "result.json"):
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            columns = content if file in files else content["data"]["columns"]
-            text, pair = columns["text"], columns["text_pair"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if isinstance(text, str) and isinstance(pair, str | None):
-            return Trained(text, pair)
+            return _trained(json.loads(file.read_text(encoding="utf-8"))["data"]["columns"])
+        except _UNREADABLE:
+            continue  # of another program, or of an earlier version
     return None
+
+
+def _trained(columns: Any) -> Trained:
+    text, pair = columns["text"], columns["text_pair"]
+    if not isinstance(text, str) or not isinstance(pair, str | None):
+        raise TypeError("no names of columns")
+    return Trained(text, pair)
 
 
 def find_text(

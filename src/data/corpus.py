@@ -59,10 +59,11 @@ def load_corpus_folder(path: Path) -> Corpus:
     folder = read_corpus_folder(path)
     try:
         shards = [datasets.Dataset.from_file(str(file)) for file in folder.files()]
-    except (pyarrow.ArrowException, OSError) as error:
+        joined = datasets.concatenate_datasets(shards)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"corpus {path} is damaged ({reason}); build it again") from error
-    texts = datasets.concatenate_datasets(shards)
+    texts = _text_column(joined, "text", str(path))
     return Corpus(str(path), texts, folder.manifest.fingerprint, has_blanks=False)
 
 
@@ -177,7 +178,14 @@ def _check_text_lengths(texts: datasets.Dataset, source: str) -> None:
     """
     row = 0
     for chunk in texts.data.column("text").chunks:
+        try:
+            chunk.validate()  # the offsets' ends lie in the file, and below all are in order
+        except pyarrow.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"corpus {source} is damaged ({reason})") from error
         lengths = compute.fill_null(compute.binary_length(chunk), 0)
+        if (compute.min(lengths).as_py() or 0) < 0:
+            raise UserError(f"corpus {source} is damaged (a text ends before it begins)")
         longest = compute.max(lengths).as_py() or 0
         if longest > LONGEST_TEXT:
             row += compute.index(lengths, longest).as_py() + 1

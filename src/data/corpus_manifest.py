@@ -6,9 +6,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from src.errors import UserError
 from src.files.checksum import sha256_of
@@ -23,6 +23,7 @@ class Shard(BaseModel):
     """A file of the corpus: an Arrow stream with the column `text`, none of them blank.
 
     Attributes:
+        file: its name in the folder.
         bytes: of the file.
         sha256: of the file.
         examples: rows.
@@ -31,7 +32,7 @@ class Shard(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    file: str
+    file: Annotated[str, Field(pattern=r"^[^/\\\x00]+\.arrow$")]
     bytes: int
     sha256: str
     examples: int
@@ -139,6 +140,6 @@ def read_corpus_folder(path: Path) -> CorpusFolder:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UserError(f"{file} is damaged: {where}: {first['msg']}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
     return CorpusFolder(path, manifest)

@@ -30,6 +30,7 @@ from src.encoders.base import Encoder
 from src.encoders.description import describe, encoder_of
 from src.errors import UserError
 from src.methods.for_data import evaluation_of, objectives_for
+from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import METRICS, metrics_of, settings_of, tasks_of, weighting_of
@@ -40,7 +41,7 @@ from src.objectives.base import TaskObjective
 log = logging.getLogger(__name__)
 
 
-class TaskMixing(MixedStep):
+class TaskMixing(FromCheckpoint, MixedStep):
     """Trains a shared body on one or several tasks.
 
     A program makes one of its data, `MetaTartan.for_data(data, lr=2e-4)`, and a checkpoint makes

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from src.errors import UserError
 from src.files.checksum import is_whole
 from src.files.durable import remove, write_with_checksum
 from src.methods.checkpoint_io import load_whole
@@ -44,6 +45,7 @@ class StageOutcome:
     module: TaskMixing
 
 
+_OTHER = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
 WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
 """The file that holds a stage's kept weights, by whether the end task took part."""
 
@@ -68,14 +70,21 @@ def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
     """The outcome of a stage that was finished earlier, its weights in `module`; None if it wasn't.
 
     Raises:
-        UserError: its weights are damaged.
+        UserError: its weights are damaged, or it is none of this version.
     """
     path = folder / OUTCOME
     if not is_whole(path):
         return None
-    entries = json.loads(path.read_text(encoding="utf-8"))
-    entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
-    entries["cost"] = StageCost(**entries["cost"])
-    weights = folder / WEIGHTS[entries["dev"] is not None]
-    module.load_state_dict(load_whole(weights)["state_dict"])
-    return StageOutcome(**entries, module=module)
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
+        entries["cost"] = StageCost(**entries["cost"])
+        outcome = StageOutcome(**entries, module=module)
+        weights = folder / WEIGHTS[outcome.dev is not None]
+        module.load_state_dict(load_whole(weights)["state_dict"])
+    except _OTHER as error:  # its checksum is right: another version's, or a stranger's
+        raise UserError(
+            f"{folder} holds no stage of this version ({type(error).__name__}); remove {folder}, "
+            "and the same command trains it again"
+        ) from error
+    return outcome

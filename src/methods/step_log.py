@@ -14,6 +14,7 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor
 
+from src.errors import UserError
 from src.files.durable import write_durably
 from src.methods.module import TaskMixing
 
@@ -25,6 +26,9 @@ COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
 """Of the step log: a row for each step and task."""
 _COPY = "step_log"
 """Of the log, compressed, in a checkpoint."""
+_LARGEST = 1 << 30
+"""Bytes of a log that is taken out of a checkpoint; some ten million rows."""
+_ANEW = "start over with resume=false"
 
 
 class StepLog(pl.Callback):
@@ -52,7 +56,7 @@ class StepLog(pl.Callback):
     ) -> None:
         """Take over the log as it was."""
         if _COPY in checkpoint:
-            self._restored = zlib.decompress(checkpoint[_COPY].numpy().tobytes())
+            self._restored = _unpacked(checkpoint[_COPY].numpy().tobytes())
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Drop rows of steps that are still to come, and take over the loggers."""
@@ -154,6 +158,22 @@ class StepLog(pl.Callback):
             file.flush()
             os.fsync(file.fileno())
         self._content += added
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """The log in a checkpoint.
+
+    Raises:
+        UserError: it is none, or too long to be one.
+    """
+    unpacking = zlib.decompressobj()
+    try:
+        content = unpacking.decompress(packed, _LARGEST)
+    except zlib.error as error:
+        raise UserError(f"the step log in the checkpoint is damaged ({error}); {_ANEW}") from error
+    if not unpacking.eof:
+        raise UserError(f"the step log in the checkpoint is cut, or too long; {_ANEW}")
+    return content
 
 
 def _cell(number: float | None) -> str:

@@ -15,7 +15,7 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
-from src.errors import UserError
+from src.errors import UserError, printable
 
 _AS_IT_STANDS = ("model", "input", "output", "text", "text_pair", "prefix")
 """Options whose values are taken character for character: run folders have `=` and `,` in them."""
@@ -61,7 +61,7 @@ def _predict(config: DictConfig, output: str) -> None:
     except UserError as error:
         raise UserError(str(error).removeprefix("options.")) from error
     done = predict_file(replace(settings, **texts))
-    shares = ", ".join(f"{label} {count:,}" for label, count in done.counts.items())
+    shares = ", ".join(f"{printable(label)} {count:,}" for label, count in done.counts.items())
     before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
     stream = sys.stderr if output == "-" else sys.stdout
     print(f"{done.rows:,} rows{before}: {shares}", file=stream)

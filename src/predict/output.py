@@ -2,11 +2,13 @@
 
 Rows gather in `OUTPUT.part`. `OUTPUT.part.json` says how much of it counts and where its input
 goes on, and is exchanged after each chunk has reached the disk. Whatever stops the program, what
-counts is whole; the rest is cut off when the same command goes on.
+counts is whole; the rest is cut off when the same command goes on. Both have checksums in the
+record: what was damaged meanwhile is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -22,6 +24,10 @@ from src.errors import UserError
 from src.files.durable import flush_folder, write_durably
 from src.files.held import held
 
+_LAYOUT = 4
+"""Of the part and its record."""
+_ANEW = "start over with resume=false"
+
 
 @dataclass
 class Written:
@@ -31,6 +37,7 @@ class Written:
         settings: all that the predictions depend on but the input; those of one file are the same.
         rows: rows that are written.
         bytes: of the part that holds them.
+        sha256: of these bytes.
         counts: rows by label.
         place: where the input goes on.
         is_complete: whether all rows are written and only the file is to be made of them.
@@ -39,6 +46,7 @@ class Written:
     settings: dict[str, Any]
     rows: int = 0
     bytes: int = 0
+    sha256: str = hashlib.sha256().hexdigest()
     counts: Mapping[str, int] = field(default_factory=dict)
     place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
     is_complete: bool = False
@@ -57,7 +65,7 @@ class Output:
     """
 
     def __init__(self, target: Path | None, settings: dict[str, Any], resume: bool) -> None:
-        self._target, self.written = target, Written(settings)
+        self._target, self.written, self._digest = target, Written(settings), hashlib.sha256()
         if target is None:
             return
         self._part, self._record = target.with_name(f"{target.name}.part"), record_of(target)
@@ -67,8 +75,14 @@ class Output:
                 return
             size = self._part.stat().st_size if self._part.exists() else -1
             if size < self.written.bytes:
-                raise UserError(f"{self._part} is shorter than it was; start over: resume=false")
+                raise UserError(f"{self._part} is shorter than it was; {_ANEW}")
             os.truncate(self._part, self.written.bytes)
+            with self._part.open("rb") as file:
+                self._digest = hashlib.file_digest(file, "sha256")
+            if self._digest.hexdigest() != self.written.sha256:
+                raise UserError(
+                    f"{self._part} is not what was written (its checksum differs); {_ANEW}"
+                )
         else:
             self._record.unlink(missing_ok=True)
             self._part.write_bytes(b"")
@@ -87,6 +101,8 @@ class Output:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        self._digest.update(content)
+        written.sha256 = self._digest.hexdigest()
         self._note()
 
     def finish(self, write: Callable[[Path, Path], object]) -> None:
@@ -104,24 +120,30 @@ class Output:
         self._record.unlink()
 
     def _note(self) -> None:
-        content = json.dumps(vars(self.written), indent=1) + "\n"
+        record = {"layout": _LAYOUT, **vars(self.written)}
+        content = json.dumps(record | {"check": _check_of(record)}, indent=1) + "\n"
         write_durably(self._record, lambda path: path.write_text(content, encoding="utf-8"))
 
     def _stored(self, settings: dict[str, Any]) -> Written:
         try:
-            stored = Written(**json.loads(self._record.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise UserError(
-                f"{self._record} is damaged, or another version's; start over with resume=false"
-            ) from error
+            record = json.loads(self._record.read_text(encoding="utf-8"))
+            if record.pop("check") != _check_of(record) or record.pop("layout") != _LAYOUT:
+                raise ValueError("not as it was written")
+            stored = Written(**record)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise UserError(f"{self._record} is damaged, or another version's; {_ANEW}") from error
         for name in sorted(stored.settings.keys() | settings):
             before, now = stored.settings.get(name), settings.get(name)
             if before != now:
                 raise UserError(
                     f"{self._part} was begun with {name}={before!s:.40}, here it is "
-                    f"{now!s:.40}; use the same, or start over with resume=false"
+                    f"{now!s:.40}; use the same, or {_ANEW}"
                 )
         return stored
+
+
+def _check_of(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def record_of(target: Path) -> Path:

@@ -16,11 +16,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src.errors import UserError
+from src.files.plain import LARGEST, check_no_references
 from src.run_folder.name import RESULT, is_elsewhere
 from src.run_folder.result import Result, read_result
 
 INPUTS = "inputs.json"
 """Fingerprints of what a run was started with."""
+LARGEST_CONFIG = 1 << 20
+"""Bytes; a run's are some 10,000."""
 
 
 def stored_result(config: DictConfig, folder: Path) -> Result | None:
@@ -122,9 +125,11 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
         UserError: it is damaged.
     """
     try:
+        if path.stat().st_size > (LARGEST_CONFIG if path.suffix == ".yaml" else LARGEST):
+            raise ValueError("too large")
         content = parse(path)
-    except (ValueError, OSError, yaml.YAMLError, OmegaConfBaseException) as error:
-        reason = str(error).splitlines()[0]
+    except (ValueError, OSError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(
             f"{path} is damaged ({reason}); start over with resume=false, or remove the folder"
         ) from error
@@ -140,6 +145,7 @@ def _json(path: Path) -> Any:
 
 
 def _yaml(path: Path) -> Any:
+    check_no_references(path.read_text(encoding="utf-8"))
     return OmegaConf.to_container(OmegaConf.load(path))  # no tags, and nothing is resolved
 
 

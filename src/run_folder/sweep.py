@@ -17,6 +17,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from src.errors import printable
 from src.files.durable import write_durably
 from src.run_folder.lock import is_held
 from src.run_folder.name import RESULT, command_of
@@ -175,7 +176,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
             cause = job["cause"] or "its process ended without a word; the same command goes on"
             # plain print: a command must not be wrapped, so that it can be copied
             for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
-                console.print(line, soft_wrap=True, highlight=False, markup=False)
+                console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from src.check.tables import _item, duration
+from src.check.tables import _item, _table, duration, escape
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,15 @@ def test_options_are_not_broken_between_lines():
     text = console.export_text()
     assert f"\n  {option}\n" in text
     assert text.startswith("- some words and [brackets] before\n")
+
+
+def test_what_a_table_holds_does_not_command_the_terminal():
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    _item(console, "labels '\x1b[2J\x9b1m' and [bold]brackets[/bold]")
+    table = _table("labels", "label")
+    table.add_row(escape("\x1b]0;owned\x07"))
+    console.print(table)
+    shown = console.file.getvalue()
+    assert "\x1b" not in shown
+    assert "\\x1b[2J\\x9b1m" in shown
+    assert "[bold]brackets[/bold]" in shown

@@ -109,7 +109,7 @@ def prepared(data_dir, cache_dir):
 
     def call(kind, *options):
         text = [o for o in toy(data_dir, cache_dir, "mt_tartan") if "auxiliary" not in o]
-        images = ["+experiment=images", "task=digits", "method=mt_tartan"]
+        images = ["+experiment=shared/images", "task=digits", "method=mt_tartan"]
         config = config_of([*(text if kind == "text" else images), *options])
         return prepare(config, enabled_stages(config))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import src.data.corpus
 from src.data import permutation, text_auxiliary
 from src.data.auxiliary import AuxiliaryContext
 from src.data.batches import ExampleOrder, StepBatches, TaskExamples
@@ -190,3 +191,45 @@ def test_an_endless_order_of_very_many_examples_needs_no_memory_for_them():
     assert taken == [*order.indices(count - 3, 3), *order.indices(count, 5)]
     spread = np.asarray(order.indices(0, 4096)) / count
     assert abs(spread.mean() - 0.5) < 0.05
+
+
+@pytest.mark.parametrize(
+    "file", ["../shard.arrow", "/etc/shard.arrow", "a/b.arrow", "..", "a\\b.arrow", "manifest.json"]
+)
+def test_a_manifest_that_names_a_file_elsewhere_is_refused(folder, tmp_path, file):
+    def change(copy):
+        manifest = json.loads((copy / "manifest.json").read_text())
+        manifest["shards"][0]["file"] = file
+        (copy / "manifest.json").write_text(json.dumps(manifest))
+
+    with pytest.raises(UserError, match=r"manifest\.json is damaged: shards\.0\.file"):
+        load_corpus_folder(damaged(folder, tmp_path, change))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (pa.table({"text": ["short", "x" * 2000]}), r"text 2 is longer than"),
+        (pa.table({"other": ["a"]}), "has no column 'text'"),
+        (pa.table({"text": [1]}), "holds int64, not text"),
+        (None, "is damaged"),
+    ],
+)
+def test_shards_of_a_stranger_hold_texts_of_bounded_length(
+    folder, tmp_path, monkeypatch, table, said
+):
+    monkeypatch.setattr(src.data.corpus, "LONGEST_TEXT", 1000)
+
+    def change(copy):
+        manifest = json.loads((copy / "manifest.json").read_text())
+        shards = manifest["shards"][:1] if table is not None else []
+        for shard in shards:
+            path = str(copy / shard["file"])
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+                stream.write_table(table)
+            shard["bytes"] = (copy / shard["file"]).stat().st_size
+        (copy / "manifest.json").write_text(json.dumps(manifest | {"shards": shards}))
+
+    with pytest.raises(UserError, match=said) as caught:
+        load_corpus_folder(damaged(folder, tmp_path, change))
+    assert "\n" not in str(caught.value)

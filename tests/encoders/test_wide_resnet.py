@@ -186,7 +186,7 @@ def test_a_saved_classifier_gives_the_same_logits(tmp_path):
     assert pixels == {"mean": [0.5, 0.5], "std": [0.5, 0.5]}
 
 
-IMAGES = ["+experiment=images", "task=digits", "method=finetune", "auxiliary=none"]
+IMAGES = ["+experiment=shared/images", "task=digits", "method=finetune", "auxiliary=none"]
 PIXELS = ["encoder.mean=[0.5]", "encoder.std=[0.5]"]
 
 

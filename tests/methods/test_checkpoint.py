@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from src.methods.plain import node_of, rebuilt, subclass_of
 from tests.in_process import same
+from tests.local_server import serving
 from tests.methods.lightning import fitted, state_of, toy_data, trainer
 
 TEXTS = ["red apple", "an old and cold river", "stone"]
@@ -200,3 +202,42 @@ def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir)
     assert encoder_of({"kind": "text"} | description).name == "tiny"
     with pytest.raises(UserError, match=r"give it: load_from_checkpoint\(PATH, encoder=...\)"):
         encoder_of({"kind": "other", "name": "mine"})
+
+
+class Malicious:
+    def __init__(self, canary):
+        self.canary = str(canary)
+
+    def __reduce__(self):
+        return (Path.touch, (Path(self.canary),))
+
+
+@pytest.mark.parametrize("where", ["file", "address"])
+def test_nothing_in_a_checkpoint_is_run_when_a_module_is_made_of_it(
+    trained, tmp_path, monkeypatch, where
+):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "hub"))
+    content = torch.load(trained[2], weights_only=True)
+    torch.save(content | {"more": Malicious(tmp_path / "canary")}, tmp_path / "a.ckpt")
+    with serving(tmp_path) as address:
+        given = tmp_path / "a.ckpt" if where == "file" else f"{address}/a.ckpt"
+        with pytest.raises(pickle.UnpicklingError):
+            MetaTartan.load_from_checkpoint(given, weights_only=False)
+    assert not (tmp_path / "canary").exists()
+
+
+def test_a_checkpoint_does_not_name_the_function_that_makes_its_module(trained, tmp_path):
+    content = torch.load(trained[2], weights_only=True)
+    content["hyper_parameters"]["_instantiator"] = "lightning.pytorch.cli.instantiate_module"
+    torch.save(content, tmp_path / "a.ckpt")
+    again = MetaTartan.load_from_checkpoint(tmp_path / "a.ckpt")
+    assert same(state_of(trained[0]), state_of(again))
+
+
+def test_a_checkpoint_with_weights_that_are_no_numbers_makes_no_module(trained, tmp_path):
+    content = torch.load(trained[2], weights_only=True)
+    name = next(iter(name for name in content["state_dict"] if name.startswith("heads.")))
+    content["state_dict"][name].view(-1)[0] = torch.nan
+    torch.save(content, tmp_path / "a.ckpt")
+    with pytest.raises(UserError, match=r"a\.ckpt: the weights heads\..* are not all finite"):
+        MetaTartan.load_from_checkpoint(tmp_path / "a.ckpt")

@@ -40,7 +40,7 @@ SMALL = ["encoder.depth=10", "encoder.width=1", "trainer.enable_progress_bar=fal
 def digits(method, *options):
     """Overrides that train a small network on the digits in batches of 8, in float32."""
     return [
-        "+experiment=images",
+        "+experiment=shared/images",
         "task=digits",
         f"method={method}",
         *(["auxiliary=none"] if method == "finetune" else []),

@@ -11,6 +11,7 @@ import torch
 
 import src.experiment.run
 from src.errors import UserError
+from src.files.durable import write_with_checksum
 from src.methods.checkpoint_io import DurableCheckpointIO
 from src.methods.module import TaskMixing
 from src.methods.resume_points import Interrupted, newest_point, points
@@ -247,6 +248,12 @@ def test_a_damaged_result_of_a_stage_is_an_error(kill_at, data_dir, cache_dir, t
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=r"tapt/last\.ckpt is not the file .* resume=false"):
         run(options, tmp_path)
+    outcome = path.with_name("outcome.json")
+    for content in ("{}", "[]", "[" * 100_000):  # as a stranger may write it
+        write_with_checksum(outcome, lambda scratch, content=content: scratch.write_text(content))
+        with pytest.raises(UserError, match=r"tapt holds no stage .* remove") as caught:
+            run(options, tmp_path)
+        assert "\n" not in str(caught.value)
 
 
 def test_another_config_does_not_go_on_with_an_unfinished_run(

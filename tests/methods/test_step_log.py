@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pandas as pd
 import pytest
 
-from src.methods.step_log import COLUMNS, StepLog, put_back, rows_before
+import src.methods.step_log
+from src.errors import UserError
+from src.methods.step_log import COLUMNS, StepLog, _unpacked, put_back, rows_before
 from tests.in_process import recorded_run, toy
 
 TASKS = ["end_task", "dapt", "tapt"]
@@ -165,3 +169,18 @@ def test_without_loggers_the_task_weights_are_still_written(data_dir, cache_dir,
     run = recorded_run(toy(data_dir, cache_dir, "mt_tartan", "logger=none"), tmp_path)
     assert len(weights_of(run)) == 18
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize(
+    ("packed", "said"),
+    [
+        (zlib.compress(b"0" * 2000), "is cut, or too long"),
+        (zlib.compress(b"0" * 900)[:-5], "is cut, or too long"),
+        (b"no log", "is damaged"),
+    ],
+)
+def test_a_log_in_a_checkpoint_that_would_fill_the_memory_is_refused(packed, said, monkeypatch):
+    monkeypatch.setattr(src.methods.step_log, "_LARGEST", 1000)
+    assert _unpacked(zlib.compress(b"0" * 900)) == b"0" * 900
+    with pytest.raises(UserError, match=rf"step log in the checkpoint {said}.*resume=false"):
+        _unpacked(packed)

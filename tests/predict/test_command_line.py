@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -57,6 +58,19 @@ def test_paths_are_taken_character_for_character(value, monkeypatch):
     with pytest.raises(AttributeError):  # there is no result
         _predict(config, "-")
     assert [(s.model, s.input, s.output) for s in taken] == [(value, value, value)]
+
+
+def test_a_label_does_not_command_the_terminal(cli, classifier, tmp_path):
+    shutil.copytree(classifier, tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text())
+    labels = {name: f"{label}\x1b[2J\x9b1m" for name, label in config["id2label"].items()}
+    path.write_text(json.dumps(config | {"id2label": labels}))
+    (tmp_path / "in.csv").write_text("text\nred apple\n")
+    done = cli(f"model={tmp_path}/model", "input=in.csv", "output=out.csv", "device=cpu")
+    assert done.returncode == 0, done.stderr
+    assert b"\\x1b[2J\\x9b1m" in done.stdout
+    assert "\x1b" not in done.stdout.decode() + done.stderr.decode()
 
 
 def test_standard_input_and_output(cli, classifier):

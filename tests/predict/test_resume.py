@@ -195,6 +195,20 @@ def test_other_options_are_noticed(begun, predict):
     assert predict(source, target).resumed == 4
 
 
+@pytest.mark.parametrize("name", ["out.csv.part", "out.csv.part.json"])
+def test_a_changed_bit_of_what_is_written_is_noticed(begun, predict, tmp_path, name):
+    """A digit of a probability, or of the number of rows, is a digit still."""
+    source, target = begun("csv")
+    content = (tmp_path / name).read_bytes()
+    for place in range(0, len(content), len(content) // 8):
+        changed = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        (tmp_path / name).write_bytes(changed)
+        with pytest.raises(UserError, match="resume=false"):
+            predict(source, target)
+    (tmp_path / name).write_bytes(content)
+    assert predict(source, target).resumed == 4
+
+
 def test_a_part_that_was_cut_is_noticed(begun, predict, tmp_path):
     source, target = begun("csv")
     os.truncate(tmp_path / "out.csv.part", 10)

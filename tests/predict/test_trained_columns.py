@@ -11,6 +11,8 @@ from src.data.columns import Columns, Trained, columns_to_predict, read_trained,
 from src.data.table.open import open_table
 from src.errors import UserError
 
+DEEP = "[" * 100_000
+
 
 @pytest.fixture
 def table(tmp_path):
@@ -69,9 +71,22 @@ def test_those_of_an_older_classifier_are_read_from_its_run(tmp_path):
     assert read_trained(tmp_path) == Trained("description", None)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"data": {}}', '{"data": {"columns": 3}}'])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "[" * 200_000, '{"data": {}}', '{"data": {"columns": 3}}']
+)
 def test_a_folder_that_does_not_tell_is_no_error(tmp_path, content):
     (tmp_path / "result.json").write_text(content)
-    (tmp_path / "columns.json").write_text(content)
     assert read_trained(tmp_path) is None
     assert read_trained(tmp_path / "nowhere" / "deep") is None
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"text": 3, "text_pair": null}', DEEP])
+def test_a_classifiers_own_note_that_is_damaged_is_an_error(tmp_path, content):
+    """Another column of the table would be predicted without a word."""
+    columns = {"text": "description", "label": "section", "text_pair": None}
+    (tmp_path / "result.json").write_text(json.dumps({"data": {"columns": columns}}))
+    (tmp_path / "classifier").mkdir()
+    (tmp_path / "classifier" / "columns.json").write_text(content)
+    for given in (tmp_path, tmp_path / "classifier"):
+        with pytest.raises(UserError, match=r"columns\.json is damaged .*; remove it, and name"):
+            read_trained(given)

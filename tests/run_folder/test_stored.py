@@ -87,3 +87,22 @@ def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
             stored_result(OmegaConf.create(CONFIG), finished)
         assert "do-not-tell" not in str(caught.value)
         assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("result.json", "[" * 200_000),
+        ("inputs.json", "[" * 200_000),
+        ("config.yaml", "a: " + "[" * 5_000),
+        ("config.yaml", "a: &a [1, 2]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
+        ("config.yaml", "a: 1\n" * 300_000),
+    ],
+    ids=["deep JSON", "deep inputs", "deep YAML", "references", "too large"],
+)
+def test_a_file_that_would_fill_the_memory_is_named(name, content, finished):
+    (finished / name).write_text(content)
+    with pytest.raises(UserError) as caught:
+        read_everything(finished)
+    assert str(caught.value).startswith(f"{finished / name} is damaged (")
+    assert len(str(caught.value).splitlines()) == 1

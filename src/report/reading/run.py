@@ -12,10 +12,7 @@ from src.errors import UserError
 from src.files.plain import check_no_references, read_bytes, read_yaml
 from src.run_folder.name import command_of
 from src.run_folder.result import Result, read_result
-from src.run_folder.stored import stored_options
-
-_LARGEST_CONFIG = 1 << 20
-"""Bytes; a run's are some 10,000."""
+from src.run_folder.stored import LARGEST_CONFIG, stored_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ def read_options(folder: Path) -> dict[str, Any]:
     Raises:
         UserError: it cannot be read; one line.
     """
-    content = read_bytes(folder / "config.yaml", _LARGEST_CONFIG).decode("utf-8", errors="replace")
+    content = read_bytes(folder / "config.yaml", LARGEST_CONFIG).decode("utf-8", errors="replace")
     try:
         check_no_references(content)
         return stored_options(folder)
