@@ -11,7 +11,7 @@ WORKERS ?= 2
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare study test test-distributed torture fuzz bench \
+.PHONY: help setup quickstart report-demo compare study test test-slow test-distributed torture fuzz bench \
 	bench-full bench-corpus torture-corpus walkthrough docs lint format clean
 
 help:
@@ -19,7 +19,8 @@ help:
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
 	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
-	@echo "make test        run the tests"
+	@echo "make test        run the tests that take minutes in all"
+	@echo "make test-slow   run the others: whole trainings, kills, notebooks, the quickstart"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill runs, predictions and builds 160 times and damage their files in between"
 	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
@@ -59,16 +60,19 @@ study: $(READY)
 	$(BIN)/python -m src.study run $(PART) $(STUDY)
 
 test: $(DOCS_READY)
-	$(BIN)/python -m pytest -m 'not slow and not processes' -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -m 'not slow and not processes and not manual' -n $(WORKERS) --dist worksteal
+
+test-slow: $(DOCS_READY)
+	$(BIN)/python -m pytest -m 'slow and not processes and not manual' -n $(WORKERS) --dist worksteal
 
 test-distributed: $(READY)
 	$(BIN)/python -m pytest tests/distributed
 
 torture: $(READY)
-	$(BIN)/python -m pytest -s -m slow tests/test_torture.py
+	$(BIN)/python -m pytest -s -m manual tests/test_torture.py
 
 fuzz: $(READY)
-	$(BIN)/python -m pytest -s -m slow tests/test_fuzz.py
+	$(BIN)/python -m pytest -s -m manual tests/test_fuzz.py
 
 bench: $(READY)
 	$(BIN)/python -m src.bench $(BENCH)
@@ -80,10 +84,10 @@ bench-corpus: $(READY)
 	$(BIN)/python -m src.bench.corpus $(BENCH)
 
 torture-corpus: $(READY)
-	$(BIN)/python -m pytest -s -m slow tests/build_corpus/test_torture.py
+	$(BIN)/python -m pytest -s -m manual tests/build_corpus/test_torture.py
 
 walkthrough: $(READY)
-	$(BIN)/python -m pytest -s -m slow tests/docs/test_walkthrough.py
+	$(BIN)/python -m pytest -s -m manual tests/docs/test_walkthrough.py
 
 docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs

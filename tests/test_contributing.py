@@ -14,6 +14,8 @@ from src.experiment.run import run_experiment
 from tests.conftest import ROOT
 from tests.in_process import config_of
 
+pytestmark = pytest.mark.slow
+
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 

@@ -235,7 +235,7 @@ def test_some_changed_inputs(targets, tmp_path):
     check(targets, 15, 0, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 def test_many_changed_inputs(targets, tmp_path):
     seed = int(os.environ.get("FUZZ_SEED", "1"))
     check(targets, int(os.environ.get("FUZZ", "2000")), seed, tmp_path)

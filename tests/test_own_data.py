@@ -19,6 +19,8 @@ from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
 from tests.in_process import config_of
 
+pytestmark = pytest.mark.slow
+
 WORDS = {"apple": "Fruit", "river": "Water", "stone": "Rock"}
 
 

@@ -18,6 +18,8 @@ from tests.conftest import ROOT
 from tests.in_process import recorded_run, same
 from tests.methods.lightning import toy_data, trainer
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/lightning.md")
 }

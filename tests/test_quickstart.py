@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -13,6 +14,8 @@ from sklearn.pipeline import make_pipeline
 from src.configuration.build import build
 from src.data.text_task import load_text_task
 from tests.in_process import config_of
+
+pytestmark = pytest.mark.slow
 
 
 def baseline_macro_f1(cache_dir):

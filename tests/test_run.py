@@ -16,6 +16,8 @@ from src.run import exit_code
 from tests.conftest import ROOT
 from tests.in_process import config_of
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ["torch", "transformers", "lightning", "datasets", "torchmetrics", "matplotlib", "pydantic"]
 
 

@@ -14,6 +14,8 @@ from src.run_folder.run_next import RUN_NEXT
 from tests.in_process import CONF, config_of, recorded_run, toy
 from tests.test_launchers import DIGITS, states_in
 
+pytestmark = pytest.mark.slow
+
 METHODS = {"paper": "meta", "paper_mt": "mt", "rates": "meta", "finetune": "dapt"}
 """An experiment's ending that each search is for."""
 SEARCHES = sorted(p.stem for p in (CONF / "search").glob("*.yaml") if p.stem != "base")

@@ -202,7 +202,7 @@ def builds(tmp_path: Path, articles: int, *options: str):
     return lambda name: TorturedBuild(tmp_path / "articles", tmp_path / name, *common)
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 def test_forty_kills_of_a_real_encoder_change_nothing(tmp_path):
     options = [
         "+experiment=quickstart",
@@ -228,7 +228,7 @@ def test_forty_kills_of_a_real_encoder_change_nothing(tmp_path):
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -247,14 +247,14 @@ def test_thirty_kills_of_other_runs_change_nothing(kind, options, toy_options, d
     )
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_fifteen_kills_of_a_prediction_change_nothing(kind, classifier, tmp_path):  # noqa: F811
     new = predictions(tmp_path, classifier, kind, rows=20_000)
     torture(new, kills=int(KILLS or 15), seed=2, damages=0.4)
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 def test_thirty_kills_of_a_build_change_nothing(tmp_path):
     new = builds(tmp_path, 3000, "near_duplicates=true", "field_of_study=[Computer Science]")
     torture(new, kills=int(KILLS or 30), seed=3, damages=0.3)

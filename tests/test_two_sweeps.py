@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
+
 from tests.programs import started
+
+pytestmark = pytest.mark.slow
 
 DIGITS = [
     "+experiment=digits_meta",

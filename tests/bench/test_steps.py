@@ -24,6 +24,8 @@ from src.bench.waits import measure_waits
 from src.cpu.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 NO_DROPOUT = ("encoder.dropout=0", "classifier.dropout=0")
 

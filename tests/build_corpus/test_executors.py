@@ -22,6 +22,8 @@ from src.errors import UserError
 from tests.build_corpus.made_up import built, contents, write_articles, write_shard
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 SBATCH = """#!/bin/bash
 # notes the script and what it was given; jobs are numbered from 100
 number=$((100 + $(ls {notes} | wc -l)))

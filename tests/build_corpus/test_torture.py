@@ -36,7 +36,7 @@ def made(output):
     return len(list(folder.glob("*.json"))) + len(list(folder.glob("sources-*.marks")))
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 def test_a_corpus_that_is_killed_and_gone_on_with_is_that_of_an_undisturbed_build(tmp_path):
     words = ["".join(letters) for letters in itertools.product("bdfgklmnprst", "aeiou", "lmnrs")]
     began = time.monotonic()

@@ -38,6 +38,7 @@ def options(data_dir, cache_dir):
     return call
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_run_of_one(options, tmp_path):
     meta = options("meta_tartan")
     for name, how in (("one", []), ("two", several(2))):
@@ -58,6 +59,7 @@ def test_two_processes_give_the_run_of_one(options, tmp_path):
     assert 4 * body * 8 * 6 < stage["measured"]["summed_bytes"] < 1.5 * 4 * body * 8 * 6
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_all_and_the_run_goes_on_exactly(options, tmp_path):
     command = [
         *PROGRAM, *options("meta_tartan", "max_steps=40", "checkpoint_minutes=0"), *several(2),
@@ -128,6 +130,7 @@ def test_every_method_in_two_and_three_processes(method, options, tmp_path):
 @pytest.mark.parametrize(
     "weighting", ["meta_examples", "sdmgrad", "upgrad", "uncertainty", "dwa", "random"]
 )
+@pytest.mark.slow
 def test_every_kind_of_weighting_in_two_processes(weighting, options, tmp_path):
     method = "meta_tartan" if weighting == "meta_examples" else "mt_tartan"
     whole = [*PROGRAM, *options(method, "max_steps=10", f"weighting={weighting}")]

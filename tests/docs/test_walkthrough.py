@@ -58,7 +58,7 @@ def own_files(tmp_path) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.manual
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_a_page_works_word_by_word(page, own_files, tmp_path):
     script = [AS_IT_IS]

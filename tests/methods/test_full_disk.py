@@ -15,6 +15,8 @@ from src.files import durable
 from tests.in_process import config_of, toy
 from tests.methods.test_resume import assert_same_run, options_of, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small_disk(tmp_path):

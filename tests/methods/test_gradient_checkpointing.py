@@ -11,6 +11,8 @@ from src.experiment.prepare import enabled_stages, prepare
 from tests.core.steps import take_step
 from tests.in_process import config_of, recorded_run, same, toy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("weighting", ["meta", "meta_examples"])
 def test_a_run_is_the_same_bit_for_bit(weighting, data_dir, cache_dir, tmp_path):

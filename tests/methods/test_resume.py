@@ -17,6 +17,8 @@ from src.methods.module import TaskMixing
 from src.methods.resume_points import Interrupted, newest_point, points
 from tests.in_process import config_of, toy
 
+pytestmark = pytest.mark.slow
+
 EVERY_STEP = "checkpoint_minutes=0"
 CHAINS = {
     "meta_tartan": [

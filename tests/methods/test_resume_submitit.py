@@ -11,6 +11,8 @@ from src.methods.module import TaskMixing
 from src.methods.resume_points import points
 from tests.in_process import config_of, toy
 
+pytestmark = pytest.mark.slow
+
 
 class Requeued(SystemExit):
     """What submitit's handler raises once the job is in the queue again."""

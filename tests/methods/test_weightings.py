@@ -9,6 +9,8 @@ from src.errors import UserError
 from tests.conftest import ROOT
 from tests.in_process import OF_COMPOSED_OBJECTIVES, config_of, toy
 
+pytestmark = pytest.mark.slow
+
 NAMES = sorted(
     {path.stem for path in (ROOT / "conf" / "weighting").glob("*.yaml")} - OF_COMPOSED_OBJECTIVES
 )

@@ -12,6 +12,8 @@ from nbclient import NotebookClient
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LARGEST = 250_000
 """Bytes of a notebook with its outputs: a few pictures."""
