@@ -24,6 +24,8 @@ from src.methods.fit import build_trainer
 from src.methods.stage import Stage
 from tests.in_process import CONF, STAGES, config_of
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 TASKS = ["acl_arc", "scierc", "chemprot", "hyperpartisan"]
 IMAGES = ["digits", "cifar100"]

@@ -33,6 +33,8 @@ from tests.build_corpus.made_up import (
 )
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def articles(tmp_path):

@@ -9,6 +9,8 @@ import pytest
 from tests.check import made_up
 from tests.programs import called_for_text
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def check(tmp_path):

@@ -12,6 +12,8 @@ from src.experiment.prepare import enabled_stages
 from tests.check import made_up
 from tests.in_process import CONF
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _hydra():

@@ -11,6 +11,8 @@ from src.report.report import report_of
 from src.report.verdicts.comparison import Choice
 from tests.programs import called_for_text
 
+pytestmark = pytest.mark.slow
+
 OWN = ["seeds=1", "steps=4", "batch_size=8", "pilot_steps=2", "evaluations=2"]
 
 

@@ -13,6 +13,8 @@ from src.experiment.prepare import enabled_stages, prepare
 from src.methods.module import TaskMixing
 from tests.in_process import config_of, recorded_run, same, toy
 
+pytestmark = pytest.mark.slow
+
 
 def options_of(data_dir, cache_dir, *more, method="aang", auxiliary="aang_td"):
     """Overrides that train the tiny encoder on sampled objectives."""

@@ -28,6 +28,8 @@ from tests.in_process import (
     same,
 )
 
+pytestmark = pytest.mark.slow
+
 Runs = Callable[..., RecordedRun]
 METHODS = ["finetune", "pretrain", "mt_tartan", "meta_tartan"]
 WEIGHTINGS = sorted(

@@ -18,6 +18,8 @@ from src.experiment.prepare import Prepared
 from src.methods.history import EvaluationHistory
 from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 
+pytestmark = pytest.mark.slow
+
 Runs = Callable[..., RecordedRun]
 MIXING = ["mt_tartan", "meta_tartan"]
 PRETRAINING = ["tapt", "dapt", "dapt_tapt"]

@@ -19,6 +19,8 @@ from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
 from tests.in_process import config_of, copied, same, toy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def poisoned(monkeypatch):

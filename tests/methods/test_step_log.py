@@ -12,6 +12,8 @@ from src.errors import UserError
 from src.methods.step_log import COLUMNS, StepLog, _unpacked, put_back, rows_before
 from tests.in_process import recorded_run, toy
 
+pytestmark = pytest.mark.slow
+
 TASKS = ["end_task", "dapt", "tapt"]
 
 

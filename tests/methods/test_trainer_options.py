@@ -19,6 +19,8 @@ from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def data(data_dir, cache_dir) -> TartanData:

@@ -15,6 +15,8 @@ from tests.conftest import ROOT
 from tests.programs import called_for_text
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def report(tmp_path):
