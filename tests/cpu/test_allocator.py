@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 # 48 MB: above the 32 MB to which glibc raises its threshold by itself
 FAULTS = """
 import resource, sys, torch

@@ -16,6 +16,8 @@ from src.errors import UserError
 from tests.in_process import config_of, recorded_run
 from tests.local_server import closed_address
 
+pytestmark = pytest.mark.slow
+
 MAMMALS = ("fox", "porcupine", "possum", "raccoon", "skunk")
 NAMES = sorted([*MAMMALS, *(f"thing {n:02}" for n in range(95))])
 PER_CLASS = {"train": 6, "test": 2}

@@ -23,6 +23,8 @@ from src.distributed.replicas import Replicas
 from src.distributed.shards import ShardedBody, Shards, shard
 from src.distributed.shares import share_of
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["end", "first", "second"]
 DOUBLE = torch.float64
 

@@ -13,6 +13,8 @@ from docs.builder.options import UndescribedError, type_words
 from tests.conftest import ROOT
 from tests.in_process import CONF
 
+pytestmark = pytest.mark.slow
+
 NOT_OPTIONS = {"_target_", "defaults", "hydra"}
 
 

@@ -21,6 +21,8 @@ from src.compare.request import request_of
 from tests.conftest import ROOT
 from tests.in_process import CONF
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
