@@ -95,7 +95,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         heads: Mapping[str, nn.Module] | None = None,
         sampled: int | None = None,
     ) -> None:
-        names = list(tasks)
+        names, stage = list(tasks), stage or self.stage_name
         if END_TASK in names[1:]:
             raise ValueError("the end task must come first")
         settings = settings_of(Optimisation, optimisation) or Optimisation()
@@ -107,7 +107,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             "weighting": node_of(weighting),
             "optimisation": asdict(settings),
             "seed": seed,
-            "stage": stage or self.stage_name,
+            "stage": stage,
             "labels": list(labels),
             "metric": metric,
             "metrics": {name: dict(node) for name, node in evaluated_by.items()},
@@ -118,7 +118,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         }
         whole = encoder_of(encoder) if isinstance(encoder, Mapping) else encoder
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(seed, stage or self.stage_name, "heads"))
+            torch.manual_seed(seed_for(seed, stage, "heads"))
             made = tasks_of(tasks, heads or {}, whole)
             mixing = weighting_of(arguments["weighting"], names)
             fitted: MetaHead | None = None
@@ -133,7 +133,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             fitted,
             settings,
             seed=seed,
-            stage=stage or self.stage_name,
+            stage=stage,
             metrics=metrics_of(evaluated_by, metric, len(labels)) if END_TASK in names else None,
             labels=labels,
             max_length=max_length,

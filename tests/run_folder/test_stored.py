@@ -63,14 +63,19 @@ def read_everything(folder):
     check_same_inputs({"task train": "x"}, folder)
 
 
+def check_is_named(folder, name, content):
+    """A file of this content is one line that names it."""
+    (folder / name).write_text(content)
+    with pytest.raises(UserError) as caught:
+        read_everything(folder)
+    assert str(caught.value).startswith(f"{folder / name} is damaged (")
+    assert len(str(caught.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "result.json", "inputs.json"])
 @pytest.mark.parametrize("content", ["{torn", "3", "[1]", "\x00"])
 def test_a_damaged_file_is_named(name, content, finished):
-    (finished / name).write_text(content)
-    with pytest.raises(UserError) as caught:
-        read_everything(finished)
-    assert str(caught.value).startswith(f"{finished / name} is damaged (")
-    assert len(str(caught.value).splitlines()) == 1
+    check_is_named(finished, name, content)
 
 
 def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
@@ -101,8 +106,4 @@ def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
     ids=["deep JSON", "deep inputs", "deep YAML", "references", "too large"],
 )
 def test_a_file_that_would_fill_the_memory_is_named(name, content, finished):
-    (finished / name).write_text(content)
-    with pytest.raises(UserError) as caught:
-        read_everything(finished)
-    assert str(caught.value).startswith(f"{finished / name} is damaged (")
-    assert len(str(caught.value).splitlines()) == 1
+    check_is_named(finished, name, content)
