@@ -11,13 +11,14 @@ from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.text_auxiliary import AuxiliaryText, text_task_of
 from src.encoders.base import Encoder
 from src.encoders.pairwise_attention import check_pairwise_attention
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
 from src.objectives.composed.representation.bidirectional import Bidirectional
 from src.objectives.composed.transform.base import Transform
+from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class _Source:
     name: str
     text: AuxiliaryText
     _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
+    _fitted: dict[Output, Output] = field(default_factory=dict)
     _tried: bool = False
 
     def check(self, encoder: Encoder, objective: Composed) -> None:
@@ -111,9 +113,13 @@ class _Source:
             self._tried = True
 
     def read(
-        self, context: AuxiliaryContext, objective: Composed, draws: str
+        self,
+        context: AuxiliaryContext,
+        text_encoder: TextEncoder,
+        objective: Composed,
+        draws: str,
     ) -> tuple[AuxiliaryExamples, str]:
-        """The examples, and a name for what is drawn of them.
+        """Return the examples, and a name for what is drawn of them.
 
         Those with labels are fewer where some of the task's texts have none; rows are then no
         longer those of the other objectives.
@@ -126,7 +132,12 @@ class _Source:
         own = self._examples[objective.output.needs_labels]
         if len(own.rows) != len(self._examples[False].rows):
             draws = f"{draws}{SEPARATOR}labelled"
-        return replace(own, objective=objective), draws
+        output = objective.output
+        if output not in self._fitted:
+            vocabulary = Vocabulary.of(text_encoder, f"auxiliary {self.name}")
+            self._fitted[output] = output.fitted(own.rows, vocabulary)
+        fitted = replace(objective, output=self._fitted[output])
+        return replace(own, objective=fitted), draws
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,7 @@ class ComposedAuxiliary:
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """See `AuxiliaryText.read`."""
         classes = len(text_task_of(name, context).labels)
-        reads_text(context.encoder, f"auxiliary {name}")
+        text_encoder = reads_text(context.encoder, f"auxiliary {name}")
         objective = replace(self.objective, classes=classes)
-        found, draws = self.source.read(context, objective, self.draws)
+        found, draws = self.source.read(context, text_encoder, objective, self.draws)
         return replace(found, draws=draws)

@@ -31,7 +31,7 @@ def node_of(thing: object) -> dict[str, Any]:
 
     Args:
         thing: an instance of a dataclass; a class, with its keyword arguments in a `partial` where
-            it takes any; or a node.
+            it takes any; or a node. Fields that the constructor does not take are left out.
 
     Raises:
         UserError: it is something else.
@@ -43,9 +43,11 @@ def node_of(thing: object) -> dict[str, Any]:
     if isinstance(thing, type):
         return {TARGET: _name(thing)}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+        given = [field.name for field in dataclasses.fields(thing) if field.init]
+        values = {name: getattr(thing, name) for name in given}
         parts = {k: node_of(v) for k, v in values.items() if _is_part(type(v))}
-        return {TARGET: _name(type(thing)), **dataclasses.asdict(thing), **parts}
+        plain = dataclasses.asdict(thing)
+        return {TARGET: _name(type(thing)), **{name: plain[name] for name in given}, **parts}
     raise UserError(
         f"{thing!r} cannot be stored in a checkpoint; give its class, or "
         "functools.partial(CLASS, NAME=VALUE, ...)"

@@ -12,8 +12,10 @@ from tests.encoders.bodies import random_body
 from tests.objectives.composed.spaces import space
 
 
-@pytest.mark.parametrize(("name", "count"), [("aang_td", 24), ("aang_td_ed", 40)])
-def test_the_papers_spaces_hold_as_many_objectives_as_it_counts(name, count):
+@pytest.mark.parametrize(
+    ("name", "count"), [("aang_td", 24), ("aang_td_ed", 40), ("aang_further", 104)]
+)
+def test_spaces_hold_as_many_objectives_as_can_be_counted(name, count):
     members = space(name).members("aang")
     assert len(members) == count
     assert len({(m.source.name, m.objective) for m in members.values()}) == count

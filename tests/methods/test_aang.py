@@ -24,7 +24,7 @@ def options_of(data_dir, cache_dir, *more, method="aang", auxiliary="aang_td"):
         *(option for option in ours if not option.startswith(("method", "auxiliary"))),
         f"auxiliary={auxiliary}",
         f"method={method}",
-        *([domain] if auxiliary == "aang_td_ed" else []),
+        *([domain] if auxiliary in ("aang_td_ed", "aang_further") else []),
         "method.stages.joint.batch_size=12",
         "method.stages.joint.evaluate_every=3",
         *more,
@@ -96,6 +96,25 @@ def test_domain_text_has_no_end_labels_and_one_reading(whole_run):
     assert not [n for n in auxiliaries if n.startswith("domain") and n.endswith("end_label")]
     # domain text, the task's, and the task's with labels
     assert len({a["fingerprint"] for a in auxiliaries.values()}) == 3
+
+
+def test_further_outputs_train(options, tmp_path):
+    chosen = options("max_steps=4", "method.stages.joint.sampled=6", auxiliary="aang_further")
+    run = recorded_run(chosen, tmp_path / "run")
+    weights = run.result["final_task_weights"]
+    assert len(weights) == 105
+    steps = pd.read_csv(run.folder / "steps.csv")
+    assert steps["loss"].notna().all()
+    outputs = {name.rsplit("-", 1)[-1] for name in steps["task"]}
+    assert {"next_sentence", "sentence_order", "tf_idf"} <= outputs
+    module = run.modules["joint"]
+    assert len({id(task.head) for task in module.tasks}) == 6
+    of_texts = {
+        (name.split("-")[0], task.objective.output.idf.sum())
+        for name, task in zip(weights, module.tasks, strict=True)
+        if name.endswith("tf_idf")
+    }
+    assert len(of_texts) == 2  # counted in each text apart
 
 
 def test_static_multitasking_takes_no_meta_gradient(options, tmp_path):

@@ -41,7 +41,11 @@ class ComposedCollator:
     A text's draws depend on those before it in the batch, not on those after: the first rows of a
     batch are changed in the same way however many follow. What is drawn for the transform does not
     depend on the representation or the output, so that from the same seed objectives with the same
-    transform see the same tokens.
+    transform see the same tokens, but for an output that arranges texts anew.
+
+    Attributes:
+        first_position: the number that the body gives to a text's first position.
+        token_types: whether the body is told which of two texts a token belongs to.
     """
 
     transform: Transform
@@ -50,10 +54,14 @@ class ComposedCollator:
     vocabulary: Vocabulary
     padding: Padding
     first_position: int
+    token_types: bool
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
-        of_views = rng.spawn(1)[0]
-        texts = [self._text(row, rng, of_views) for row in rows]
+        of_views, of_outputs = rng.spawn(2)
+        texts = []
+        for index in range(len(rows)):
+            row = self.output.arranged(rows, index, self.vocabulary, of_outputs)
+            texts.append(self._text(row, rng, of_views))
         # without queries: whatever the representation, the same texts share a part
         lengths = [len(text) - len(text.view.queries) for text in texts]
         parts = []
@@ -76,7 +84,7 @@ class ComposedCollator:
             view = View(positions, view.attends, view.queries)
         queries = np.full(len(view.queries), self.vocabulary.mask_id, dtype=np.int64)
         types = None
-        if "token_type_ids" in row:
+        if self.token_types and "token_type_ids" in row:
             types = np.asarray(row["token_type_ids"], dtype=np.int64)
             types = np.concatenate([types, types[view.queries]])
         return _Text(np.concatenate([seen, queries]), types, view, targets)

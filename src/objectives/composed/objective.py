@@ -62,5 +62,6 @@ class Composed(AtPositions):
             output=self.output,
             vocabulary=Vocabulary.of(encoder, "a composed objective"),
             first_position=encoder.first_position,
+            token_types=encoder.token_types,
             padding=Padding.of(encoder, micro_batch_size, part_overhead),
         )

@@ -1,0 +1,46 @@
+"""The base of outputs that predict how the two segments of a text belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from src.encoders.classifier_head import ClassifierHead
+from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
+from src.objectives.base import Row
+from src.objectives.composed.output.base import Output, Targets
+from src.objectives.composed.output.segments import RELATION
+from src.objectives.composed.representation.base import no_positions
+
+
+@dataclass(frozen=True)
+class Relation(Output):
+    """Predict one of two relations from the first token's state.
+
+    Attributes:
+        dropout: of the head.
+    """
+
+    needs_both_sides = True
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise UserError(
+                f"dropout of a {type(self).__name__} output must be in [0, 1), got {self.dropout}"
+            )
+
+    def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
+        if row[RELATION] < 0:
+            return no_positions(), no_positions()
+        return np.zeros(1, dtype=np.int64), np.asarray([row[RELATION]], dtype=np.int64)
+
+    def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
+        return ClassifierHead(encoder.hidden_size, 2, self.dropout)
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(head(features), targets, reduction="none")

@@ -1,0 +1,37 @@
+"""Batches of objectives with an output alone: text unchanged, read from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from src.core.task import MicroBatch
+from src.encoders.tiny import TinyEncoder
+from src.objectives.base import Row
+from src.objectives.composed.objective import Composed
+from src.objectives.composed.output.base import Output
+from src.objectives.composed.representation.bidirectional import Bidirectional
+from src.objectives.composed.transform.unchanged import Unchanged
+from src.objectives.vocabulary import Vocabulary
+
+TINY = TinyEncoder(hidden_size=16, layers=2, dropout=0.0).load()
+VOCABULARY = Vocabulary.of(TINY, "a test")
+CLS, SEP = TINY.tokenizer.cls_token_id, TINY.tokenizer.sep_token_id
+STOP = TINY.tokenizer.get_vocab()["."]
+
+
+def text(*tokens: int) -> Row:
+    """A text of these tokens between the special ones."""
+    return {"input_ids": [CLS, *tokens, SEP]}
+
+
+def objective(output: Output) -> Composed:
+    return Composed(Unchanged(), Bidirectional(), output)
+
+
+def batch(output: Output, rows: Sequence[Row], seed: int = 0) -> MicroBatch:
+    """The rows' only micro-batch; its texts are the shortest first."""
+    collate = objective(output).collate(TINY, 1000)
+    (part,) = collate(rows, np.random.default_rng(seed)).micro_batches
+    return part
