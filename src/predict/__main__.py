@@ -17,9 +17,9 @@ from omegaconf import DictConfig, OmegaConf
 from src.command_line.hydra_errors import run_command_line
 from src.errors import UserError, printable
 
-_AS_IT_STANDS = ("model", "input", "output", "text", "text_pair", "prefix")
+_AS_IT_STANDS = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
 """Options whose values are taken character for character: run folders have `=` and `,` in them."""
-_EXAMPLE = "python -m src.predict model=RUN_FOLDER input=texts.csv output=predictions.csv"
+_EXAMPLE = "python -m src.predict model=latest input=texts.csv output=predictions.csv"
 
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="predict")
@@ -50,6 +50,7 @@ def _predict(config: DictConfig, output: str) -> None:
         raise UserError(f"{missing[0]}= is missing; e.g. {_EXAMPLE}")
     from src.command_line.quiet import quiet_libraries
     from src.configuration.build import typed
+    from src.predict.latest import LATEST
     from src.predict.predict import Settings, predict_file
 
     quiet_libraries()
@@ -60,10 +61,13 @@ def _predict(config: DictConfig, output: str) -> None:
         settings = typed(OmegaConf.create(given | dict.fromkeys(texts, "")), Settings, "options")
     except UserError as error:
         raise UserError(str(error).removeprefix("options.")) from error
-    done = predict_file(replace(settings, **texts))
+    settings = replace(settings, **texts)
+    done = predict_file(settings)
     shares = ", ".join(f"{printable(label)} {count:,}" for label, count in done.counts.items())
     before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
     stream = sys.stderr if output == "-" else sys.stdout
+    if settings.model == LATEST:
+        print(f"model {printable(str(done.model))}", file=stream)
     print(f"{done.rows:,} rows{before}: {shares}", file=stream)
     if output != "-":
         print(output)

@@ -24,6 +24,7 @@ from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
 from src.files.checksum import sha256_of
 from src.files.durable import disk_advice
+from src.predict.latest import LATEST, latest_run
 from src.predict.output import Output, alone_at
 from src.predict.predictor import Predictor, device_of
 from src.predict.writers import Writer, formats_of, stream_of
@@ -36,6 +37,7 @@ class Settings:
     model: str
     input: str
     output: str
+    runs_dir: str = "runs"
     format: str | None = None
     text: str | None = None
     text_pair: str | None = None
@@ -52,11 +54,13 @@ class Done:
     """What was predicted.
 
     Attributes:
+        model: the folder of the classifier, or of its run.
         rows: how many rows.
         counts: of them, by label; in the classifier's order.
         resumed: rows that an earlier process had written.
     """
 
+    model: Path
     rows: int
     counts: dict[str, int]
     resumed: int
@@ -71,9 +75,12 @@ def predict_file(settings: Settings) -> Done:
     check_whole(settings.batch_size, "batch_size", least=1)
     formats = formats_of(settings.input, settings.output, settings.format)
     device = device_of(settings.device)
-    source, target, model = (
-        Path(path).expanduser() for path in (settings.input, settings.output, settings.model)
+    source, target, model, runs = (
+        Path(path).expanduser()
+        for path in (settings.input, settings.output, settings.model, settings.runs_dir)
     )
+    if settings.model == LATEST and not model.exists():
+        model = latest_run(runs)
     path = None if settings.output == STREAM else target
     with ExitStack() as stack:
         if path is not None:
@@ -96,7 +103,7 @@ def predict_file(settings: Settings) -> Done:
             _predict_rows(table, columns, predictor, writer, output, is_text=path is None)
         output.finish(writer.write)
     counts = {label: output.written.counts.get(label, 0) for label in classifier.labels}
-    return Done(output.written.rows, counts, resumed)
+    return Done(model, output.written.rows, counts, resumed)
 
 
 def _predict_rows(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 ELSEWHERE = (
     "data_dir",
@@ -28,12 +29,17 @@ PROGRAM = ("python", "-m", "src.run")
 RESULT = "result.json"
 """In a run's folder; that it is there says that the run is finished."""
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
-_LONGEST = 180
-"""Characters of a folder's name; file systems allow 255 bytes."""
+_LONGEST = 40
+"""Characters of a folder's name, above which it has the options' values and a digest alone."""
+_WORDS = 30
+"""Characters of these values."""
 
 
 def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
-    """E.g. `acl_arc_meta/auxiliary.size=10,seed=1` for the overrides of a command line.
+    """Return where a command line's run is kept, below the folder of runs.
+
+    E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values with
+    a digest of all: `custom/labels-texts-minilm-seed0-3f2a9c`.
 
     Args:
         overrides: the job's overrides, as Hydra lists them.
@@ -53,9 +59,17 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
     exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
     name = re.sub(r"[^A-Za-z0-9._+=,@-]+", "-", exact)
     if len(name) > _LONGEST:
-        digest = hashlib.sha256(exact.encode()).hexdigest()[:8]
-        name = f"{name[: _LONGEST - 9]}-{digest}"
+        digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
+        name = f"{_words(parts)}-seed{seed}-{digest}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', named)}/{name}"
+
+
+def _words(parts: Mapping[str, str]) -> str:
+    """Return the options' values, the task's first: of paths the last part, without its ending."""
+    keys = sorted(parts.keys() - {"seed"}, key=lambda key: (not key.startswith("task"), key))
+    values = [PurePath(parts[key].strip("'\"")).stem or key for key in keys]
+    words = [re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values]
+    return "-".join(word for word in words if word)[:_WORDS].strip("-.")
 
 
 def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) -> str:

@@ -28,8 +28,6 @@ make() {
 """
 PLACEHOLDERS = {
     "REPOSITORY": str(ROOT),
-    "runs/custom/FOLDER": '"$(ls -d runs/custom/*)"',
-    "model=RUN": 'model="$(ls -d runs/custom/*)"',
 }
 """What the pages call by a name, and what that is."""
 WORDS = {"uses": "apple", "background": "river", "extends": "stone"}

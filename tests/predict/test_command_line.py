@@ -42,6 +42,20 @@ def test_a_file(cli, classifier, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in, 1=2.csv", "it's out.csv"]
 
 
+def test_the_latest_run(cli, classifier, tmp_path):
+    (tmp_path / "in.csv").write_text("text\nred apple\n")
+    run = tmp_path / "runs" / "a=1,b" / "seed=0"
+    shutil.copytree(classifier.parent, run)
+    (run / "result.json").touch()
+    done = cli("model=latest", "input=in.csv", "output=out.csv", "device=cpu")
+    assert done.returncode == 0, done.stderr
+    said, _, name = done.stdout.decode().splitlines()
+    assert (said, name) == ("model runs/a=1,b/seed=0", "out.csv")
+    elsewhere = cli("model=latest", "runs_dir=x", "input=in.csv", "output=b.csv", "device=cpu")
+    assert elsewhere.returncode == 1
+    assert elsewhere.stderr.decode().startswith("error: model=latest: no finished run with a class")
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -87,7 +101,7 @@ def test_standard_input_and_output(cli, classifier):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "model= is missing; e.g. python -m src.predict model=RUN_FOLDER"),
+        ([], "model= is missing; e.g. python -m src.predict model=latest"),
         (["model=x", "imput=a"], "there is no option imput; did you mean input?"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from src.run_folder.name import run_name
@@ -78,7 +80,19 @@ LONG = [f"task.{split}=/home/someone/with/a/long/path/to/{split}.jsonl" for spli
 def test_a_name_fits_into_a_file_system():
     experiment, _, folder = name("+experiment=x", *LONG).partition("/")
     assert experiment == "x"
-    assert len(folder.encode()) <= 255
+    assert len(folder.encode()) <= 50
+
+
+def test_a_long_name_has_the_values_and_a_digest():
+    own = name(
+        "+experiment=custom",
+        "auxiliary.dapt.path='my texts/'",
+        "encoder=minilm",
+        "task.train=data/labels.csv",
+        "seed=3",
+        seed=3,
+    )
+    assert re.fullmatch("custom/labels-my-texts-minilm-seed3-[0-9a-f]{6}", own)
 
 
 def test_long_names_differ_where_the_options_do():

@@ -1,0 +1,36 @@
+"""Which run is the latest."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from src.errors import UserError
+from src.predict.latest import latest_run
+
+
+def run(folder, second, *, classifier=True, finished=True):
+    folder.mkdir(parents=True)
+    if classifier:
+        (folder / "classifier").mkdir()
+    if finished:
+        (folder / "result.json").write_text("{}")
+        os.utime(folder / "result.json", (second, second))
+    return folder
+
+
+def test_the_run_that_ended_last_is_taken(tmp_path):
+    run(tmp_path / "custom" / "seed=0", 1000)
+    last = run(tmp_path / "a sweep" / "deep" / "seed=1", 3000)
+    run(tmp_path / "custom" / "seed=2", 2000)
+    run(tmp_path / "custom" / "seed=3", 4000, classifier=False)
+    run(tmp_path / "custom" / "seed=4", 5000, finished=False)
+    assert latest_run(tmp_path) == last
+
+
+def test_no_run_is_one_line(tmp_path):
+    run(tmp_path / "custom" / "seed=3", 4000, classifier=False)
+    for runs in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UserError, match="model=latest: no finished run with a classifier bel"):
+            latest_run(runs)
