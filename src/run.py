@@ -120,7 +120,7 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
             _say_how_to_go_on(folder)
             raise SystemExit(exit_code(stop)) from stop
     if is_main_process():
-        print_summary(result, folder)
+        print_summary(result, folder, verbose=bool(config.verbose))
     return state, result
 
 

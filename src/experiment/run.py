@@ -27,6 +27,7 @@ from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import Encoder, freeze
 from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import reads_text
+from src.experiment.baseline import baseline_of
 from src.experiment.prepare import (
     auxiliaries_of,
     enabled_stages,
@@ -102,6 +103,8 @@ def _run_prepared(
     if prepared.held_out is not None:
         _keep_encoder(prepared.encoder, chosen.module, result, config, folder)
         return result
+    baseline = baseline_of(config, prepared.end_task)
+    result = result.model_copy(update={"baseline": baseline})
     remark = prepared.encoder.save_classifier(
         chosen.module.heads[END_TASK],
         prepared.end_task.labels,

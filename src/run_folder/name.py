@@ -17,6 +17,7 @@ ELSEWHERE = (
     "hydra",
     "run",
     "resume",
+    "verbose",
     "checkpoint_minutes",
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",

@@ -170,6 +170,20 @@ class TotalTime(Plain):
     seconds: Amount = 0
 
 
+class Baseline(Plain):
+    """What a simple classifier reaches on the same splits, whole.
+
+    Attributes:
+        name: `tf_idf` for TF-IDF with logistic regression, its strength chosen on dev.
+        dev: metrics by name.
+        test: the same on test; None where the run was not evaluated there.
+    """
+
+    name: Short
+    dev: dict[Short, float]
+    test: dict[Short, float] | None = None
+
+
 class Machine(Plain):
     """The machine that the run was on, and Lightning's name of the precision."""
 
@@ -190,6 +204,7 @@ class Result(Plain):
         labels: of the end task; empty where a run only adapted an encoder.
         data: how the data were read, as plain JSON values.
         test_scores: None where the run was not evaluated on test, as those of a search.
+        baseline: None for images, pairs of texts, and many training texts.
         final_task_weights: of the last stage that mixed tasks, by task.
         versions: of Python and the libraries, by name.
     """
@@ -206,6 +221,7 @@ class Result(Plain):
     train: TrainSplit
     dev: Split
     test_scores: Split | None = Field(default=None, alias="test")
+    baseline: Baseline | None = None
     fingerprints: dict[Short, Short] = Field(default_factory=dict)
     auxiliaries: dict[Short, Auxiliary]
     final_task_weights: dict[Short, float] = Field(default_factory=dict)

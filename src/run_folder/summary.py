@@ -19,37 +19,30 @@ _SHOWN = 8
 """Auxiliary tasks whose weights are listed, where there are more the weightiest."""
 
 
-def print_summary(result: Result, folder: Path, console: Console | None = None) -> None:
-    """Print the table of a finished run."""
+_TITLES = {"tf_idf": "TF-IDF"}
+"""Headings of baselines."""
+
+
+def print_summary(
+    result: Result, folder: Path, console: Console | None = None, verbose: bool = False
+) -> None:
+    """Print the closing table of a finished run.
+
+    Args:
+        verbose: with all metrics, and what each stage and task cost.
+    """
     console = console or Console()
     result = Result.model_validate(_printable(result.as_json()), strict=False)
-    metric = result.metric
-    table = Table(
-        title=escape(f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"),
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("split")
-    for name in _metric_names(result):
-        table.add_column(f"{name} *" if name == metric else name, justify="right")
-    table.add_column("examples", justify="right")
-    for split, found in result.evaluated.items():
-        parts = [("whole", split), ("unseen", f"{split}, not in train")]
-        for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
-            scores: Scores = getattr(found, part)
-            cells = [_cell(scores.metrics, name) for name in _metric_names(result)]
-            table.add_row(label, *cells, f"{scores.examples:,}")
-    console.print(table)
-    console.print(_stages(result))
-    weights = result.final_task_weights
-    if weights:
-        first, *others = weights.items()
-        others = sorted(others, key=lambda pair: -pair[1]) if len(others) > _SHOWN else others
-        shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
-        more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-        console.print(f"task weights  {shown}{more}")
-    console.print("[dim]* chooses the checkpoint[/dim]")
-    console.print("[dim]GiB: peak memory; † share of the time in passes and updates[/dim]")
+    console.print(_scores(result, verbose))
+    if verbose:
+        console.print(_stages(result))
+        _print_weights(result, console)
+        console.print("[dim]* chooses the checkpoint[/dim]")
+        console.print("[dim]GiB: peak memory; † share of the time in passes and updates[/dim]")
+    else:
+        steps = ", ".join(f"{stage.name} {stage.steps:,} steps" for stage in result.stages)
+        console.print(f"{result.measured.seconds:,.0f} seconds: {steps}", highlight=False)
+        _print_weights(result, console)
     for what, name in (
         ("result", RESULT),
         ("weights over time", "task_weights.png"),
@@ -63,6 +56,46 @@ def print_summary(result: Result, folder: Path, console: Console | None = None) 
             console.print(
                 f"{what:18}{folder / name}", soft_wrap=True, highlight=False, markup=False
             )
+
+
+def _scores(result: Result, verbose: bool) -> Table:
+    """Return the table of metrics: the one that chose the checkpoint, or all."""
+    metric, baseline = result.metric, result.baseline
+    table = Table(
+        title=escape(f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"),
+        title_justify="left",
+        title_style="bold",
+    )
+    names = _metric_names(result) if verbose else [metric]
+    table.add_column("split")
+    for name in names:
+        table.add_column(f"{name} *" if verbose and name == metric else name, justify="right")
+    if baseline is not None:
+        table.add_column(_TITLES.get(baseline.name, escape(baseline.name)), justify="right")
+    table.add_column("examples", justify="right")
+    for split, found in result.evaluated.items():
+        of_baseline: dict[str, float] | None = getattr(baseline, split, None)
+        parts = [("whole", split), ("unseen", f"{split}, not in train")]
+        if found.unseen.examples == found.whole.examples and not verbose:
+            parts = parts[:1]
+        for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
+            scores: Scores = getattr(found, part)
+            cells = [_cell(scores.metrics, name) for name in names]
+            if baseline is not None:
+                cells.append(_cell(of_baseline, metric) if part == "whole" else "-")
+            table.add_row(label, *cells, f"{scores.examples:,}")
+    return table
+
+
+def _print_weights(result: Result, console: Console) -> None:
+    """Print the final task weights, where tasks were mixed."""
+    weights = result.final_task_weights
+    if weights:
+        first, *others = weights.items()
+        others = sorted(others, key=lambda pair: -pair[1]) if len(others) > _SHOWN else others
+        shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
+        more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        console.print(f"task weights  {shown}{more}")
 
 
 def _printable(value: Any) -> Any:

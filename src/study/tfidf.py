@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from itertools import product
 from pathlib import Path
 
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
 
 from src.configuration.build import build
 from src.data.text_task import LabelledTexts, TextTask
 from src.errors import UserError
+from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from src.experiment.prepare import metrics_of
 from src.run_folder.stored import options_of
 from src.study.part import TFIDF, Cell
@@ -41,18 +39,15 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
     if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
         raise UserError(f"TF-IDF reads single texts, which task {end_task.name} has not got")
     start = time.monotonic()
-    vectoriser = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
-    train = vectoriser.fit_transform(end_task.train.texts)
-    best: tuple[float, LogisticRegression] | None = None
-    for strength, weights in product(STRENGTHS, ("balanced", None)):
-        model = LogisticRegression(C=strength, class_weight=weights, max_iter=2000)
-        model.fit(train, end_task.train.labels)
-        dev = _scores(config, end_task, vectoriser, model, end_task.dev)[end_task.metric]
-        if best is None or dev > best[0]:
-            best = dev, model
-    assert best is not None
-    dev, model = best
-    test = _scores(config, end_task, vectoriser, model, end_task.test)
+    best = best_tf_idf(
+        end_task.train.texts,
+        end_task.train.labels,
+        lambda classifier: _scores(config, end_task, classifier, end_task.dev)[end_task.metric],
+        STRENGTHS,
+        ("balanced", None),
+    )
+    dev = _scores(config, end_task, best, end_task.dev)[end_task.metric]
+    test = _scores(config, end_task, best, end_task.test)
     all_options = options_of(config)
     read = {name: all_options[name] for name in all_options if name.startswith("task.")}
     return Row(
@@ -68,22 +63,18 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
         test=test[end_task.metric],
         unseen=test.get(f"{end_task.metric}_unseen"),
         seconds=round(time.monotonic() - start, 1),
-        stages=f"C={model.C:g}, class_weight={model.class_weight}",
+        stages=f"C={best.model.C:g}, class_weight={best.model.class_weight}",
         config=digest_of({**read, "seed": cell.seed}),
         commit=commit,
     )
 
 
 def _scores(
-    config: DictConfig,
-    end_task: TextTask,
-    vectoriser: TfidfVectorizer,
-    model: LogisticRegression,
-    split: LabelledTexts,
+    config: DictConfig, end_task: TextTask, classifier: TfIdfClassifier, split: LabelledTexts
 ) -> dict[str, float]:
-    """The task's metric on a split, by name, as runs compute it."""
+    """Return the task's metric on a split, by name, as runs compute it."""
     metrics = metrics_of(config, end_task)
-    logits = torch.from_numpy(model.predict_log_proba(vectoriser.transform(split.texts)))
+    logits = classifier.log_probabilities(split.texts)
     unseen = torch.tensor(split.unseen)
     metrics.update(logits, torch.tensor(split.labels), unseen)
     values = metrics.compute(any_unseen=bool(unseen.any()))

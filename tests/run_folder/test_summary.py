@@ -56,9 +56,12 @@ RESULT = SMALL | {
 }
 
 
-def shown(result, folder, width=120) -> str:
+BASELINE = {"name": "tf_idf", "dev": {"macro_f1": 0.31}, "test": {"macro_f1": 0.29, "loss": 2.0}}
+
+
+def shown(result, folder, width=120, verbose=True) -> str:
     console = Console(record=True, width=width, file=io.StringIO())
-    print_summary(Result.model_validate(result, strict=False), folder, console)
+    print_summary(Result.model_validate(result, strict=False), folder, console, verbose)
     return console.export_text()
 
 
@@ -73,6 +76,36 @@ def test_every_split_has_its_metrics_and_its_number_of_examples(tmp_path):
     unseen = "not in train"
     assert row(text, f"dev, {unseen}") == [f"dev, {unseen}", "0.6000", "0.7000", "1,200"]
     assert row(text, "test") == ["test", "0.4123", "0.5123", "56"]
+
+
+def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
+    (tmp_path / "result.json").touch()
+    result = RESULT | {"baseline": BASELINE, "measured": {"seconds": 12.3}}
+    text = shown(result, tmp_path, verbose=False)
+    assert row(text, "dev") == ["dev", "0.6123", "0.3100", "1,234"]
+    assert row(text, "test") == ["test", "0.4123", "0.2900", "56"]
+    assert row(text, "dev, not in train") == ["dev, not in train", "0.6000", "-", "1,200"]
+    heading = next(line for line in text.splitlines() if "macro_f1" in line)
+    assert [cell.strip() for cell in heading.strip("┃").split("┃")] == [
+        "split", "macro_f1", "TF-IDF", "examples"
+    ]  # fmt: skip
+    assert "12 seconds: joint 1,500 steps" in text
+    assert "task weights  end_task 0.512  tapt 0.488" in text
+    assert str(tmp_path / "result.json") in text
+    assert "GFLOP" not in text
+
+
+def test_where_no_text_is_in_train_its_part_is_not_repeated(tmp_path):
+    dev = {"whole": RESULT["dev"]["whole"], "unseen": RESULT["dev"]["whole"]}
+    short = shown(RESULT | {"dev": dev}, tmp_path, verbose=False)
+    assert "dev, not in train" not in short
+    assert "test, not in train" in short  # it has none of its examples
+    assert "dev, not in train" in shown(RESULT | {"dev": dev}, tmp_path)
+
+
+def test_a_baseline_without_test_has_a_dash(tmp_path):
+    result = RESULT | {"baseline": BASELINE | {"test": None}}
+    assert row(shown(result, tmp_path, verbose=False), "test") == ["test", "0.4123", "-", "56"]
 
 
 def test_a_part_without_examples_has_dashes(tmp_path):

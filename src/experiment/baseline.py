@@ -1,0 +1,49 @@
+"""What the end task's metric is without any encoder, to compare a run with."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from omegaconf import DictConfig
+
+from src.data.end_task import EndTask
+from src.data.text_task import LabelledTexts, TextTask
+from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
+from src.experiment.prepare import metrics_of
+from src.run_folder.result import Baseline
+
+_STRENGTHS = (1.0, 10.0, 100.0)
+_MOST = 5_000
+"""Training texts up to which it takes seconds."""
+_WORD = re.compile(r"\b\w\w+\b")
+"""What TF-IDF counts."""
+
+
+def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
+    """Return what TF-IDF with logistic regression reaches, its strength chosen on dev.
+
+    Returns:
+        None for images, pairs of texts, texts without words, and more than 5,000 training texts.
+    """
+    if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
+        return None
+    train = end_task.train
+    if len(train) > _MOST or set(train.labels) != set(range(len(end_task.labels))):
+        return None
+    if not any(_WORD.search(text) for text in train.texts):
+        return None
+
+    def scores(classifier: TfIdfClassifier, split: LabelledTexts) -> dict[str, float]:
+        metrics = metrics_of(config, end_task)
+        metrics.update(classifier.log_probabilities(split.texts), torch.tensor(split.labels))
+        return {name: float(value) for name, value in metrics.compute(any_unseen=False).items()}
+
+    best = best_tf_idf(
+        train.texts,
+        train.labels,
+        lambda classifier: scores(classifier, end_task.dev)[end_task.metric],
+        _STRENGTHS,
+    )
+    test = scores(best, end_task.test) if config.evaluate_test else None
+    return Baseline(name="tf_idf", dev=scores(best, end_task.dev), test=test)
