@@ -14,18 +14,27 @@ from torch import Tensor
 
 ClassWeight = Literal["balanced"] | None
 
+LONGEST = (1, 2)
+"""Words alone, or pairs of words too."""
+
 
 @dataclass(frozen=True)
 class TfIdfClassifier:
     """A fitted classifier of texts.
 
     Attributes:
-        vectoriser: of words and pairs of words.
+        vectoriser: of words, or of words and pairs of words.
         model: on its weights.
     """
 
     vectoriser: TfidfVectorizer
     model: LogisticRegression
+
+    @property
+    def settings(self) -> str:
+        """What was chosen on dev."""
+        words, model = self.vectoriser.ngram_range[1], self.model
+        return f"words={words}, C={model.C:g}, class_weight={model.class_weight}"
 
     def log_probabilities(self, texts: Sequence[str]) -> Tensor:
         """Return the log-probability of each label: `(texts, labels)`."""
@@ -39,7 +48,7 @@ def best_tf_idf(
     strengths: Iterable[float],
     class_weights: Iterable[ClassWeight] = ("balanced",),
 ) -> TfIdfClassifier:
-    """Fit a classifier for each choice of its settings, and return the one that scores best.
+    """Fit a classifier of words, and of pairs too, for each setting; return what scores best.
 
     Args:
         texts: of training.
@@ -48,13 +57,13 @@ def best_tf_idf(
         strengths: values of `C`, the inverse of the regularisation.
         class_weights: `balanced` for labels weighted alike, None for as they come.
     """
-    vectoriser = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
-    weights = vectoriser.fit_transform(texts)
+    vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in LONGEST]
+    read = [(vectoriser, vectoriser.fit_transform(texts)) for vectoriser in vectorisers]
     fitted = (
         TfIdfClassifier(
             vectoriser,
             LogisticRegression(C=strength, class_weight=kind, max_iter=2000).fit(weights, labels),
         )
-        for strength, kind in product(strengths, class_weights)
+        for (vectoriser, weights), strength, kind in product(read, strengths, class_weights)
     )
     return max(fitted, key=score)

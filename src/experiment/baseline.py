@@ -21,7 +21,7 @@ _WORD = re.compile(r"\b\w\w+\b")
 
 
 def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
-    """Return what TF-IDF with logistic regression reaches, its strength chosen on dev.
+    """Return what TF-IDF with logistic regression reaches, its settings chosen on dev.
 
     Returns:
         None for images, pairs of texts, texts without words, and more than 5,000 training texts.
@@ -46,4 +46,6 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
         _STRENGTHS,
     )
     test = scores(best, end_task.test) if config.evaluate_test else None
-    return Baseline(name="tf_idf", dev=scores(best, end_task.dev), test=test)
+    return Baseline(
+        name="tf_idf", settings=best.settings, dev=scores(best, end_task.dev), test=test
+    )

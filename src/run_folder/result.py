@@ -174,12 +174,14 @@ class Baseline(Plain):
     """What a simple classifier reaches on the same splits, whole.
 
     Attributes:
-        name: `tf_idf` for TF-IDF with logistic regression, its strength chosen on dev.
+        name: `tf_idf` for TF-IDF with logistic regression.
+        settings: what was chosen on dev.
         dev: metrics by name.
         test: the same on test; None where the run was not evaluated there.
     """
 
     name: Short
+    settings: Short = ""
     dev: dict[Short, float]
     test: dict[Short, float] | None = None
 

@@ -19,7 +19,7 @@ from src.study.part import TFIDF, Cell
 from src.study.row import Row, digest_of
 
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
-"""Values of `C`, each with labels weighted alike and as they come; the best on dev is taken."""
+"""Values of `C`, each of words and of pairs too, with labels weighted alike and as they come."""
 _CONF = Path(__file__).parents[2] / "conf"
 
 
@@ -63,7 +63,7 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
         test=test[end_task.metric],
         unseen=test.get(f"{end_task.metric}_unseen"),
         seconds=round(time.monotonic() - start, 1),
-        stages=f"C={best.model.C:g}, class_weight={best.model.class_weight}",
+        stages=best.settings,
         config=digest_of({**read, "seed": cell.seed}),
         commit=commit,
     )

@@ -23,6 +23,8 @@ def test_the_best_on_dev_is_returned_and_the_first_of_equal_ones():
 
     assert best_tf_idf(TEXTS, LABELS, score([10.0]), [1.0, 10.0, 100.0]).model.C == 10.0
     assert best_tf_idf(TEXTS, LABELS, score([10.0, 100.0]), [1.0, 10.0, 100.0]).model.C == 10.0
+    pairs = best_tf_idf(TEXTS, LABELS, lambda found: len(found.vectoriser.vocabulary_), [1.0])
+    assert pairs.settings == "words=2, C=1, class_weight=balanced"
     kinds = best_tf_idf(TEXTS, LABELS, lambda found: found.model.class_weight is None, [1.0],
                         ("balanced", None))  # fmt: skip
     assert kinds.model.class_weight is None

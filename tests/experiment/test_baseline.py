@@ -33,6 +33,7 @@ def found(tmp_path, *options, **kinds):
 def test_it_has_the_runs_metrics_on_dev_and_test(tmp_path):
     own = found(tmp_path)
     assert own.name == "tf_idf"
+    assert own.settings == "words=1, C=1, class_weight=balanced"  # all are as good: the first
     assert own.dev["macro_f1"] == own.test["macro_f1"] == 1.0  # a word tells the label
     assert own.dev.keys() >= {"macro_f1", "micro_f1", "weighted_f1"}
 
