@@ -90,7 +90,7 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
 
 def test_the_program_ends_with_the_bits_of_the_command_line(folder, cache_dir):
     code = program("README.md").replace('"minilm"', '"tiny"').replace("=300", "=5")
-    code = code.replace("batch_size=32", "batch_size=16").replace("bf16-mixed", "32-true")
+    code = code.replace("batch_size=32", "batch_size=16")
     assert "test/macro_f1" in run(code, folder, cache_dir)
     stage = "method.stages.joint"
     options = [

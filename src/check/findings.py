@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any
 
 import torch
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src.check.counts import Counts, count_labels
@@ -219,6 +220,12 @@ def _size(rows: Any) -> int:
     return sum(len(chunk.flatten()) for chunk in column[:].chunks)
 
 
+def _experiment() -> str:
+    """Return the experiment that the command names, or nothing."""
+    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    return str(choices.get("experiment") or "")
+
+
 def _facts(
     config: DictConfig,
     inputs: Inputs,
@@ -238,6 +245,7 @@ def _facts(
     reference = next(iter(words.values()), None)
     train = words.get("train")
     return Facts(
+        experiment=_experiment(),
         text=encoder is not None,
         masks=encoder is not None and encoder.tokenizer.mask_token_id is not None,
         brings_head=encoder is not None and encoder.mlm_head is not None,

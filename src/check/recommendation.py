@@ -40,8 +40,10 @@ fifth longer to the encoder, and their words are put together from fragments tha
 in this order, which is what masked language modelling on such text trains. For MiniLM, news are at
 1.07, SciERC at 1.14, ACL-ARC at 1.21 and ChemProt at 1.52."""
 SMALL_BATCH = 128
-"""Batch size below which the meta head is better fitted on other examples than the batch's own
-(measured: docs/algorithm.md, the last table)."""
+"""Batch size below which the meta head may rather be fitted on other examples than the batch's own:
+docs/algorithm.md, the last table, has what it does to the task weights."""
+_EXPERIMENTS = {"finetune": "custom_finetune", "mt_tartan": "custom_mt", "meta_tartan": "custom"}
+"""By method, those whose options of stages fit one method alone."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Facts:
         head_from_batch: whether that stage fits the meta head on its own batch.
         warms_heads: whether the configured method trains the masked-LM heads first.
         configured: kinds (`domain`, `task`) of the config's auxiliary tasks that can be read.
+        experiment: that the command names; empty for none.
         unusable: whether the config names auxiliary tasks that cannot.
     """
 
@@ -101,6 +104,7 @@ class Facts:
     warms_heads: bool
     configured: frozenset[str]
     unusable: bool
+    experiment: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,12 @@ class Recommendation:
 def recommend(facts: Facts) -> Recommendation:
     """Apply the rules, the first that fits."""
     method, reasons = _method(facts)
-    options = [f"method={method}"]
-    if method != "finetune":
-        options += _auxiliary_option(facts)
+    if facts.experiment in _EXPERIMENTS.values():
+        options = [f"+experiment={_EXPERIMENTS[method]}"]
+    else:
+        options = [f"method={method}"]
+        if method != "finetune":
+            options += _auxiliary_option(facts)
     return Recommendation(method, tuple(options), reasons, list(_warnings(facts, method)))
 
 
@@ -168,12 +175,12 @@ def _why_together(facts: Facts) -> list[str]:
             few,
             f"{facts.domain:,} texts of the domain: training on them and on the task's own text "
             "together with the end task beat DAPT+TAPT on all three tasks of the paper, by 2 to 5 "
-            "points",
+            "points (not confirmed with small encoders: docs/results.md)",
         ]
     return [
         few,
         "no domain text: the task's own text is the auxiliary one; in the paper that beat TAPT "
-        "by 2 to 3.5 points",
+        "by 2 to 3.5 points (not confirmed with small encoders: docs/results.md)",
     ]
 
 
@@ -299,11 +306,11 @@ def _about_settings(facts: Facts, method: str) -> Iterator[str]:
     small = facts.batch_size is not None and facts.batch_size < SMALL_BATCH
     if small and facts.head_from_batch:
         yield (
-            f"with batches of {facts.batch_size}, fit the meta head on other examples: "
+            f"with batches of {facts.batch_size}, try fitting the meta head on other examples: "
             "method.stages.joint.meta_head.examples_from=rest"
         )
     if method in ("mt_tartan", "meta_tartan") and not facts.brings_head and not facts.warms_heads:
         yield (
-            "the encoder brings no masked-LM head: "
-            "method.stages.head_warmup.enabled=true trains one first"
+            "the encoder brings no masked-LM head: try "
+            "method.stages.head_warmup.enabled=true, which trains one first"
         )

@@ -56,15 +56,16 @@ class TartanData(TaskData):
         text_pair: the column of second texts, which makes pairs; None for single texts.
         dev_share: of train, where dev is held out of it.
         test_share: of train, where test is held out of it.
-        split_seed: of that choice.
+        split_seed: seed of the choice of held-out examples.
         size: unlabelled text that is used, in multiples of the labelled training examples, or
             `all`.
         size_seed: of the choice of a part of the unlabelled text.
         column: the column of unlabelled texts, in files and data sets that have several.
-        dropout: of the end task's head.
+        dropout: probability, in the end task's head.
         class_weights: `balanced`, or a weight for each label; None for equal ones.
         name: what to call the task in messages.
-        sizes: further sizes of batches; `batch_size` is that given above.
+        sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
+            `evaluation_batch_size`, `part_overhead`, `epoch_steps`.
         num_workers: loader processes; None chooses.
         cache_dir: for tokenised text; None takes `TARTAN_CACHE_DIR`, or `~/.cache/tartan`.
     """

@@ -1,4 +1,4 @@
-"""LightningModules of the methods, and the stages that chain them."""
+"""The methods as LightningModules, imported when first used."""
 
 from __future__ import annotations
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from src.core.task import MicroBatch
 from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.methods.module import TaskMixing
+from src.methods.optimisation import Optimisation
 
 
 class ContinuedPretraining(TaskMixing):
@@ -28,6 +30,10 @@ class ContinuedPretraining(TaskMixing):
     def __init__(self, *args: Any, held_out: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.hparams["held_out"] = self._held_out = held_out
+
+    @classmethod
+    def _usual(cls, lr: float, head_lr: float | None) -> Optimisation:
+        return replace(super()._usual(lr, head_lr), weight_decay=0.01)
 
     @property
     def monitor(self) -> Monitor | None:

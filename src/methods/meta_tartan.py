@@ -12,10 +12,10 @@ from src.methods.module import TaskMixing
 
 
 class MetaTartan(TaskMixing):
-    """Multi-tasking with a meta head, refitted in every step for the meta-gradient.
+    """Joint training with task weights learned against the validation loss (Algorithm 1).
 
-    With a weighting that needs no meta-gradient (`weighting=uniform`, ...) the meta head is not
-    built and the method is MT-TARTAN with that weighting.
+    With a weighting that needs no meta-gradient, such as `Uniform`, there is no meta head, and this
+    is MT-TARTAN with that weighting.
     """
 
     trains_end_task = True
@@ -29,8 +29,10 @@ class MetaTartan(TaskMixing):
         Args:
             data: labelled data, auxiliary tasks, encoder.
             eta: learning rate of the task weights' logits (the paper searches 1e-1, 5e-2, 3e-2 and
-                1e-2); None takes 0.1.
-            settings: see `TaskMixing.for_data`; another `weighting` takes no `eta`.
+                1e-2); None takes 5e-2.
+            settings: `lr` (or `optimisation`), `head_lr`, `weighting`, `tasks`, `heads`,
+                `meta_head`, `stage`, `metrics`: see `TaskMixing.for_data`. Another `weighting`
+                takes no `eta`.
 
         Raises:
             UserError: the data cannot be read, or do not fit the method.
@@ -39,5 +41,5 @@ class MetaTartan(TaskMixing):
             raise UserError(
                 "eta is that of the usual weighting; give one of them, eta or weighting"
             )
-        usual = partial(Meta, eta=0.1 if eta is None else eta)
+        usual = partial(Meta, eta=0.05 if eta is None else eta)
         return super().for_data(data, **{"weighting": usual, **settings})

@@ -62,12 +62,14 @@ How to read it:
   `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. All
   settings of a budget spend alike unless a part says otherwise.
 - **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
-  seeds. Differences are taken between runs of the same seed.
+  seeds, given from {least} seeds on. Differences are taken between runs of the same seed.
 - **p** is one-sided, of a permutation test that exchanges the values of a pair (the paper's test,
   paired). Of 3 seeds it cannot be below 0.125, of 5 not below 0.031.
 - **Statements** hold where the interval of every contrast lies above the margin (0 unless given),
   and do not hold where one lies at or below it; else, and with fewer than {least} seeds, they are
   *not decided*. All contrasts have to agree, so that no correction for several looks is due.
+- **unseen** is test without the texts that are in train too. **tfidf** is TF-IDF with logistic
+  regression, its settings chosen on dev.
 - Checkpoints are chosen on dev; test was looked at once a run."""
 
 
@@ -194,8 +196,8 @@ def _status(rows: Sequence[Row]) -> str:
     if not roberta:
         return (
             "The paper's encoder, RoBERTa-base: not run (it takes a GPU and the Hugging Face Hub). "
-            "The command that would: `python -m src.run -m +experiment=scierc_finetune,scierc_tapt,"
-            "scierc_mt,scierc_meta 'seed=range(10)'`, then `python -m src.report runs`."
+            "The command that would: `python -m src.run -m +experiment=scierc_finetune,"
+            "scierc_released_tapt,scierc_mt,scierc_meta 'seed=range(10)'`, then `python -m src.report runs`."
         )
     tasks = sorted({row.task for row in roberta})
     return (
@@ -217,7 +219,7 @@ def _mean(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
+    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
         return _NONE
     return f"{100 * max(0.0, estimate.low):.1f} to {100 * min(1.0, estimate.high):.1f}"
 
@@ -226,11 +228,13 @@ def _signed(estimate: Estimate, points: bool = True) -> str:
     """A difference with its interval, in points or as it is."""
     by, digits = (100, 1) if points else (1, 2)
     words = f"{by * estimate.mean:+.{digits}f}"
-    if estimate.low is None or estimate.high is None:
+    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
         return words
     return f"{words} ({by * estimate.low:+.{digits}f} to {by * estimate.high:+.{digits}f})"
 
 
 def _p(estimate: Estimate | None) -> str:
-    test = None if estimate is None else estimate.test()
+    test = None
+    if estimate is not None and len(estimate.values) >= LEAST_SEEDS:
+        test = estimate.test()
     return _NONE if test is None else p_words(test.one_sided)

@@ -210,3 +210,17 @@ def test_too_little_memory_calls_for_smaller_micro_batches():
     (warning,) = warnings(memory=1.7)
     assert "170% of the memory" in warning
     assert "micro_batch_size" in warning
+
+
+@pytest.mark.parametrize(
+    ("experiment", "changes", "options"),
+    [
+        ("custom", {}, ("+experiment=custom",)),
+        ("custom", {"train": 6000}, ("+experiment=custom_finetune",)),
+        ("custom_finetune", {"dev": 20}, ("+experiment=custom_mt",)),
+        ("scierc_meta", {"train": 6000}, ("method=finetune",)),
+    ],
+)
+def test_on_a_table_of_ones_own_it_names_the_experiment(experiment, changes, options):
+    """Options of stages that an experiment brings do not fit another method."""
+    assert of(experiment=experiment, **changes).options == options

@@ -7,7 +7,6 @@ import torch
 from safetensors.torch import load_file
 
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan
-from src.methods.optimisation import Optimisation
 from tests.in_process import part, recorded_run, same, toy
 from tests.methods.lightning import state_of, toy_data, trainer
 
@@ -47,8 +46,7 @@ def test_a_chain_by_program_is_that_of_the_command_line(data_dir, cache_dir, tmp
     own = ["auxiliary.size=all", "encoder.lr.pretrain=2e-3", "encoder.lr.finetune=1e-3"]
     run = recorded_run(toy(data_dir, cache_dir, "dapt", *own), tmp_path / "run")
     data = toy_data(data_dir, cache_dir, auxiliaries={"dapt": data_dir / "corpus.txt"})
-    settings = Optimisation(body_lr=2e-3, weight_decay=0.01)
-    pretraining = ContinuedPretraining.for_data(data, optimisation=settings, stage="dapt")
+    pretraining = ContinuedPretraining.for_data(data, lr=2e-3, stage="dapt")
     options = {"max_steps": 6, "precision": "32-true", "enable_checkpointing": False}
     trainer(tmp_path, **options).fit(pretraining, datamodule=data)
     assert same(state_of(pretraining), run.ends["dapt"])
