@@ -8,7 +8,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from src.configuration.checks import check_whole, shown
+from src.configuration.checks import check_whole
+from src.configuration.words import shown
 from src.errors import UserError
 
 BY = ("paragraph", "words", "line", "document")

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import math
 
+from src.configuration.words import shown
 from src.errors import UserError
-
-
-def shown(value: object) -> str:
-    """A value as a command line or a config file has it."""
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def check_whole(value: object, option: str, least: int) -> int:

@@ -9,13 +9,15 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel
 
+from src.configuration.types import NonNegative
+from src.configuration.values import Checked
 from src.encoders.base import EncoderSource
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError
 
 
 @dataclass(frozen=True)
-class RandomWeights:
+class RandomWeights(Checked):
     """An architecture of Transformers before any training; the same weights every time.
 
     Attributes:
@@ -30,7 +32,7 @@ class RandomWeights:
     architecture: str
     sizes: Mapping[str, Any]
     tokenizer: EncoderSource
-    lr: Mapping[str, float] = field(default_factory=dict)
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Build the body; the caller's random state is left as it was.

@@ -17,6 +17,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from src.configuration.types import Below1, NonNegative
+from src.configuration.values import Checked
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
@@ -133,7 +135,7 @@ def max_positions_of(config: PretrainedConfig) -> int | None:
 
 
 @dataclass(frozen=True)
-class PretrainedEncoder:
+class PretrainedEncoder(Checked):
     """Any Hugging Face encoder, by Hub name or local folder.
 
     Attributes:
@@ -151,10 +153,10 @@ class PretrainedEncoder:
     name: str
     revision: str | None = None
     trust_remote_code: bool = False
-    attention_dropout: float | None = None
-    hidden_dropout: float | None = None
+    attention_dropout: Below1 | None = None
+    hidden_dropout: Below1 | None = None
     reported_as: str | None = None
-    lr: Mapping[str, float] = field(default_factory=dict)
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
@@ -180,15 +182,8 @@ class PretrainedEncoder:
 
 
 def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, float]:
-    """The configuration entries that set a body's dropout, for those that are not None.
-
-    Raises:
-        UserError: not a probability.
-    """
+    """The configuration entries that set a body's dropout, for those that are not None."""
     changes = {}
-    for option, rate in (("attention_dropout", attention), ("hidden_dropout", hidden)):
-        if rate is not None and not 0 <= rate < 1:
-            raise UserError(f"encoder.{option} must be in [0, 1) or null, got {rate}")
     if attention is not None:
         changes["attention_probs_dropout_prob"] = attention
     if hidden is not None:

@@ -12,14 +12,13 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.build import build, typed
-from src.configuration.checks import check_number
 from src.core.task_names import END_TASK
 from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples, AuxiliarySpace
 from src.data.end_task import EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
-from src.data.task_names import SETTINGS, check_task_name
+from src.data.task_names import SETTINGS, AuxiliarySettings, check_task_name
 from src.data.tokenise import check_length
 from src.encoders.base import Encoder, EncoderSource
 from src.encoders.masked_lm_folder import check_masked_lm
@@ -27,7 +26,8 @@ from src.encoders.text_encoder import reads_text
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import check_metric, named_metric
-from src.experiment.checks import check_numbers, check_trainer, whole_number, writable_folder
+from src.experiment.checks import check_trainer, writable_folder
+from src.experiment.settings import RunSettings
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
@@ -36,14 +36,13 @@ from src.objectives.class_weights import class_weights
 log = logging.getLogger(__name__)
 
 
-def enabled_stages(config: DictConfig) -> dict[str, Stage]:
-    """The method's stages that are to be run, each option checked.
+def enabled_stages(config: DictConfig, schema: type[RunSettings] = RunSettings) -> dict[str, Stage]:
+    """Check all options of `config`, and return the method's stages that are to be run.
 
     Raises:
         UserError: a bad option, or no stage that trains the end task.
     """
-    cap = None if config.max_steps is None else whole_number(config, "max_steps", 1)
-    stages = {}
+    stages: dict[str, Stage] = {}
     whole = [str(name) for name, node in config.method.stages.items() if "module" in set(node)]
     for name, node in config.method.stages.items():
         if "module" not in set(node):  # a DictConfig does not hold what is ???
@@ -51,11 +50,15 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
                 f"method.stages.{name} has options but no module: method {config.method.name} has "
                 f"no such stage, only {', '.join(whole)}"
             )
-        stage = typed(node, Stage, f"method.stages.{name}")
+    settings = typed(config, schema)
+    own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
+    typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
+    cap = settings.max_steps
+    for name, stage in settings.method.stages.items():
         if cap is not None:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
         if stage.enabled:
-            stages[str(name)] = stage
+            stages[name] = stage
     with_end_task = [n for n, stage in stages.items() if module_class(stage).trains_end_task]
     if not stages or not (with_end_task or has_no_end_task(config)):
         raise UserError(f"method {config.method.name} has no enabled stage with the end task")
@@ -106,9 +109,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         UserError: whatever is wrong with any of them.
     """
     used = _used_auxiliaries(config, stages)
-    check_numbers(config)
     check_trainer(config)
-    whole_number(config, "auxiliary.seed", 0)
     if config.run.folder is not None:
         writable_folder(config, "run.folder", "hydra.run.dir")
     cache_dir = writable_folder(config, "cache_dir")
@@ -337,8 +338,6 @@ def _check_weighting(
         if mixes_with_end_task(module_type):
             names = [END_TASK, *auxiliaries_of(stage, used)]
             weighting = build(config.weighting, "weighting", task_names=names)
-            if "lr" in config.weighting:
-                check_number(config.weighting.lr, "weighting.lr", least=0)
             if weighting.needs.meta_gradient and stage.freeze_body:
                 raise UserError(
                     "freeze_body=true leaves nothing for this weighting to weigh; "

@@ -1,0 +1,197 @@
+"""Values checked against what a class or a function declares of its arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import get_type_hints as get_hints
+
+from hydra.utils import get_class
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from src.configuration.nearest import nearest
+from src.configuration.words import alternatives, shown, words
+from src.errors import UserError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+TARGET = "_target_"
+"""The key of a class's name in Hydra's configs."""
+_OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
+_PLAIN = (int, float, bool, str, type(None))
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Checked:
+    """Base of dataclasses that check their fields by the declared types.
+
+    Raises:
+        UserError: a field holds what it must not; one line that names it.
+    """
+
+    def __post_init__(self) -> None:
+        for name, hint in hints_of(type(self)).items():
+            if hasattr(self, name):
+                check(getattr(self, name), hint, name)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function, or `__init__`, check its arguments by their declared types.
+
+    What it raises then is a `UserError`: one line that names the argument.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        hints = _hints(function)
+        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
+            check(value, hints.get(name, Any), name)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def check(value: object, hint: Any, option: str) -> None:
+    """Check a value against a declared type, where that is made of plain ones.
+
+    Raises:
+        UserError: it does not fit; names `option`, what is allowed and the value.
+    """
+    if _is_plain(hint):
+        validated(value, hint, option)
+
+
+def validated(value: Any, hint: Any, option: str) -> Any:
+    """Return `value` as `hint` declares it, everything in it checked, at any depth.
+
+    A mapping becomes the dataclass that `hint` is; one that names a class stays a mapping, and what
+    it gives to a class of this project is checked against what that declares.
+
+    Args:
+        option: the value's name in messages, whose parts are named below it; may be empty.
+
+    Raises:
+        UserError: the first that does not fit: an unknown option, a wrong type, out of range.
+    """
+    if isinstance(value, Mapping) and TARGET in value:
+        return _arguments(value, hint, option)
+    if isinstance(value, Mapping) and isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _filled(value, hint, option)
+    if isinstance(value, Mapping) and (hint is Any or get_origin(hint) in (Mapping, dict)):
+        inner = Any if hint is Any else get_args(hint)[1]
+        return {key: validated(one, inner, _within(option, key)) for key, one in value.items()}
+    if isinstance(value, list) and not _is_plain(hint):
+        inner = get_args(hint)[0] if get_origin(hint) in (Sequence, list) else Any
+        return [validated(one, inner, f"{option}[{at}]") for at, one in enumerate(value)]
+    if not _is_plain(hint):
+        if hint is not Any and isinstance(get_origin(hint) or hint, type):
+            raise UserError(f"{option} must be {words(hint)}, got {shown(value)}")
+        return value
+    try:
+        return _adapter(hint).validate_python(value)
+    except ValidationError:
+        near = nearest(value, alternatives(hint)) if isinstance(value, str) else ""
+        near = near if "did you mean" in near else ""
+        raise UserError(f"{option} must be {words(hint)}, got {shown(value)}{near}") from None
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the declared types of the arguments of a class, or of a function."""
+    declares: Any = kind
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(declares)
+        return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    if isinstance(kind, type):
+        declares = inspect.getattr_static(kind, "__init__")
+    return _hints(declares)
+
+
+def _arguments(node: Mapping[str, Any], hint: Any, option: str) -> dict[str, Any]:
+    """Return a node that names a class, its arguments checked.
+
+    Of a class of another library only what `hint` declares is known. Arguments may be missing, or
+    `???`: the program adds some, and who builds the class says what is missing then.
+    """
+    found = _class_of(node[TARGET])
+    names = None
+    if found is not None:
+        hints, parameters = hints_of(found), inspect.signature(found).parameters
+        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+            names = list(parameters)
+    else:
+        hints = hints_of(hint) if dataclasses.is_dataclass(hint) else {}
+    values = dict(node)
+    for key, value in node.items():
+        if names is not None and key not in (*names, *_OF_HYDRA):
+            raise _unknown(key, names, option)
+        if key not in _OF_HYDRA and value != "???":
+            values[key] = validated(value, hints.get(key, Any), _within(option, key))
+    return values
+
+
+def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
+    hints, filled = hints_of(kind), {}
+    for key, value in values.items():
+        if key not in hints:
+            raise _unknown(key, hints, option)
+        if value == "???":
+            raise _missing(key, hints[key], option)
+        filled[key] = validated(value, hints[key], _within(option, key))
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        no_default = field.default is field.default_factory is dataclasses.MISSING
+        if no_default and field.name not in filled:
+            raise _missing(field.name, hints[field.name], option)
+    try:
+        return kind(**filled)
+    except UserError as error:
+        raise UserError(f"{option}: {error}" if option else str(error)) from error
+
+
+def _unknown(name: object, known: Any, option: str) -> UserError:
+    near = nearest(str(name), known, _within(option, ""))
+    return UserError(f"there is no option {_within(option, name)}{near}")
+
+
+def _missing(name: object, hint: Any, option: str) -> UserError:
+    return UserError(f"{_within(option, name)} is missing; it must be {words(hint)}")
+
+
+def _within(option: str, name: object) -> str:
+    return f"{option}.{name}" if option else str(name)
+
+
+def _class_of(target: object) -> type | None:
+    """Return the class of this project that is named; None for others, or where there is none."""
+    if not isinstance(target, str) or not target.startswith("src."):
+        return None
+    try:
+        return get_class(target)
+    except (ImportError, AttributeError, ValueError):
+        return None  # instantiation says what is wrong with the name
+
+
+def _is_plain(hint: Any) -> bool:
+    """Return whether a declared type is made of numbers, texts and the like, and nothing else."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return True
+    if origin is Annotated:
+        return _is_plain(inner[0])
+    if origin in (Union, types.UnionType, Sequence, Mapping, list, dict):
+        return all(_is_plain(member) for member in inner)
+    return hint in _PLAIN
+
+
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=_STRICT)
+
+
+@functools.cache
+def _hints(declares: Any) -> dict[str, Any]:
+    return get_hints(declares, include_extras=True)

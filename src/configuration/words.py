@@ -1,0 +1,81 @@
+"""Declared types and given values in words, for messages and for the reference of options."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen, MultipleOf
+from pydantic import AllowInfNan
+
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a finite number",
+    str: "text",
+    type(None): "null",
+    Any: "anything",
+}
+
+
+def shown(value: object) -> str:
+    """Return a value as a command line or a config file has it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def words(hint: Any) -> str:
+    """Return what a declared type allows: `a whole number of at least 1 or null`."""
+    *others, last = alternatives(hint)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def alternatives(hint: Any) -> list[str]:
+    """Return the values and kinds of values that a declared type allows."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is bool:
+        return ["true", "false"]
+    if origin in (Union, types.UnionType):
+        return [words for member in inner for words in alternatives(member)]
+    if origin is Literal:
+        return [str(choice) for choice in inner]
+    if origin is Annotated:
+        return [_bounded(inner[0], inner[1:])]
+    if origin in (list, tuple, Sequence):
+        return [f"a list of {_plural(words(inner[0]))}"]
+    if dataclasses.is_dataclass(hint) or hint == Mapping[str, Any]:
+        return ["a mapping of options"]
+    if origin in (dict, Mapping):
+        return [f"a mapping of names to {_plural(words(inner[1]))}"]
+    kind = origin or hint
+    return [_WORDS.get(hint, f"an object ({getattr(kind, '__name__', kind)})")]
+
+
+def _bounded(kind: Any, bounds: Sequence[Any]) -> str:
+    """Return a number's kind with its bounds: `a number in [0, 1)`."""
+    least = next((b for b in bounds if isinstance(b, Ge | Gt)), None)
+    most = next((b for b in bounds if isinstance(b, Le | Lt)), None)
+    said = words(kind)
+    if any(isinstance(b, AllowInfNan) for b in bounds):
+        said = "a number"
+    low = None if least is None else least.ge if isinstance(least, Ge) else least.gt
+    high = None if most is None else most.le if isinstance(most, Le) else most.lt
+    if least is not None and most is not None:
+        if kind is int:
+            return f"{said} from {low} to {high}"
+        opening, closing = "[("[isinstance(least, Gt)], "])"[isinstance(most, Lt)]
+        said = f"{said.replace('finite ', '')} in {opening}{low}, {high}{closing}"
+    elif least is not None:
+        said += f" of at least {low}" if isinstance(least, Ge) else f" above {low}"
+    if any(isinstance(b, MinLen) for b in bounds):
+        said += " that is not empty"
+    factor = next((b.multiple_of for b in bounds if isinstance(b, MultipleOf)), None)
+    return said if factor is None else f"{said}, a multiple of {factor}"
+
+
+def _plural(said: str) -> str:
+    said = re.sub(r"^a (whole |finite )?number", r"\1numbers", said)
+    return {"text": "texts", "a mapping of options": "mappings of options"}.get(said, said)
