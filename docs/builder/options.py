@@ -18,14 +18,18 @@ from omegaconf import OmegaConf
 
 from docs.builder.comments import Comments, Path_, read_comments
 from docs.builder.docstrings import arguments, default_of, parameters
+from src.build_corpus.settings import Options
 from src.configuration.values import hints_of
 from src.configuration.words import words
 from src.data.task_names import AuxiliarySettings
 from src.experiment.settings import CheckSettings, RunSettings, TrainerSettings
+from src.predict.predict import Settings
 
 TYPES: dict[str, type] = {
     "config": RunSettings,
     "check": CheckSettings,
+    "build_corpus": Options,
+    "predict": Settings,
     "auxiliary": AuxiliarySettings,
     "trainer": TrainerSettings,
 }
@@ -197,6 +201,8 @@ def _option(name: str, value: Any, hint: Any, text: str, missing: list[str]) -> 
     meaning = _UNIT.sub("", text)
     if hint is not None:
         kind = type_words(hint)
+        if ";" in unit:
+            missing.append(f"{name} has its type from the code: [UNIT] alone")
     elif ";" in unit:
         kind, _, unit = (part.strip() for part in unit.partition(";"))
     elif value is not None and value != "???":

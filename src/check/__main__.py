@@ -57,10 +57,8 @@ def _output(value: object) -> Path | None:
     Raises:
         UserError: there can be no such file.
     """
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value:
-        raise UserError(f"output must name a file, or be null, got {value!r}")
+    if not isinstance(value, str) or not value.strip():
+        return None  # or a wrong value, which is told with those of other options
     path = Path(value).expanduser()
     if path.is_dir() or not path.parent.is_dir():
         why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"

@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from typing import get_type_hints as get_hints
 
 from hydra.utils import get_class
@@ -17,43 +17,11 @@ from src.configuration.nearest import nearest
 from src.configuration.words import alternatives, shown, words
 from src.errors import UserError
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 TARGET = "_target_"
 """The key of a class's name in Hydra's configs."""
 _OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 _PLAIN = (int, float, bool, str, type(None))
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class Checked:
-    """Base of dataclasses that check their fields by the declared types.
-
-    Raises:
-        UserError: a field holds what it must not; one line that names it.
-    """
-
-    def __post_init__(self) -> None:
-        for name, hint in hints_of(type(self)).items():
-            if hasattr(self, name):
-                check(getattr(self, name), hint, name)
-
-
-def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function, or `__init__`, check its arguments by their declared types.
-
-    What it raises then is a `UserError`: one line that names the argument.
-    """
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        hints = _hints(function)
-        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
-            check(value, hints.get(name, Any), name)
-        return function(*args, **kwargs)
-
-    return call
 
 
 def check(value: object, hint: Any, option: str) -> None:
@@ -95,8 +63,7 @@ def validated(value: Any, hint: Any, option: str) -> Any:
     try:
         return _adapter(hint).validate_python(value)
     except ValidationError:
-        near = nearest(value, alternatives(hint)) if isinstance(value, str) else ""
-        near = near if "did you mean" in near else ""
+        near = nearest(value, alternatives(hint), listed=False) if isinstance(value, str) else ""
         raise UserError(f"{option} must be {words(hint)}, got {shown(value)}{near}") from None
 
 

@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen, MultipleOf
+from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 from pydantic import AllowInfNan
 
 _WORDS: dict[Any, str] = {
@@ -58,7 +58,7 @@ def _bounded(kind: Any, bounds: Sequence[Any]) -> str:
     """Return a number's kind with its bounds: `a number in [0, 1)`."""
     least = next((b for b in bounds if isinstance(b, Ge | Gt)), None)
     most = next((b for b in bounds if isinstance(b, Le | Lt)), None)
-    said = words(kind)
+    said = "non-empty text" if kind is str else words(kind)
     if any(isinstance(b, AllowInfNan) for b in bounds):
         said = "a number"
     low = None if least is None else least.ge if isinstance(least, Ge) else least.gt
@@ -70,12 +70,10 @@ def _bounded(kind: Any, bounds: Sequence[Any]) -> str:
         said = f"{said.replace('finite ', '')} in {opening}{low}, {high}{closing}"
     elif least is not None:
         said += f" of at least {low}" if isinstance(least, Ge) else f" above {low}"
-    if any(isinstance(b, MinLen) for b in bounds):
-        said += " that is not empty"
     factor = next((b.multiple_of for b in bounds if isinstance(b, MultipleOf)), None)
     return said if factor is None else f"{said}, a multiple of {factor}"
 
 
 def _plural(said: str) -> str:
     said = re.sub(r"^a (whole |finite )?number", r"\1numbers", said)
-    return {"text": "texts", "a mapping of options": "mappings of options"}.get(said, said)
+    return re.sub(r"^(?:a )?(.*text|mapping)\b", r"\1s", said)

@@ -9,8 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from src.configuration.types import Below1, Count, Natural, NonNegative
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked, Count, Natural, NonNegative
 from src.core.backward import backward
 from src.core.device import is_cpu
 from src.core.step_state import StepState

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import datasets
 import numpy as np
 
-from src.configuration.types import Size
+from src.configuration.options import Size
 from src.core.seeding import generator_for
 from src.data.end_task import EndTask
 from src.data.held_out_text import HeldOutText

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from src.configuration.types import Count
+from src.configuration.options import Count
 from src.core.seeding import generator_for
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from src.configuration.types import Part
+from src.configuration.options import Part
 from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
 from src.data.table.arrow import DatasetTable

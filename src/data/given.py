@@ -13,7 +13,7 @@ import datasets
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from src.configuration.types import Size
+from src.configuration.options import Size
 from src.data.corpus import Corpus
 from src.data.file_task import FileTask
 from src.data.table.arrow import DatasetTable

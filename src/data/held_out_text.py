@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from src.configuration.types import Count, Length, Natural, Part
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Count, Length, Natural, Part
 from src.evaluation.monitor import PERPLEXITY
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import datasets
 import numpy as np
 
-from src.configuration.types import Count, Natural
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Count, Natural
 from src.core.seeding import generator_for
 from src.data.end_task import OfSource, Splits
 from src.encoders.base import Encoder

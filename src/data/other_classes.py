@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from src.configuration.types import Natural, Size
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Natural, Size
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from src.data.image_task import ImageTask
 from src.encoders.base import Encoder

@@ -6,8 +6,7 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from src.configuration.types import Natural
-from src.configuration.values import checked
+from src.configuration.options import Natural, checked
 
 PartOverhead: TypeAlias = Natural | Literal["auto"] | None
 ON_A_CPU = 256

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from src.configuration.types import Below1, Count, Length, Natural, Part, Size
-from src.configuration.values import checked
+from src.configuration.options import Below1, Count, Length, Natural, Part, Size, checked
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.given import (
     AnyEncoder,

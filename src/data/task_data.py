@@ -13,8 +13,7 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader
 
-from src.configuration.types import Count, Natural
-from src.configuration.values import Checked, checked
+from src.configuration.options import Checked, Count, Natural, checked
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting

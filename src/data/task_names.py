@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from torch import nn
 
-from src.configuration.types import Natural, Size
+from src.configuration.options import Natural, Size
 from src.core.task_names import END_TASK
 from src.errors import UserError
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 import datasets
 
-from src.configuration.types import Length, Size
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Length, Size
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from src.data.corpus import (
     Corpus,

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import datasets
 
-from src.configuration.types import Count, Length, Natural
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Count, Length, Natural
 from src.data.assignment import Assignment
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from src.configuration.types import Below1, NonNegative
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked, NonNegative
 from src.encoders.text_encoder import TextEncoder, dropout_changes, load_folder
 from src.errors import UserError
 from src.files.checksum import check_sha256

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel
 
-from src.configuration.types import NonNegative
-from src.configuration.values import Checked
+from src.configuration.options import Checked, NonNegative
 from src.encoders.base import EncoderSource
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.errors import UserError

@@ -17,8 +17,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from src.configuration.types import Below1, NonNegative
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked, NonNegative
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint

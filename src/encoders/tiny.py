@@ -14,8 +14,7 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from src.configuration.types import Below1, Count, Length, NonNegative
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked, Count, Length, NonNegative
 from src.encoders.text_encoder import TextEncoder
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -15,8 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.configuration.types import Below1, Count, Natural, NonNegative, Positive
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked, Count, Natural, NonNegative, Positive
 from src.encoders.base import of_kind
 from src.errors import UserError
 

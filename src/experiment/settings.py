@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from annotated_types import Le, MinLen
+from annotated_types import Le
 
-from src.configuration.types import Count, Natural, NonNegative, Positive
+from src.configuration.options import Count, Natural, NonNegative, Positive, Text
 from src.data.part_overhead import PartOverhead
 from src.methods.precision import Precision
 from src.methods.stage import Stage
 
 Workers = Annotated[Natural, Le(256)]
 """Loader processes beyond 256 can only be a slip."""
-Folder = Annotated[str, MinLen(1)]
 Nodes = Mapping[str, Mapping[str, Any]]
 
 
@@ -45,7 +44,7 @@ class RunSettings:
 
     seed: Natural
     data_dir: str | None
-    cache_dir: Folder
+    cache_dir: Text
     micro_batch_size: Count
     part_overhead: PartOverhead
     gradient_checkpointing: bool
@@ -74,4 +73,4 @@ class RunSettings:
 class CheckSettings(RunSettings):
     """Options of `src.check` (`conf/check.yaml`)."""
 
-    output: Folder | None
+    output: Text | None

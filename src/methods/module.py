@@ -12,8 +12,7 @@ import lightning.pytorch as pl
 import torch
 from torch import nn
 
-from src.configuration.types import Count, Length, Natural, NonNegative
-from src.configuration.values import checked
+from src.configuration.options import Count, Length, Natural, NonNegative, checked
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import SingleProcess
 from src.core.seeding import seed_for

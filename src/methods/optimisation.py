@@ -11,8 +11,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from src.configuration.types import Below1, Fraction, NonNegative, Positive
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked, Fraction, NonNegative, Positive
 
 
 @dataclass

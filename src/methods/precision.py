@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from lightning.pytorch.accelerators import AcceleratorRegistry
 
-from src.configuration.values import checked
+from src.configuration.options import checked
 from src.errors import UserError
 
 TRAINED = ("bf16-mixed", "32-true", "64-true")

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from src.configuration.types import Count, Positive
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Count, Positive
 from src.core.meta_head import MetaHeadSettings
 from src.errors import UserError
 from src.methods.optimisation import Optimisation

@@ -9,8 +9,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from src.configuration.types import Positive
-from src.configuration.values import checked
+from src.configuration.options import Positive, checked
 from src.errors import UserError
 
 _OPTION = "classifier.class_weights"

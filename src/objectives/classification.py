@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from src.configuration.types import Below1
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder, reads_text

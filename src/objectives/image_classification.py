@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from src.configuration.types import Natural
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Natural
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.wide_resnet import ImageEncoder, reads_images
 from src.objectives.base import Collate, Row

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.configuration.types import Fraction, Share
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Fraction, Share
 from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch
 from src.encoders.masked_lm_head import MaskedLMHead

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from src.configuration.types import Count
+from src.configuration.options import Count
 from src.data.image_task import ImageSource, LabelledImages
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")

@@ -46,7 +46,7 @@ CASES = [
     ("finetune", "resume", SWITCH, "maybe"),
     ("finetune", "evaluate_test", SWITCH, "1"),
     ("finetune", "gradient_checkpointing", SWITCH, "often"),
-    ("finetune", "cache_dir", "text that is not empty", "null ''"),
+    ("finetune", "cache_dir", "non-empty text", "null ''"),
     ("dapt", "auxiliary.size", SIZE, "0 -1 ten inf nan null [1] true"),
     ("dapt", "auxiliary.decontaminate", SWITCH, "maybe"),
     ("dapt", "auxiliary.dapt.size", f"{POSITIVE}, all or null", "0"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from src.configuration.types import Count, NonNegative
-from src.configuration.values import checked
+from src.configuration.options import Count, NonNegative, checked
 from src.core.body_gradient import cosine
 from src.core.mixture import Mixed, RunningSum
 from src.core.step import Step

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from src.configuration.types import Count, Temperature
-from src.configuration.values import checked
+from src.configuration.options import Count, Temperature, checked
 from src.core.mixture import Mixed, RunningMean
 from src.core.step import Step
 from src.core.weighting.base import Needs, Weighting

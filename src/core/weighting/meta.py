@@ -7,8 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from src.configuration.types import NonNegative
-from src.configuration.values import checked
+from src.configuration.options import NonNegative, checked
 from src.core.body_gradient import cosine
 from src.core.mixture import Mixed, RunningMean
 from src.core.step import Step

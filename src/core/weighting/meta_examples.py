@@ -6,8 +6,7 @@ import math
 
 from torch import Tensor
 
-from src.configuration.types import NonNegative, Temperature
-from src.configuration.values import checked
+from src.configuration.options import NonNegative, Temperature, checked
 from src.core.mixture import Mixed
 from src.core.step import Step
 from src.core.weighting.base import Needs

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from src.configuration.types import NonNegative
-from src.configuration.values import checked
+from src.configuration.options import NonNegative, checked
 from src.core.weighting.base import FixedWeighting
 from src.errors import UserError
 

@@ -8,8 +8,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.configuration.types import Below1
-from src.configuration.values import Checked
+from src.configuration.options import Below1, Checked
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder
 from src.objectives.base import Row

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.configuration.types import Share
-from src.configuration.values import Checked
+from src.configuration.options import Checked, Share
 from src.objectives.composed.representation.base import Representation, View
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.configuration.types import Fraction
+from src.configuration.options import Fraction
 from src.objectives.composed.transform.base import Transform
 from src.objectives.corruption import check_shares, corrupted, draw_corruption
 from src.objectives.vocabulary import Vocabulary
