@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -13,17 +13,16 @@ from src.configuration.build import typed
 from src.configuration.options import Count, Text
 from src.errors import UserError
 
-By = Literal["paragraph", "words", "line", "document"]
 BadRecords = Literal["refuse", "skip"]
 Listed: TypeAlias = Text | Sequence[Text] | None
 Node = Mapping[str, Any]
 
 
-@dataclass
+@dataclass(frozen=True)
 class ExampleOptions:
     """How articles become examples."""
 
-    by: By
+    by: Literal["paragraph", "words", "line", "document"]
     words: Count
     min_words: Count
 
@@ -51,7 +50,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ExampleOptions):
     """What decides a corpus, besides its sources; see `conf/build_corpus.yaml`.
 
     Attributes:
@@ -60,9 +59,6 @@ class Settings:
     """
 
     field_of_study: tuple[str, ...]
-    by: By
-    words: int
-    min_words: int
     deduplicate: bool
     near_duplicates: bool
     decontaminate: int | None
@@ -102,16 +98,12 @@ def request_of(config: DictConfig) -> Request:
         for name in ("field_of_study", "sources", "metadata")
         for value in [getattr(given, name)]
     }
+    kept = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
     settings = Settings(
         field_of_study=tuple(sorted(named["field_of_study"])),
-        by=given.examples.by,
-        words=given.examples.words,
-        min_words=given.examples.min_words,
-        deduplicate=given.deduplicate,
-        near_duplicates=given.near_duplicates,
-        decontaminate=given.decontaminate,
-        bad_records=given.bad_records,
         filters={**given.quality, **given.language},
+        **asdict(given.examples),
+        **{name: getattr(given, name) for name in kept},
     )
     sources, metadata = named["sources"], named["metadata"]
     if not sources:

@@ -51,14 +51,18 @@ def _check(config: DictConfig) -> None:
         print(f"\nnumbers in {output}")
 
 
-def _output(value: object) -> Path | None:
+def _output(value: str | None) -> Path | None:
     """The file for the numbers, checked before anything is measured.
 
     Raises:
         UserError: there can be no such file.
     """
-    if not isinstance(value, str) or not value.strip():
-        return None  # or a wrong value, which is told with those of other options
+    from src.configuration.options import Text
+    from src.configuration.values import check
+
+    check(value, Text | None, "output")
+    if value is None:
+        return None
     path = Path(value).expanduser()
     if path.is_dir() or not path.parent.is_dir():
         why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src.configuration.values import validated
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 T = TypeVar("T")
 
@@ -31,10 +31,10 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
     except InstantiationException as error:
         cause, place = _root_cause(error), _place(error, option)
         if isinstance(cause, ImportError):
-            raise UserError(f"{place} cannot be imported: {_first_line(cause)}") from error
-        raise UserError(f"{place}: {_first_line(cause)}") from error
+            raise UserError(f"{place} cannot be imported: {first_line(cause)}") from error
+        raise UserError(f"{place}: {first_line(cause)}") from error
     except OmegaConfBaseException as error:
-        raise UserError(f"{option}: {_first_line(error)}") from error
+        raise UserError(f"{option}: {first_line(error)}") from error
 
 
 def typed(node: DictConfig, schema: type[T], option: str = "") -> T:
@@ -47,7 +47,7 @@ def typed(node: DictConfig, schema: type[T], option: str = "") -> T:
         values = OmegaConf.to_container(node, resolve=True)
     except OmegaConfBaseException as error:
         place = ".".join(filter(None, [option, str(error.full_key or "")]))
-        raise UserError(f"{place}: {_first_line(error)}") from error
+        raise UserError(f"{place}: {first_line(error)}") from error
     filled = validated(values, schema, option)
     assert isinstance(filled, schema)
     return filled
@@ -65,8 +65,3 @@ def _root_cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None and not isinstance(error, UserError):
         error = error.__cause__
     return error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from typing import get_type_hints as get_hints
 
@@ -85,47 +85,40 @@ def _arguments(node: Mapping[str, Any], hint: Any, option: str) -> dict[str, Any
     `???`: the program adds some, and who builds the class says what is missing then.
     """
     found = _class_of(node[TARGET])
-    names = None
-    if found is not None:
-        hints, parameters = hints_of(found), inspect.signature(found).parameters
-        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-            names = list(parameters)
-    else:
-        hints = hints_of(hint) if dataclasses.is_dataclass(hint) else {}
-    values = dict(node)
-    for key, value in node.items():
-        if names is not None and key not in (*names, *_OF_HYDRA):
-            raise _unknown(key, names, option)
-        if key not in _OF_HYDRA and value != "???":
-            values[key] = validated(value, hints.get(key, Any), _within(option, key))
-    return values
+    parameters = {} if found is None else inspect.signature(found).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    is_open = found is None or inspect.Parameter.VAR_KEYWORD in kinds
+    declares = hint if found is None and dataclasses.is_dataclass(hint) else found
+    hints = {} if declares is None else hints_of(declares)
+    given = {k: v for k, v in node.items() if k not in _OF_HYDRA and v != "???"}
+    return {**node, **_checked(given, hints, option, None if is_open else parameters)}
 
 
 def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
-    hints, filled = hints_of(kind), {}
-    for key, value in values.items():
-        if key not in hints:
-            raise _unknown(key, hints, option)
-        if value == "???":
-            raise _missing(key, hints[key], option)
-        filled[key] = validated(value, hints[key], _within(option, key))
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        no_default = field.default is field.default_factory is dataclasses.MISSING
-        if no_default and field.name not in filled:
-            raise _missing(field.name, hints[field.name], option)
+    hints = hints_of(kind)
+    filled = _checked({k: v for k, v in values.items() if v != "???"}, hints, option, hints)
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if name not in filled and (parameter.default is parameter.empty or name in values):
+            where = _within(option, name)
+            raise UserError(f"{where} is missing; it must be {words(hints[name])}")
     try:
         return kind(**filled)
     except UserError as error:
         raise UserError(f"{option}: {error}" if option else str(error)) from error
 
 
-def _unknown(name: object, known: Any, option: str) -> UserError:
-    near = nearest(str(name), known, _within(option, ""))
-    return UserError(f"there is no option {_within(option, name)}{near}")
-
-
-def _missing(name: object, hint: Any, option: str) -> UserError:
-    return UserError(f"{_within(option, name)} is missing; it must be {words(hint)}")
+def _checked(
+    values: Mapping[str, Any], hints: Mapping[str, Any], option: str, known: Iterable[str] | None
+) -> dict[str, Any]:
+    """Return the values of `option`, checked; there are the names `known` (None: any)."""
+    checked = {}
+    for key, value in values.items():
+        where = _within(option, key)
+        if known is not None and key not in known:
+            near = nearest(str(key), known, _within(option, ""))
+            raise UserError(f"there is no option {where}{near}")
+        checked[key] = validated(value, hints.get(key, Any), where)
+    return checked
 
 
 def _within(option: str, name: object) -> str:

@@ -8,9 +8,6 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt, MultipleOf
-from pydantic import AllowInfNan
-
 _WORDS: dict[Any, str] = {
     int: "a whole number",
     float: "a finite number",
@@ -56,22 +53,18 @@ def alternatives(hint: Any) -> list[str]:
 
 def _bounded(kind: Any, bounds: Sequence[Any]) -> str:
     """Return a number's kind with its bounds: `a number in [0, 1)`."""
-    least = next((b for b in bounds if isinstance(b, Ge | Gt)), None)
-    most = next((b for b in bounds if isinstance(b, Le | Lt)), None)
+    given = {name: value for bound in bounds for name, value in dataclasses.asdict(bound).items()}
+    low, high = given.get("ge", given.get("gt")), given.get("le", given.get("lt"))
     said = "non-empty text" if kind is str else words(kind)
-    if any(isinstance(b, AllowInfNan) for b in bounds):
-        said = "a number"
-    low = None if least is None else least.ge if isinstance(least, Ge) else least.gt
-    high = None if most is None else most.le if isinstance(most, Le) else most.lt
-    if least is not None and most is not None:
-        if kind is int:
-            return f"{said} from {low} to {high}"
-        opening, closing = "[("[isinstance(least, Gt)], "])"[isinstance(most, Lt)]
-        said = f"{said.replace('finite ', '')} in {opening}{low}, {high}{closing}"
-    elif least is not None:
-        said += f" of at least {low}" if isinstance(least, Ge) else f" above {low}"
-    factor = next((b.multiple_of for b in bounds if isinstance(b, MultipleOf)), None)
-    return said if factor is None else f"{said}, a multiple of {factor}"
+    if "allow_inf_nan" in given or high is not None:
+        said = said.replace("finite ", "")
+    if high is not None and kind is int:
+        said += f" from {low} to {high}"
+    elif high is not None:
+        said += f" in {'(['['ge' in given]}{low}, {high}{')]'['le' in given]}"
+    elif low is not None:
+        said += f" of at least {low}" if "ge" in given else f" above {low}"
+    return f"{said}, a multiple of {given['multiple_of']}" if "multiple_of" in given else said
 
 
 def _plural(said: str) -> str:

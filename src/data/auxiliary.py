@@ -96,7 +96,7 @@ class Auxiliary(Protocol):
 
     @property
     def left_out(self) -> bool:
-        """Whether it is to be done without, for there is nothing to train it on."""
+        """Return whether it is to be done without, for there is nothing to train it on."""
         ...
 
     def check(self, name: str, encoder: Encoder) -> None:
@@ -117,12 +117,7 @@ class Auxiliary(Protocol):
 
 
 def size_of(name: str, own: Size | None, default: Size) -> tuple[float | None, str]:
-    """Return the size that holds for auxiliary task `name` (None: all), and the option it is from.
-
-    Args:
-        own: `auxiliary.NAME.size`; None where the task has none of its own.
-        default: `auxiliary.size`.
-    """
+    """Return the size of auxiliary task `name` (None: all), and the option that holds it."""
     option = "auxiliary.size" if own is None else f"auxiliary.{name}.size"
     size = default if own is None else own
     return None if size == "all" else float(size), option

@@ -181,7 +181,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
-    """What to mask: long aliases anywhere (`to_numpy`), short ones (`np`) between non-letters."""
+    """Return what to mask: long aliases anywhere (`to_numpy`), short ones between non-letters."""
     alternatives = [
         re.escape(alias)
         if len(alias) >= _LONG_ALIAS

@@ -11,7 +11,7 @@ from src.errors import UserError
 
 
 def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
-    """Whether each training example keeps its label, every label by its share.
+    """Return whether each training example keeps its label, every label by its share.
 
     Args:
         labels: of all training examples.

@@ -30,7 +30,7 @@ _NAME = re.compile(r"[\w-]+")
 
 
 def check_task_name(name: str) -> None:
-    """Whether an auxiliary task may be called so.
+    """Check that an auxiliary task may be called so.
 
     Raises:
         UserError: it may not; says why.

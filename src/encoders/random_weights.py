@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel
 from src.configuration.options import Checked, NonNegative
 from src.encoders.base import EncoderSource
 from src.encoders.text_encoder import TextEncoder, reads_text
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RandomWeights(Checked):
                     config, trust_remote_code=False, add_pooling_layer=False
                 )
         except (ValueError, TypeError) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = first_line(error)
             raise UserError(f"encoder.architecture={self.architecture}: {reason}") from error
         if len(tokenizer) > config.vocab_size:
             raise UserError(

@@ -23,7 +23,7 @@ from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
 from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 log = logging.getLogger(__name__)
 
@@ -170,24 +170,17 @@ class PretrainedEncoder(Checked):
                 self.name,
             )
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        changes = self._config_changes()
+        changes = dropout_changes(self.attention_dropout, self.hidden_dropout)
         encoder = load_folder(source, self.name, changes, self.trust_remote_code)
         if self.reported_as is not None:
             encoder.name = self.reported_as
         return encoder
 
-    def _config_changes(self) -> dict[str, float]:
-        return dropout_changes(self.attention_dropout, self.hidden_dropout)
-
 
 def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, float]:
     """The configuration entries that set a body's dropout, for those that are not None."""
-    changes = {}
-    if attention is not None:
-        changes["attention_probs_dropout_prob"] = attention
-    if hidden is not None:
-        changes["hidden_dropout_prob"] = hidden
-    return changes
+    changes = {"attention_probs_dropout_prob": attention, "hidden_dropout_prob": hidden}
+    return {entry: rate for entry, rate in changes.items() if rate is not None}
 
 
 def load_folder(
@@ -222,7 +215,7 @@ def load_folder(
             "save both there from the same model"
         ) from error
     except Exception as error:  # what a damaged configuration leads to is no narrower
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
     _check_tokenizer(encoder, folder)
     return encoder
@@ -296,10 +289,9 @@ def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase
     except UserError:
         raise
     except Exception as error:  # what the tokenizers library raises is no narrower
-        reason = (str(error).strip().splitlines() or [""])[0]
         raise UserError(
             f"encoder folder {folder}: its tokenizer cannot be read "
-            f"({type(error).__name__}: {reason}); save it there again"
+            f"({type(error).__name__}: {first_line(error)}); save it there again"
         ) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from src.errors import UserError
 from src.methods.fit import build_trainer, users_callbacks
@@ -49,23 +49,19 @@ def check_trainer(config: DictConfig) -> None:
     build_trainer(config, users_callbacks(config), max_steps=1, **loggers)
 
 
-def writable_folder(config: DictConfig, option: str, named: str | None = None) -> Path:
-    """The folder that `option` names, made if need be.
-
-    Args:
-        named: what to call the option in a message, if not by its name.
+def writable_folder(named: str, option: str) -> Path:
+    """Return the folder that `option` names, made if need be.
 
     Raises:
         UserError: nothing can be written there.
     """
-    value = str(OmegaConf.select(config, option))
-    folder = Path(value).expanduser()
+    folder = Path(named).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise UserError(
-            f"{named or option}={value}: cannot write there ({error.strerror}); name another folder"
+            f"{option}={named}: cannot write there ({error.strerror}); name another folder"
         ) from error
     return folder

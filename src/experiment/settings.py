@@ -13,8 +13,6 @@ from src.data.part_overhead import PartOverhead
 from src.methods.precision import Precision
 from src.methods.stage import Stage
 
-Workers = Annotated[Natural, Le(256)]
-"""Loader processes beyond 256 can only be a slip."""
 Nodes = Mapping[str, Mapping[str, Any]]
 
 
@@ -54,7 +52,7 @@ class RunSettings:
     resume: bool
     checkpoint_minutes: NonNegative
     non_finite_patience: Count
-    num_workers: Workers | None
+    num_workers: Annotated[Natural, Le(256)] | None  # more can only be a slip
     metrics: Nodes
     run: Mapping[str, Any]
     task: Mapping[str, Any]

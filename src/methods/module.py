@@ -231,7 +231,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     @property
     def batch_needs(self) -> BatchNeeds:
-        """What a step is made of, for the data's loaders."""
+        """Return what a step is made of, for the data's loaders."""
         apart = self.meta_head.settings.examples_apart if self.meta_head is not None else 0
         return BatchNeeds(
             self.stage,
@@ -244,7 +244,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     @property
     def uses_meta_gradient(self) -> bool:
-        """Whether a step needs a batch of the end task's validation split."""
+        """Return whether a step needs a batch of the end task's validation split."""
         return self.meta_head is not None
 
     def configure_callbacks(self) -> list[pl.Callback]:

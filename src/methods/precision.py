@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from lightning.pytorch.accelerators import AcceleratorRegistry
@@ -12,13 +12,13 @@ from lightning.pytorch.accelerators import AcceleratorRegistry
 from src.configuration.options import checked
 from src.errors import UserError
 
-TRAINED = ("bf16-mixed", "32-true", "64-true")
-"""Precisions in which gradients that are computed by hand are what they should be."""
 Precision = Literal["auto", "bf16-mixed", "32-true", "64-true"]
+TRAINED = get_args(Precision)[1:]
+"""Precisions in which gradients that are computed by hand are what they should be."""
 
 
 def check_accelerator(accelerator: object) -> None:
-    """Whether Lightning knows the accelerator, and this machine has one.
+    """Check that Lightning knows the accelerator, and this machine has one.
 
     Raises:
         UserError: one or the other is not so.

@@ -43,7 +43,14 @@ def class_weights(
     if asked == "balanced":
         given = [1 / count for count in counts]
     elif isinstance(asked, Mapping):
-        given = _of_mapping({_name(key): value for key, value in asked.items()}, labels)
+        named = {_name(key): float(value) for key, value in asked.items()}
+        if set(named) != set(labels):
+            wrong = sorted(set(named) ^ set(labels))
+            raise UserError(
+                f"{_OPTION} must give every label a weight and name no other ({_listed(wrong)}); "
+                f"the labels are {_listed(labels)}"
+            )
+        given = [named[label] for label in labels]
     else:
         if len(asked) != len(labels):
             raise UserError(
@@ -60,16 +67,6 @@ def on_device(weights: tuple[float, ...], device: torch.device, dtype: torch.dty
     """The weights as a tensor `(classes,)`, copied to the device once."""
     with torch.inference_mode(False):  # wherever it is first asked for, it must do for training
         return torch.tensor(weights, device=device, dtype=dtype)
-
-
-def _of_mapping(given: Mapping[str, float], labels: Sequence[str]) -> list[float]:
-    if set(given) != set(labels):
-        wrong = sorted(set(given) ^ set(labels))
-        raise UserError(
-            f"{_OPTION} must give every label a weight and name no other ({_listed(wrong)}); the "
-            f"labels are {_listed(labels)}"
-        )
-    return [float(given[label]) for label in labels]
 
 
 def _name(key: object) -> str:

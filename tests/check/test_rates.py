@@ -11,6 +11,7 @@ from src.check.rates import PassTimer, bytes_of, positions_of
 from src.core.task import MicroBatch
 from src.core.task_names import END_TASK
 from src.experiment.prepare import enabled_stages
+from src.experiment.settings import CheckSettings
 from tests.check import made_up
 from tests.in_process import CONF
 
@@ -19,7 +20,7 @@ from tests.in_process import CONF
 def inputs(tmp_path):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("check", overrides=made_up.written(tmp_path))
-        yield config, read_inputs(config, enabled_stages(config))
+        yield config, read_inputs(config, enabled_stages(config, CheckSettings))
 
 
 def test_rates_are_of_the_tasks_asked_for_and_nothing_is_trained(inputs):
