@@ -22,12 +22,12 @@ from src.build_corpus.settings import Options
 from src.configuration.values import hints_of
 from src.configuration.words import words
 from src.data.task_names import AuxiliarySettings
-from src.experiment.settings import CheckSettings, RunSettings, TrainerSettings
+from src.experiment.settings import RunSettings, TrainerSettings
 from src.predict.predict import Settings
 
 TYPES: dict[str, type] = {
     "config": RunSettings,
-    "check": CheckSettings,
+    "check": RunSettings,
     "build_corpus": Options,
     "predict": Settings,
     "auxiliary": AuxiliarySettings,

@@ -41,7 +41,6 @@ from src.data.image_task import ImageTask
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.experiment.prepare import enabled_stages
-from src.experiment.settings import CheckSettings
 from src.methods.memory import memory_advice
 
 
@@ -107,7 +106,7 @@ def find_out(config: DictConfig) -> Findings:
     """
     with tempfile.TemporaryDirectory() as folder, _remarks() as remarks:
         config.run.folder = folder  # loggers are checked with one, as they are in a run
-        inputs = read_inputs(config, enabled_stages(config, CheckSettings))
+        inputs = read_inputs(config, enabled_stages(config))
         plans, missing = method_plans(config, inputs)
         labels = inputs.labels()
         counts = count_labels(inputs.prepared.end_task.labels, labels)

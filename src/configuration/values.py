@@ -110,14 +110,20 @@ def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
 def _checked(
     values: Mapping[str, Any], hints: Mapping[str, Any], option: str, known: Iterable[str] | None
 ) -> dict[str, Any]:
-    """Return the values of `option`, checked; there are the names `known` (None: any)."""
+    """Return the values of `option`, checked.
+
+    Args:
+        known: the names that there are; None for any. A config may hold other values beside its
+            options, for interpolations to refer to, unless they are like one of these.
+    """
     checked = {}
     for key, value in values.items():
-        where = _within(option, key)
-        if known is not None and key not in known:
-            near = nearest(str(key), known, _within(option, ""))
-            raise UserError(f"there is no option {where}{near}")
-        checked[key] = validated(value, hints.get(key, Any), where)
+        if known is None or key in known:
+            checked[key] = validated(value, hints.get(key, Any), _within(option, key))
+            continue
+        near = nearest(str(key), known, _within(option, ""), listed=bool(option))
+        if option or near:
+            raise UserError(f"there is no option {_within(option, key)}{near}")
     return checked
 
 

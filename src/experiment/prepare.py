@@ -35,7 +35,7 @@ from src.objectives.class_weights import class_weights
 log = logging.getLogger(__name__)
 
 
-def enabled_stages(config: DictConfig, schema: type[RunSettings] = RunSettings) -> dict[str, Stage]:
+def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     """Check all options of `config`, and return the method's stages that are to be run.
 
     Raises:
@@ -49,7 +49,7 @@ def enabled_stages(config: DictConfig, schema: type[RunSettings] = RunSettings) 
                 f"method.stages.{name} has options but no module: method {config.method.name} has "
                 f"no such stage, only {', '.join(whole)}"
             )
-    settings = typed(config, schema)
+    settings = typed(config, RunSettings)
     own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
     typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
     cap = settings.max_steps

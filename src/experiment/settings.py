@@ -65,10 +65,3 @@ class RunSettings:
     logger: Nodes
     callbacks: Nodes
     paths: Mapping[str, Any]
-
-
-@dataclass
-class CheckSettings(RunSettings):
-    """Options of `src.check` (`conf/check.yaml`)."""
-
-    output: Text | None

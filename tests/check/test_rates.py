@@ -11,7 +11,6 @@ from src.check.rates import PassTimer, bytes_of, positions_of
 from src.core.task import MicroBatch
 from src.core.task_names import END_TASK
 from src.experiment.prepare import enabled_stages
-from src.experiment.settings import CheckSettings
 from tests.check import made_up
 from tests.in_process import CONF
 
@@ -20,7 +19,7 @@ from tests.in_process import CONF
 def inputs(tmp_path):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("check", overrides=made_up.written(tmp_path))
-        yield config, read_inputs(config, enabled_stages(config, CheckSettings))
+        yield config, read_inputs(config, enabled_stages(config))
 
 
 def test_rates_are_of_the_tasks_asked_for_and_nothing_is_trained(inputs):

@@ -212,6 +212,13 @@ def test_what_is_like_an_option_or_a_choice_is_named(override, said):
     assert message(override, "dapt") == said
 
 
+def test_values_of_ones_own_stand_beside_the_options():
+    config = copy.deepcopy(composed("finetune"))
+    OmegaConf.update(config, "corpus", "news", force_add=True)
+    OmegaConf.update(config, "task.name", "on_${corpus}")
+    assert list(enabled_stages(config)) == ["finetune"]
+
+
 def test_options_of_other_libraries_are_left_to_them():
     config = copy.deepcopy(composed("finetune"))
     OmegaConf.update(config, "trainer.deterministic", True, force_add=True)
