@@ -7,8 +7,7 @@ import functools
 import inspect
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-from typing import get_type_hints as get_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_class
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -22,6 +21,8 @@ TARGET = "_target_"
 _OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 _PLAIN = (int, float, bool, str, type(None))
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_adapter = functools.cache(functools.partial(TypeAdapter, config=_STRICT))
+_hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
 
 
 def check(value: object, hint: Any, option: str) -> None:
@@ -151,13 +152,3 @@ def _is_plain(hint: Any) -> bool:
     if origin in (Union, types.UnionType, Sequence, Mapping, list, dict):
         return all(_is_plain(member) for member in inner)
     return hint in _PLAIN
-
-
-@functools.cache
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=_STRICT)
-
-
-@functools.cache
-def _hints(declares: Any) -> dict[str, Any]:
-    return get_hints(declares, include_extras=True)

@@ -8,13 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-_WORDS: dict[Any, str] = {
-    int: "a whole number",
-    float: "a finite number",
-    str: "text",
-    type(None): "null",
-    Any: "anything",
-}
+_WORDS = {int: "a whole number", float: "a finite number", str: "text", type(None): "null"}
 
 
 def shown(value: object) -> str:

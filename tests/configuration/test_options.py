@@ -123,9 +123,10 @@ def test_a_function_checks_its_arguments_by_name_and_stays_what_it_is():
     assert call(1, second="b", other=5) == (1, "b")
     assert call.__doc__ == "Say so."
     assert list(inspect.signature(call).parameters) == ["first", "second", "other"]
-    for wrong, said in (((0,), "^first must be"), ((1, 5), "")):
-        with pytest.raises((UserError, TypeError), match=said):
-            call(*wrong)
+    with pytest.raises(UserError, match=r"^first must be a whole number"):
+        call(0)
+    with pytest.raises(TypeError, match="positional"):
+        call(1, 5)
     with pytest.raises(UserError, match=r"^second must be text, got 5$"):
         call(1, second=5)
 
