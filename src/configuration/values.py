@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from hydra.utils import get_class
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from src.configuration.nearest import nearest
@@ -136,10 +136,12 @@ def _class_of(target: object) -> type | None:
     """Return the class of this project that is named; None for others, or where there is none."""
     if not isinstance(target, str) or not target.startswith("src."):
         return None
+    folder, _, name = target.rpartition(".")
     try:
-        return get_class(target)
-    except (ImportError, AttributeError, ValueError):
+        found = getattr(importlib.import_module(folder), name, None)
+    except ImportError:
         return None  # instantiation says what is wrong with the name
+    return found if isinstance(found, type) else None
 
 
 def _is_plain(hint: Any) -> bool:
