@@ -12,6 +12,11 @@ class UserError(Exception):
         return printable(super().__str__())
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message; its kind where it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def printable(text: str) -> str:
     """`text` with control characters, escape sequences' first ones among them, made visible."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

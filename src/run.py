@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.command_line.hydra_errors import run_command_line
 from src.distributed.command import started_as
 from src.distributed.identity import is_main_process, started_from_outside
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.run_folder.lock import BusyError
 from src.run_folder.name import command_of, run_name
 from src.run_folder.run_next import dev_score
@@ -83,7 +83,7 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
         report_job(number, "failed", folder, command, str(error))
     except Exception as error:  # whatever it is, it is this job's: reported, and in its log
         log.exception("job %s failed", number)
-        first = (str(error).splitlines() or [""])[0]
+        first = first_line(error)
         report_job(number, "failed", folder, command, f"{type(error).__name__}: {first}")
     except (SystemExit, KeyboardInterrupt):
         report_job(number, "stopped", folder, command, "stopped by a signal; it can go on")

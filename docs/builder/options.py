@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import collections.abc
 import dataclasses
 import inspect
 import re
-import types
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -20,15 +18,22 @@ from omegaconf import OmegaConf
 
 from docs.builder.comments import Comments, Path_, read_comments
 from docs.builder.docstrings import arguments, default_of, parameters
+from src.build_corpus.settings import Options
+from src.configuration.values import hints_of
+from src.configuration.words import words
+from src.data.task_names import AuxiliarySettings
+from src.experiment.settings import RunSettings, TrainerSettings
+from src.predict.predict import Settings
 
-_WORDS: dict[Any, str] = {
-    int: "whole number",
-    float: "number",
-    bool: "true or false",
-    str: "text",
-    type(None): "null",
-    Any: "anything",
+TYPES: dict[str, type] = {
+    "config": RunSettings,
+    "check": RunSettings,
+    "build_corpus": Options,
+    "predict": Settings,
+    "auxiliary": AuxiliarySettings,
+    "trainer": TrainerSettings,
 }
+"""What declares the options of a program's own file, or of a group's that name no class of ours."""
 _UNIT = re.compile(r"\s*\[([a-z][^\]]*)\]\.?\s*$")
 """A description's end: `[steps]`, or `[whole number; steps]` where no code declares the type."""
 
@@ -68,6 +73,7 @@ class ConfigFile:
         values: what it composes to, interpolations left as they are.
         comments: of its keys, and of those of the files it builds on.
         path: where it is.
+        types: what declares its options, where no class of ours that it names does.
     """
 
     name: str
@@ -75,6 +81,7 @@ class ConfigFile:
     values: dict[str, Any]
     comments: dict[Path_, str]
     path: Path
+    types: type | None = None
 
 
 def read_config(conf: Path, group: str, name: str) -> ConfigFile:
@@ -84,7 +91,8 @@ def read_config(conf: Path, group: str, name: str) -> ConfigFile:
     comments = _inherited(conf, path, own)
     # a file of package _global_ has its group's name around its options
     comments |= {place[1:]: text for place, text in own.keys.items() if place[0] == group}
-    return ConfigFile(name, own.head, _values(conf, group, name), comments, path)
+    values = _values(conf, group, name)
+    return ConfigFile(name, own.head, values, comments, path, TYPES.get(group or name))
 
 
 def _values(conf: Path, group: str, name: str) -> dict[str, Any]:
@@ -140,7 +148,8 @@ def _walk(
 ) -> Iterator[Option]:
     target = class_of(node) or schema
     ours = target is not None and target.__module__.startswith("src.")
-    hints = _hints(target) if target is not None and ours else {}
+    declares = target if ours else None if above else file.types
+    hints = hints_of(declares) if declares is not None else {}
     texts = arguments(target) if target is not None and ours else {}
     for key, value in node.items():
         place = (*above, str(key))
@@ -174,7 +183,7 @@ def _only_in_code(
     target: type, above: Path_, node: Mapping[str, Any], missing: list[str]
 ) -> Iterator[Option]:
     """Arguments with a default that the file leaves out."""
-    texts, hints = arguments(target), _hints(target)
+    texts, hints = arguments(target), hints_of(target)
     for name, parameter in parameters(target).items():
         default = default_of(parameter)
         plain = default is None or isinstance(default, bool | int | float | str)
@@ -192,6 +201,8 @@ def _option(name: str, value: Any, hint: Any, text: str, missing: list[str]) -> 
     meaning = _UNIT.sub("", text)
     if hint is not None:
         kind = type_words(hint)
+        if ";" in unit:
+            missing.append(f"{name} has its type from the code: [UNIT] alone")
     elif ";" in unit:
         kind, _, unit = (part.strip() for part in unit.partition(";"))
     elif value is not None and value != "???":
@@ -207,19 +218,8 @@ def _option(name: str, value: Any, hint: Any, text: str, missing: list[str]) -> 
 
 
 def type_words(hint: Any) -> str:
-    """A declared type in words."""
-    if hint in _WORDS:
-        return _WORDS[hint]
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return " or ".join(type_words(member) for member in inner)
-    if origin in (list, collections.abc.Sequence):
-        return f"list of {_plural(type_words(inner[0]))}"
-    if origin in (dict, collections.abc.Mapping):
-        return f"mapping of names to {_plural(type_words(inner[1]))}"
-    if isinstance(hint, type) or isinstance(origin, type):
-        return f"object ({getattr(origin or hint, '__name__', '')})"
-    return str(hint)
+    """A declared type in words, those of the error messages."""
+    return re.sub(r"\ban? (?=\w)", "", words(hint))
 
 
 def shown(value: Any) -> str:
@@ -234,28 +234,13 @@ def shown(value: Any) -> str:
     return str(text).removesuffix("\n...\n").strip()
 
 
-def _plural(words: str) -> str:
-    return {
-        "whole number": "whole numbers",
-        "number": "numbers",
-        "text": "texts",
-        "anything": "anything",
-    }.get(words, words)
-
-
 def _words_of_value(value: Any) -> str:
-    if isinstance(value, list):
-        return "list"
-    if isinstance(value, Mapping):
-        return "mapping"
-    return _WORDS[type(value)]
+    if isinstance(value, list | Mapping):
+        return "list" if isinstance(value, list) else "mapping"
+    return type_words(type(value))
 
 
 def class_of(node: object) -> type | None:
     """The class that a node's `_target_` names."""
     target = node.get("_target_") if isinstance(node, Mapping) else None
     return get_class(target) if isinstance(target, str) else None
-
-
-def _hints(target: Any) -> dict[str, Any]:
-    return get_type_hints(target if dataclasses.is_dataclass(target) else target.__init__)

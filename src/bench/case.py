@@ -128,7 +128,7 @@ def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
     name = STAGE_OF[case.method]
     module, data = StageChain(config, folder, prepared).build(name, stages[name])
     use_cpu_kernels(module)  # as a run does when it begins to train
-    precision = resolve_precision(str(config.trainer.precision), str(config.trainer.accelerator))
+    precision = resolve_precision(config.trainer.precision, str(config.trainer.accelerator))
     return BuiltCase(config, prepared, module, data, precision)
 
 

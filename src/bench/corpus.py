@@ -23,7 +23,8 @@ from src.bench.made_up_articles import MadeUp
 from src.command_line.hydra_errors import run_command_line
 from src.command_line.quiet import quiet_libraries
 from src.configuration.build import build
-from src.configuration.checks import check_whole
+from src.configuration.options import Count
+from src.configuration.values import check
 from src.errors import UserError
 
 MIB = 1 << 20
@@ -49,12 +50,15 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
     builds: list[BuildRow] = []
     reads: list[ReadRow] = []
     words = _in_fresh_process(_words_of, values["encoder"])
-    options = [check_whole(values[name], name, 1) for name in ("steps", "batch_size", "max_length")]
-    workers = check_whole(values["workers"], "workers", 1)
+    for name in ("steps", "batch_size", "max_length", "workers", "shards"):
+        check(values[name], Count, name)
+    check(values["examples"], Sequence[Count], "examples")
+    options = [values[name] for name in ("steps", "batch_size", "max_length")]
+    workers = values["workers"]
     output = Path(str(values["output"]))
     for size in values["examples"]:
-        here = folder / str(check_whole(size, "examples", 1))
-        made_up = MadeUp(words, size, check_whole(values["shards"], "shards", 1))
+        here = folder / str(size)
+        made_up = MadeUp(words, size, values["shards"])
         began = time.perf_counter()
         written = made_up.write(here / "articles")
         console.print(f"{size:,}: {written} shards made in {time.perf_counter() - began:.0f} s")

@@ -23,7 +23,7 @@ from src.build_corpus.records import (
 )
 from src.build_corpus.settings import Settings
 from src.build_corpus.sources import Source
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.durable import write_with_checksum
 
 _TOLD = 5
@@ -67,7 +67,7 @@ class Articles(PipelineStep):
                 yield Document(text, f"{self.sources[rank].name}:{number}")
 
     def taken(self, rank: int, take: Callable[[Record], str]) -> Iterator[tuple[int, str]]:
-        """What `take` makes of each record of the fields, with its line.
+        """Yield what `take` makes of each record of the fields, with its line.
 
         Raises:
             UserError: the file is damaged, has changed, has a line that is too long, or see
@@ -96,7 +96,7 @@ class Articles(PipelineStep):
                     except BadRecordError as error:
                         self._note_bad(f"{source.name}, line {number}: {error}")
         except (OSError, EOFError, zlib.error) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
             raise UserError(f"{source.name} is damaged after line {number}: {reason}") from error
         source.check_unchanged()
 

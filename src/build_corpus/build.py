@@ -40,7 +40,7 @@ from src.build_corpus.shards import Finish, KeptExamples, Shards, SpaceTokenizer
 from src.build_corpus.sources import Source, find_sources
 from src.configuration.build import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.checksum import is_whole
 from src.files.durable import disk_advice
 from src.files.held import held
@@ -159,8 +159,7 @@ def _filters(configs: dict[str, Any]) -> list[PipelineStep]:
             # one of its own: a model that it reads cannot be sent to other processes
             build(config, name).filter(Document("A text to try the filter on.", "0"))
         except (OSError, ImportError, ValueError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UserError(f"{name} cannot be used: {reason}") from error
+            raise UserError(f"{name} cannot be used: {first_line(error)}") from error
         filters.append(build(config, name))
     return filters
 

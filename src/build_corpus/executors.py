@@ -25,7 +25,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
 from src.build_corpus.repeats import NoExamplesError
-from src.configuration.checks import check_whole
+from src.configuration.options import Count
+from src.configuration.values import check
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ class LocalTasks(LocalPipelineExecutor):
         Raises:
             UserError: a process was killed.
         """
-        check_whole(self.workers, "executor.workers", least=1)
+        check(self.workers, Count, "executor.workers")
         ranks = self.get_incomplete_ranks()
         if min(self.workers, len(ranks)) <= 1:
             for rank in ranks:

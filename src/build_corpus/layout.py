@@ -46,7 +46,7 @@ class Building:
         write_json(self.path(kind, index, ".json"), counted)
 
     def noted(self, kind: str) -> list[dict[str, Any]]:
-        """What is counted of each file."""
+        """Return what is counted of each file."""
         return [read_json(file) for file in sorted(self.folder.glob(f"{kind}-*.json"))]
 
     def remove(self) -> None:
@@ -74,5 +74,5 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What `write_json` wrote."""
+    """Return what `write_json` wrote."""
     return json.loads(path.read_text(encoding="utf-8"))

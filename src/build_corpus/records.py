@@ -72,7 +72,7 @@ def fields_of(record: Record) -> set[str]:
 
 
 def identity_of(record: Record) -> str:
-    """What joins metadata and text of an article.
+    """Return what joins metadata and text of an article.
 
     Raises:
         BadRecordError: the record has no such key.

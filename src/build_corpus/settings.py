@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from src.configuration.checks import check_whole, shown
+from src.configuration.build import typed
+from src.configuration.options import Count, Text
 from src.errors import UserError
 
-BY = ("paragraph", "words", "line", "document")
-BAD_RECORDS = ("refuse", "skip")
+BadRecords = Literal["refuse", "skip"]
+Listed: TypeAlias = Text | Sequence[Text] | None
+Node = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExampleOptions:
+    """How articles become examples."""
+
+    by: Literal["paragraph", "words", "line", "document"]
+    words: Count
+    min_words: Count
+
+
+@dataclass
+class Options:
+    """Options of `src.build_corpus` (`conf/build_corpus.yaml`), and its groups."""
+
+    sources: Listed
+    metadata: Listed
+    output: Text | None
+    field_of_study: Listed
+    examples: ExampleOptions
+    deduplicate: bool
+    near_duplicates: bool
+    decontaminate: Count | None
+    tasks: Mapping[str, Node]
+    bad_records: BadRecords
+    data_dir: str | None
+    cache_dir: Text
+    quality: Node
+    language: Node
+    executor: Node
+    task: Node | None = None
+
+
+@dataclass(frozen=True)
+class Settings(ExampleOptions):
     """What decides a corpus, besides its sources; see `conf/build_corpus.yaml`.
 
     Attributes:
@@ -25,13 +59,10 @@ class Settings:
     """
 
     field_of_study: tuple[str, ...]
-    by: str
-    words: int
-    min_words: int
     deduplicate: bool
     near_duplicates: bool
     decontaminate: int | None
-    bad_records: str
+    bad_records: BadRecords
     filters: dict[str, Any]
 
 
@@ -61,48 +92,31 @@ def request_of(config: DictConfig) -> Request:
     Raises:
         UserError: one is missing or cannot be; names it.
     """
-    values: Any = OmegaConf.to_container(config, resolve=True)
-    examples, ngram, named = values["examples"], values["decontaminate"], {}
-    for option in ("field_of_study", "sources", "metadata"):
-        value = values[option]
-        listed = [] if value is None else [value] if isinstance(value, str) else value
-        if not isinstance(listed, list) or not all(
-            isinstance(v, str) and v.strip() for v in listed
-        ):
-            raise UserError(f"{option} must be a text or a list of texts, got {shown(value)}")
-        named[option] = tuple(text.strip() for text in listed)
-    for option, value, choices in (
-        ("examples.by", examples["by"], BY),
-        ("bad_records", values["bad_records"], BAD_RECORDS),
-    ):
-        if value not in choices:
-            raise UserError(f"{option} must be one of {', '.join(choices)}, got {shown(value)}")
-    for option in ("deduplicate", "near_duplicates"):
-        if not isinstance(values[option], bool):
-            raise UserError(f"{option} must be true or false, got {shown(values[option])}")
+    given = typed(config, Options)
+    named = {
+        name: (value,) if isinstance(value, str) else tuple(value or ())
+        for name in ("field_of_study", "sources", "metadata")
+        for value in [getattr(given, name)]
+    }
+    kept = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
     settings = Settings(
         field_of_study=tuple(sorted(named["field_of_study"])),
-        by=examples["by"],
-        words=check_whole(examples["words"], "examples.words", least=1),
-        min_words=check_whole(examples["min_words"], "examples.min_words", least=1),
-        deduplicate=values["deduplicate"],
-        near_duplicates=values["near_duplicates"],
-        decontaminate=None if ngram is None else check_whole(ngram, "decontaminate", least=1),
-        bad_records=values["bad_records"],
-        filters={**values["quality"], **values["language"]},
+        filters={**given.quality, **given.language},
+        **asdict(given.examples),
+        **{name: getattr(given, name) for name in kept},
     )
-    sources, metadata, output = named["sources"], named["metadata"], values["output"]
+    sources, metadata = named["sources"], named["metadata"]
     if not sources:
         raise UserError("name the articles: sources=FILE, a folder, a pattern or hf://datasets/...")
     if metadata and not settings.field_of_study:
         raise UserError("metadata is read for the field of study only: give field_of_study as well")
-    if not isinstance(output, str) or not output:
-        raise UserError(f"name the corpus' folder: output=FOLDER, got {shown(output)}")
-    tasks = values["tasks"] | ({"task": values["task"]} if values.get("task") else {})
-    if ngram is not None and not tasks:
+    if given.output is None:
+        raise UserError("name the corpus' folder: output=FOLDER")
+    tasks = {**given.tasks, **({"task": given.task} if given.task else {})}
+    if given.decontaminate is not None and not tasks:
         raise UserError(
             "name the end task whose dev and test texts have to stay out of the corpus: "
             "task=acl_arc, task=files task.train=FILE ..., or none of them: decontaminate=null"
         )
-    folder = Path(output).expanduser()
-    return Request(settings, sources, metadata, folder, tasks, values["executor"])
+    folder = Path(given.output).expanduser()
+    return Request(settings, sources, metadata, folder, tasks, given.executor)

@@ -11,7 +11,7 @@ from typing import Any
 import fsspec
 from huggingface_hub import constants
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.checksum import sha256_of
 from src.files.reachable import check_reachable
 
@@ -79,8 +79,7 @@ def _files(entry: str, option: str) -> list[Source]:
         else:
             infos = [system.info(path)] if remote or system.isfile(path) else []
     except (OSError, ValueError, ImportError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{option}: cannot list {entry}: {reason}") from error
+        raise UserError(f"{option}: cannot list {entry}: {first_line(error)}") from error
     if not infos:
         raise UserError(f"{option}: {missing}")
     for info in infos:

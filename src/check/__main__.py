@@ -51,16 +51,18 @@ def _check(config: DictConfig) -> None:
         print(f"\nnumbers in {output}")
 
 
-def _output(value: object) -> Path | None:
+def _output(value: str | None) -> Path | None:
     """The file for the numbers, checked before anything is measured.
 
     Raises:
         UserError: there can be no such file.
     """
+    from src.configuration.options import Text
+    from src.configuration.values import check
+
+    check(value, Text | None, "output")
     if value is None:
         return None
-    if not isinstance(value, str) or not value:
-        raise UserError(f"output must name a file, or be null, got {value!r}")
     path = Path(value).expanduser()
     if path.is_dir() or not path.parent.is_dir():
         why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"

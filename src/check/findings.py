@@ -278,7 +278,7 @@ def _facts(
 
 
 def _weighs_labels(config: DictConfig) -> bool | None:
-    """Whether the classifier's loss has class weights; None where it has no such option."""
+    """Return whether the classifier's loss has class weights; None where it has no such option."""
     option = "class_weights"
     return config.classifier[option] is not None if option in config.classifier else None
 

@@ -91,7 +91,7 @@ class PassTimer:
         self._config, self._inputs = config, inputs
         accelerator = str(config.trainer.accelerator)
         self.device = device_of(accelerator)
-        self.precision = resolve_precision(str(config.trainer.precision), accelerator)
+        self.precision = resolve_precision(config.trainer.precision, accelerator)
         self._overhead = resolve_part_overhead(config.part_overhead, accelerator)
         self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
         use_cpu_kernels(self._body)

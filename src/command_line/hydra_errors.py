@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
+
+from src.configuration.nearest import nearest
 
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's own switch for whole tracebacks; with it Hydra raises instead of printing and exiting."""
@@ -104,7 +105,7 @@ def explanation(error: Exception) -> str:
             if missing.startswith(config):
                 return f"{missing} is not installed; pip install -e '.[{extra}]'"
         group, _, name = missing.rpartition("/")
-        return f"there is no {group}={name}{_nearest(name, error.options or [], f'{group}=')}"
+        return f"there is no {group}={name}{nearest(name, error.options or [], f'{group}=')}"
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}; options are given as NAME=VALUE"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig):
@@ -112,13 +113,5 @@ def explanation(error: Exception) -> str:
         parent, _, name = option.rpartition(".")
         prefix = f"{parent}." if parent else ""
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
-        return f"there is no option {option}{_nearest(name, known, prefix)}"
+        return f"there is no option {option}{nearest(name, known, prefix)}"
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
-
-
-def _nearest(name: str, known: Iterable[str], prefix: str) -> str:
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"; did you mean {prefix}{near[0]}?"
-    return f"; there are {', '.join(known)}" if known else ""

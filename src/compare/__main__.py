@@ -25,7 +25,8 @@ _HELP = """\
 python -m src.compare [NAME=VALUE ...]
 
 Trains every method on one task at equal cost and reports on them. Options of its own:
-  methods=finetune,tapt,dapt,mt_tartan,meta_tartan   also dapt_tapt, aang, aang_static, pretrain (images)
+  methods=finetune,tapt,dapt,mt_tartan,meta_tartan
+                   also dapt_tapt, aang, aang_static, pretrain (images)
   seeds=3          runs of each method, with seeds 0, 1, 2
   steps=200        optimiser steps of the most expensive method; the others take as many operations
   batch_size=32    examples of each task in a step

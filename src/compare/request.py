@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from src.compare.budget import METHODS
+from src.configuration.options import Count
+from src.configuration.values import check
 from src.errors import UserError
 
 _NUMBERS = {"seeds": 3, "steps": 200, "batch_size": 32, "evaluations": 10, "pilot_steps": 4}
@@ -96,8 +98,7 @@ def request_of(arguments: Sequence[str]) -> Request:
 
 def _number(name: str, own: dict[str, str], default: int) -> int:
     value = own.get(name, str(default))
-    if not value.isdecimal() or int(value) < 1:
-        raise UserError(f"{name} must be a whole number of at least 1, got {value!r}")
+    check(int(value) if value.isdecimal() else value, Count, name)
     return int(value)
 
 

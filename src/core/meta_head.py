@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from src.configuration.options import Below1, Checked, Count, Natural, NonNegative
 from src.core.backward import backward
 from src.core.device import is_cpu
 from src.core.step_state import StepState
 from src.core.task import Objective
-from src.errors import UserError
 
 
 @dataclass
-class MetaHeadSettings:
+class MetaHeadSettings(Checked):
     """Options of the meta head.
 
     Attributes:
@@ -37,29 +38,14 @@ class MetaHeadSettings:
             all `steps`.
     """
 
-    kind: str = "separate"
-    examples: int = 32
-    examples_from: str = "batch"
-    steps: int = 10
-    lr: float = 1e-3
-    weight_decay: float = 0.1
+    kind: Literal["separate", "shared"] = "separate"
+    examples: Count = 32
+    examples_from: Literal["batch", "rest"] = "batch"
+    steps: Natural = 10
+    lr: NonNegative = 1e-3
+    weight_decay: NonNegative = 0.1
     fresh: bool = True
-    tolerance: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("separate", "shared"):
-            raise UserError(f"meta_head.kind must be separate or shared, got {self.kind!r}")
-        if self.examples < 1 or self.steps < 0:
-            raise UserError(
-                "meta_head.examples must be at least 1 and meta_head.steps at least 0, "
-                f"got {self.examples} and {self.steps}"
-            )
-        if self.examples_from not in ("batch", "rest"):
-            raise UserError(
-                f"meta_head.examples_from must be batch or rest, got {self.examples_from!r}"
-            )
-        if self.tolerance is not None and not 0 <= self.tolerance < 1:
-            raise UserError(f"meta_head.tolerance must be in [0, 1) or null, got {self.tolerance}")
+    tolerance: Below1 | None = None
 
     @property
     def examples_apart(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 import datasets
 import numpy as np
 
-from src.configuration.checks import shown
+from src.configuration.options import Size
 from src.core.seeding import generator_for
 from src.data.end_task import EndTask
 from src.data.held_out_text import HeldOutText
@@ -39,7 +38,7 @@ class AuxiliaryContext:
     end_task: EndTask | None
     encoder: Encoder
     train_examples: int
-    default_size: float | str
+    default_size: Size
     seed: int
     cache_dir: Path
     held_out: HeldOutText | None = None
@@ -97,7 +96,7 @@ class Auxiliary(Protocol):
 
     @property
     def left_out(self) -> bool:
-        """Whether it is to be done without, for there is nothing to train it on."""
+        """Return whether it is to be done without, for there is nothing to train it on."""
         ...
 
     def check(self, name: str, encoder: Encoder) -> None:
@@ -117,32 +116,11 @@ class Auxiliary(Protocol):
         ...
 
 
-def size_of(name: str, own: float | str | None, default: float | str) -> tuple[float | None, str]:
-    """The size that holds for auxiliary task `name` (None: all), and the option it came from.
-
-    Raises:
-        UserError: it is neither a positive number nor `all`.
-    """
+def size_of(name: str, own: Size | None, default: Size) -> tuple[float | None, str]:
+    """Return the size of auxiliary task `name` (None: all), and the option that holds it."""
     option = "auxiliary.size" if own is None else f"auxiliary.{name}.size"
-    return parse_size(default if own is None else own, option), option
-
-
-def parse_size(value: float | str | None, option: str) -> float | None:
-    """A size from the config: a positive number, or None for `all`.
-
-    Raises:
-        UserError: anything else.
-    """
-    if value == "all":
-        return None
-    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
-    try:
-        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or number <= 0:
-        raise UserError(f"{option} must be a positive number or 'all', got {shown(value)}")
-    return number
+    size = default if own is None else own
+    return None if size == "all" else float(size), option
 
 
 def choose_rows(

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import sparse
 
-from src.configuration.checks import check_whole
 from src.core.seeding import generator_for
 from src.data.alike import alike
 from src.data.overlap import words_of
@@ -51,7 +50,6 @@ def clean_split(
     Raises:
         UserError: train would lack a label.
     """
-    check_whole(seed, "task.split_seed", least=0)
     counts, total = Counter(labels), len(labels)
     free = {
         split: {label: round(count * sizes[split] / total) for label, count in counts.items()}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from src.configuration.nearest import nearest
 from src.data.table.base import Table
 from src.errors import UserError
 
@@ -167,15 +167,14 @@ def find_text(
 
 
 def check_column(table: Table, option: str, name: str) -> None:
-    """Whether `table` has the column that `option` names.
+    """Check that `table` has the column that `option` names.
 
     Raises:
         UserError: it has not; tells those that it has.
     """
     if name not in table.columns:
-        near = difflib.get_close_matches(name, table.columns, n=1)
-        hint = f"; did you mean {option}={near[0]}?" if near else ""
-        raise UserError(f"{option}={name}: {_listing(table)}{hint}")
+        near = nearest(name, table.columns, f"{option}=", listed=False)
+        raise UserError(f"{option}={name}: {_listing(table)}{near}")
 
 
 def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
@@ -208,7 +207,7 @@ def _columns_of_words(table: Table, taken: Collection[str]) -> list[str]:
 
 
 def _is_words(value: object) -> bool:
-    """Whether it is text that is no number."""
+    """Return whether it is text that is no number."""
     if not isinstance(value, str) or not value.strip():
         return False
     try:

@@ -22,7 +22,7 @@ from src.data.cached_rows import cached_rows
 from src.data.corpus_files import KINDS, TEXTS, files_of, kind_of, root_of
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
 from src.data.held_out_text import HeldOutText
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.checksum import check_is_file, sha256_of
 from src.files.reachable import check_reachable
 
@@ -61,7 +61,7 @@ def load_corpus_folder(path: Path) -> Corpus:
         shards = [datasets.Dataset.from_file(str(file)) for file in folder.files()]
         joined = datasets.concatenate_datasets(shards)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError(f"corpus {path} is damaged ({reason}); build it again") from error
     texts = _text_column(joined, "text", str(path))
     return Corpus(str(path), texts, folder.manifest.fingerprint, has_blanks=False)
@@ -148,7 +148,7 @@ def _read(
 
 
 def _check_line_lengths(path: Path, kind: str) -> None:
-    """Whether no line is too long: what reads the file would fail on one without saying so.
+    """Check that no line is too long: what reads the file would fail on one without saying so.
 
     Raises:
         UserError: one is longer than `LONGEST_TEXT`.
@@ -171,7 +171,7 @@ def _check_line_lengths(path: Path, kind: str) -> None:
 
 
 def _check_text_lengths(texts: datasets.Dataset, source: str) -> None:
-    """Whether no text is too long, by the offsets in the Arrow file alone.
+    """Check that no text is too long, by the offsets in the Arrow file alone.
 
     Raises:
         UserError: one is longer than `LONGEST_TEXT`.
@@ -181,8 +181,7 @@ def _check_text_lengths(texts: datasets.Dataset, source: str) -> None:
         try:
             chunk.validate()  # the offsets' ends lie in the file, and below all are in order
         except pyarrow.ArrowInvalid as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"corpus {source} is damaged ({reason})") from error
+            raise UserError(f"corpus {source} is damaged ({first_line(error)})") from error
         lengths = compute.fill_null(compute.binary_length(chunk), 0)
         if (compute.min(lengths).as_py() or 0) < 0:
             raise UserError(f"corpus {source} is damaged (a text ends before it begins)")
@@ -217,7 +216,7 @@ def _cause_in_file(path: Path, kind: str) -> str | None:
     except pyarrow.ArrowException:
         return None  # what the reader itself says is as good
     except (OSError, EOFError, zlib.error) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         return reason if kind == "parquet" else f"{reason} (line {number + 1})"
     return None if number else "it is empty"
 
@@ -258,7 +257,7 @@ def load_corpus_from_hub(
     try:
         rows = cached_rows(cache_dir, name, name=config, split=split)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError(f"could not load data set {name} from the Hub: {reason}") from error
     texts = _text_column(rows, column, name)
     if len(texts) == 0:

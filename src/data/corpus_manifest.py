@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.checksum import sha256_of
+from src.files.plain import violation
 
 MANIFEST = "manifest.json"
 _BEGUN = Path("building", "begun.json")
@@ -108,7 +109,7 @@ class CorpusFolder:
 
 
 def is_corpus_folder(path: Path) -> bool:
-    """Whether `src.build_corpus` wrote the folder, or began to."""
+    """Return whether `src.build_corpus` wrote the folder, or began to."""
     if (path / _BEGUN).is_file():
         return True
     return (path / MANIFEST).is_file() and any(path.glob("*.arrow"))
@@ -137,9 +138,7 @@ def read_corpus_folder(path: Path) -> CorpusFolder:
             )
         manifest = Manifest.model_validate(content, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{file} is damaged: {where}: {first['msg']}") from error
+        raise UserError(f"{file} is damaged: {violation(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{file} is damaged: {first_line(error)}") from error
     return CorpusFolder(path, manifest)

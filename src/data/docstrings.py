@@ -23,6 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from src.configuration.options import Count
 from src.core.seeding import generator_for
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
@@ -71,9 +72,9 @@ class DocstringsTask(TextSource):
 
     cache_dir: str
     libraries: Sequence[Library]
-    train_per_class: int = 30
-    dev_per_class: int = 50
-    test_per_class: int = 100
+    train_per_class: Count = 30
+    dev_per_class: Count = 50
+    test_per_class: Count = 100
 
     def files(self) -> TaskFiles:
         """The labelled files, built on first use.
@@ -180,7 +181,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
-    """What to mask: long aliases anywhere (`to_numpy`), short ones (`np`) between non-letters."""
+    """Return what to mask: long aliases anywhere (`to_numpy`), short ones between non-letters."""
     alternatives = [
         re.escape(alias)
         if len(alias) >= _LONG_ALIAS

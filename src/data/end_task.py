@@ -49,7 +49,7 @@ class EndTask(Protocol):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """How the data were read, for `result.json`, as plain JSON values."""
+        """Return how the data were read, for `result.json`, as plain JSON values."""
         ...
 
     @property

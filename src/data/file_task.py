@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from src.configuration.options import Part
 from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
 from src.data.table.arrow import DatasetTable
@@ -47,8 +48,8 @@ class FileTask(TextSource):
     train: str | None = None
     test: str | None = None
     dev: str | None = None
-    test_share: float = 0.2
-    dev_share: float = 0.2
+    test_share: Part = 0.2
+    dev_share: Part = 0.2
     text: str | None = None
     label: str | None = None
     text_pair: str | None = None

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import datasets
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from src.configuration.options import Size
 from src.data.corpus import Corpus
 from src.data.file_task import FileTask
 from src.data.table.arrow import DatasetTable
@@ -29,7 +30,7 @@ from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
-OWN_TEXT = "task"
+OWN_TEXT: Final = "task"
 """What stands for the labelled training texts in the place of unlabelled ones (TAPT)."""
 
 Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
@@ -98,7 +99,7 @@ def table_of(given: Examples, name: str) -> Table:
     raise UserError(f"{name} must be a path, a list of rows or a data set, got {type(given)}")
 
 
-def auxiliary_of(given: Texts, name: str, column: str | None, size: float | str) -> TextAuxiliary:
+def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
     """An auxiliary task of masked language modelling on unlabelled text.
 
     Args:

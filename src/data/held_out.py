@@ -25,12 +25,6 @@ class HeldOut:
     seed: int
     split: str = "dev"
 
-    def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise UserError(f"task.{self.split}_share must be between 0 and 1, got {self.share}")
-        if self.seed < 0:
-            raise UserError(f"task.split_seed must be at least 0, got {self.seed}")
-
 
 def hold_out(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
     """The split of each example, `train` for what no part holds, stratified by label.

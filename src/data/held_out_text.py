@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass
 
-from src.configuration.checks import check_whole, shown
-from src.errors import UserError
+from src.configuration.options import Checked, Count, Length, Natural, Part
 from src.evaluation.monitor import PERPLEXITY
 
 
 @dataclass(frozen=True)
-class HeldOutText:
+class HeldOutText(Checked):
     """Held-out text in the end task's place (`conf/task/held_out_text.yaml`).
 
     Attributes:
@@ -25,17 +23,10 @@ class HeldOutText:
     """
 
     name: str = "held_out_text"
-    max_length: int = 128
-    share: float = 0.02
-    most: int = 2000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_whole(self.max_length, "task.max_length", least=8)
-        check_whole(self.most, "task.most", least=1)
-        check_whole(self.seed, "task.seed", least=0)
-        if not (math.isfinite(self.share) and 0 < self.share < 1):
-            raise UserError(f"task.share must be between 0 and 1, got {shown(self.share)}")
+    max_length: Length = 128
+    share: Part = 0.02
+    most: Count = 2000
+    seed: Natural = 0
 
     @property
     def metric(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import datasets
 import numpy as np
 
-from src.configuration.checks import check_whole
+from src.configuration.options import Checked, Count, Natural
 from src.core.seeding import generator_for
 from src.data.end_task import OfSource, Splits
 from src.encoders.base import Encoder
@@ -62,7 +62,7 @@ class LabelledImages:
 
 
 @dataclass(frozen=True)
-class ImageSource(ABC):
+class ImageSource(Checked, ABC):
     """An image data set of which some classes are the end task; a subclass reads it.
 
     Attributes:
@@ -78,10 +78,10 @@ class ImageSource(ABC):
 
     name: str
     metric: str
-    end_classes: Sequence[str]
-    train_per_class: int
-    dev_per_class: int
-    split_seed: int
+    end_classes: Sequence[str | int]
+    train_per_class: Count
+    dev_per_class: Count
+    split_seed: Natural
     mean: Sequence[float]
     std: Sequence[float]
 
@@ -101,12 +101,7 @@ class ImageSource(ABC):
         Raises:
             UserError: an unknown class, or too few images of one.
         """
-        for option in ("train_per_class", "dev_per_class"):
-            check_whole(getattr(self, option), f"task.{option}", least=1)
-        check_whole(self.split_seed, "task.split_seed", least=0)
-        if isinstance(self.end_classes, str) or not 2 <= len(set(self.end_classes)) == len(
-            self.end_classes
-        ):
+        if not 2 <= len(set(self.end_classes)) == len(self.end_classes):
             raise UserError("task.end_classes needs at least two classes, each named once")
         classes = [str(name) for name in self.end_classes]  # a digit may come as a number
         pool, test, names = self.read()

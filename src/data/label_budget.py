@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from sklearn.model_selection import train_test_split
 
-from src.configuration.checks import check_whole
 from src.errors import UserError
 
 
 def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
-    """Whether each training example keeps its label, every label by its share.
+    """Return whether each training example keeps its label, every label by its share.
 
     Args:
         labels: of all training examples.
@@ -23,8 +22,6 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
     Raises:
         UserError: there are not so many examples, or a label would keep none.
     """
-    check_whole(count, "task.labelled", least=1)
-    check_whole(seed, "task.split_seed", least=0)
     counts = Counter(labels)
     if count == len(labels):
         return [True] * count

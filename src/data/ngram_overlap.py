@@ -43,7 +43,7 @@ class NgramIndex:
                 self._halves.update(_ngrams(words, self._half, 1))
 
     def overlaps(self, text: str) -> bool:
-        """Whether an indexed text shares `n` words in a row with `text`, or is it."""
+        """Return whether an indexed text shares `n` words in a row with `text`, or is it."""
         words = words_of(text)
         if len(words) < self._n:
             return " ".join(words) in self._whole

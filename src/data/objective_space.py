@@ -88,7 +88,7 @@ class ObjectiveSpace:
 
 
 def is_legal(text: AuxiliaryText, representation: Representation, output: Output) -> bool:
-    """Whether the text has what the output predicts, and the representation shows it enough."""
+    """Return whether the text has what the output predicts, and the body is shown enough of it."""
     if output.needs_labels and text.text != "task":
         return False
     return representation.both_sides or not output.needs_both_sides

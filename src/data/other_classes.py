@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from src.configuration.checks import check_whole
+from src.configuration.options import Checked, Natural, Size
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from src.data.image_task import ImageTask
 from src.encoders.base import Encoder
@@ -14,7 +14,7 @@ from src.objectives.image_classification import ImageClassification
 
 
 @dataclass(frozen=True)
-class OtherClasses:
+class OtherClasses(Checked):
     """Classify the images of all classes that the end task leaves (see `Auxiliary`).
 
     Attributes:
@@ -24,8 +24,8 @@ class OtherClasses:
         flip: see `ImageClassification`.
     """
 
-    size: float | str | None = None
-    shift: int = 0
+    size: Size | None = None
+    shift: Natural = 0
     flip: bool = False
 
     @property
@@ -39,7 +39,6 @@ class OtherClasses:
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
         reads_images(encoder, f"auxiliary {name}")
-        check_whole(self.shift, f"auxiliary.{name}.shift", least=0)
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """The other classes' training images, or a choice of them.

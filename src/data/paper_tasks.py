@@ -11,7 +11,7 @@ from datasets import DownloadConfig, DownloadManager
 from datasets.utils.file_utils import hash_url_to_filename
 
 from src.data.text_task import TaskFiles, TextSource
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.checksum import check_sha256, sha256_of
 from src.files.reachable import OFFLINE, check_reachable
 
@@ -115,5 +115,4 @@ def download(url: str, cache_dir: Path) -> Path:
     try:
         return Path(str(DownloadManager(download_config=config).download(url)))
     except OSError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"could not fetch {url}: {reason}; {OFFLINE}") from error
+        raise UserError(f"could not fetch {url}: {first_line(error)}; {OFFLINE}") from error

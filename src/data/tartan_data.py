@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from src.configuration.options import Below1, Count, Length, Natural, Part, Size, checked
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.given import (
     AnyEncoder,
@@ -24,6 +25,7 @@ from src.data.task_data import BatchSizes, TaskData
 from src.data.task_names import check_task_name
 from src.encoders.text_encoder import reads_text
 from src.evaluation.named_metrics import check_metric
+from src.objectives.class_weights import ClassWeights
 from src.objectives.class_weights import class_weights as scaled_weights
 from src.objectives.classification import Classification
 
@@ -70,6 +72,7 @@ class TartanData(TaskData):
         cache_dir: for tokenised text; None takes `TARTAN_CACHE_DIR`, or `~/.cache/tartan`.
     """
 
+    @checked
     def __init__(
         self,
         train: Examples,
@@ -78,24 +81,24 @@ class TartanData(TaskData):
         *,
         auxiliaries: Mapping[str, Texts] | None = None,
         encoder: AnyEncoder = "minilm",
-        batch_size: int = 32,
-        seed: int = 0,
-        max_length: int = 128,
+        batch_size: Count = 32,
+        seed: Natural = 0,
+        max_length: Length = 128,
         metric: str = "macro_f1",
         text: str | None = None,
         label: str | None = None,
         text_pair: str | None = None,
-        dev_share: float = 0.2,
-        test_share: float = 0.2,
-        split_seed: int = 0,
-        size: float | str = "all",
-        size_seed: int = 0,
+        dev_share: Part = 0.2,
+        test_share: Part = 0.2,
+        split_seed: Natural = 0,
+        size: Size = "all",
+        size_seed: Natural = 0,
         column: str | None = None,
-        dropout: float = 0.1,
-        class_weights: Any = None,
+        dropout: Below1 = 0.1,
+        class_weights: ClassWeights = None,
         name: str = "own",
         sizes: Mapping[str, Any] | None = None,
-        num_workers: int | None = None,
+        num_workers: Natural | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(

@@ -13,13 +13,14 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader
 
+from src.configuration.options import Checked, Count, Natural, checked
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
-from src.data.part_overhead import resolve_part_overhead
+from src.data.part_overhead import PartOverhead, resolve_part_overhead
 from src.data.prepared import Prepared
 from src.data.sampled_batches import sized
 from src.data.shared_steps import SharedSteps
@@ -31,7 +32,7 @@ from src.objectives.masked_lm import MaskedLM
 
 
 @dataclass(frozen=True)
-class BatchSizes:
+class BatchSizes(Checked):
     """Numbers of examples of all kinds of batches.
 
     Attributes:
@@ -47,12 +48,12 @@ class BatchSizes:
             [steps].
     """
 
-    batch_size: int = 32
-    meta_batch_size: int = 32
-    micro_batch_size: int = 16
-    evaluation_batch_size: int = 64
-    part_overhead: int | str | None = "auto"
-    epoch_steps: int | None = None
+    batch_size: Count = 32
+    meta_batch_size: Count = 32
+    micro_batch_size: Count = 16
+    evaluation_batch_size: Count = 64
+    part_overhead: PartOverhead = "auto"
+    epoch_steps: Count | None = None
 
 
 class TaskData(pl.LightningDataModule):
@@ -69,13 +70,14 @@ class TaskData(pl.LightningDataModule):
             cores that train) and 2 with an accelerator.
     """
 
+    @checked
     def __init__(
         self,
         prepared: Prepared | Callable[[], Prepared],
         sizes: BatchSizes,
         *,
-        seed: int = 0,
-        num_workers: int | None = None,
+        seed: Natural = 0,
+        num_workers: Natural | None = None,
     ) -> None:
         super().__init__()
         self._source = prepared

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, fields
 
 from torch import nn
 
+from src.configuration.options import Natural, Size
 from src.core.task_names import END_TASK
 from src.errors import UserError
 
 META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
 """Names beside the tasks' under which costs are reported."""
-SETTINGS = ("size", "seed", "decontaminate")
+
+
+@dataclass
+class AuxiliarySettings:
+    """Options that hold for all auxiliary tasks."""
+
+    size: Size = 1
+    seed: Natural = 0
+    decontaminate: bool = False
+
+
+SETTINGS = tuple(field.name for field in fields(AuxiliarySettings))
 """Keys of the `auxiliary` group that are no tasks but hold for all of them."""
 _NAME = re.compile(r"[\w-]+")
 
 
 def check_task_name(name: str) -> None:
-    """Whether an auxiliary task may be called so.
+    """Check that an auxiliary task may be called so.
 
     Raises:
         UserError: it may not; says why.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import datasets
 
+from src.configuration.options import Checked, Length, Size
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from src.data.corpus import (
     Corpus,
@@ -40,7 +42,7 @@ is the same either way.
 
 
 @dataclass(frozen=True)
-class AuxiliaryText:
+class AuxiliaryText(Checked):
     """A source of an auxiliary task's text.
 
     Attributes:
@@ -60,28 +62,25 @@ class AuxiliaryText:
             error.
     """
 
-    text: str = "domain"
+    text: Literal["task", "domain"] = "domain"
     path: str | None = None
     hub: str | None = None
     hub_config: str | None = None
     split: str = "train"
     column: str = "text"
-    size: float | str | None = None
-    max_length: int | None = None
-    select: str = "random"
+    size: Size | None = None
+    max_length: Length | None = None
+    select: Literal["random", "nearest"] = "random"
     at_most: bool = False
 
     def __post_init__(self) -> None:
-        if self.text not in ("task", "domain"):
-            raise UserError(f"an auxiliary task's text must be task or domain, got {self.text!r}")
-        if self.select not in ("random", "nearest"):
-            raise UserError(f"select must be random or nearest, got {self.select!r}")
+        super().__post_init__()
         if self.select == "nearest" and self.text == "task":
             raise UserError("select=nearest is for domain text; the task's own is taken whole")
         if self.path is not None and self.hub is not None:
-            raise UserError("give an auxiliary task a path or a hub data set, not both")
+            raise UserError("give a path or a hub data set, not both")
         if self.text == "task" and (self.path is not None or self.hub is not None):
-            raise UserError("an auxiliary task with text=task takes no path or hub data set")
+            raise UserError("text=task takes no path or hub data set")
 
     def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
         """`encoder`, which has to read text of the length asked for.

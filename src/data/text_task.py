@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import datasets
 
+from src.configuration.options import Checked, Count, Length, Natural
 from src.data.assignment import Assignment
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
@@ -43,7 +44,7 @@ class TaskFiles:
 
 
 @dataclass(frozen=True)
-class TextSource(ABC):
+class TextSource(Checked, ABC):
     """A text task in tables of texts and labels; a subclass says where they are.
 
     Attributes:
@@ -59,10 +60,10 @@ class TextSource(ABC):
 
     name: str
     metric: str
-    max_length: int
-    split: str = field(default="published", kw_only=True)
-    labelled: int | None = field(default=None, kw_only=True)
-    split_seed: int = field(default=0, kw_only=True)
+    max_length: Length
+    split: Literal["published", "clean"] = field(default="published", kw_only=True)
+    labelled: Count | None = field(default=None, kw_only=True)
+    split_seed: Natural = field(default=0, kw_only=True)
 
     @abstractmethod
     def files(self) -> TaskFiles:
@@ -280,10 +281,8 @@ def _split_anew(
     """The examples of all splits in new ones of the same sizes, which share no text.
 
     Raises:
-        UserError: there is no such kind of split, or none that can be made.
+        UserError: none can be made.
     """
-    if source.split != "clean":
-        raise UserError(f"task.split must be published or clean, got {source.split!r}")
     if held:
         raise UserError(
             "task.split=clean makes new splits of given ones; name dev and test files "

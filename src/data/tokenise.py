@@ -15,7 +15,6 @@ from filelock import FileLock
 from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-from src.configuration.checks import check_whole
 from src.data.leading_part import portions
 from src.data.remarks import Cuts, total
 from src.encoders.text_encoder import TextEncoder
@@ -28,15 +27,14 @@ _VERSION = "4"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
 
 
-def check_length(option: str, length: object, encoder: TextEncoder) -> None:
-    """Whether `encoder` reads inputs of so many tokens.
+def check_length(option: str, length: int, encoder: TextEncoder) -> None:
+    """Check that `encoder` reads inputs of so many tokens.
 
     Raises:
-        UserError: not a whole number of at least 8, or more than the encoder's positions.
+        UserError: that is more than the encoder's positions.
     """
-    tokens = check_whole(length, option, least=8)
     limit = encoder.max_positions
-    if limit is not None and tokens > limit:
+    if limit is not None and length > limit:
         raise UserError(
             f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
             f"reads; use at most {limit}"

@@ -13,7 +13,7 @@ _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
 
 
 def is_main_process(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether this process is the one that writes a run's files and speaks to its user.
+    """Return whether this process is the one that writes a run's files and speaks to its user.
 
     The first of a node that Lightning was started on by hand (`NODE_RANK` above 0) is not.
     """

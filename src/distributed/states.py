@@ -14,7 +14,7 @@ from torch.distributed.fsdp import FSDPModule
 
 
 def is_sharded(module: nn.Module) -> bool:
-    """Whether part of the module's parameters are in other processes."""
+    """Return whether part of the module's parameters are in other processes."""
     return any(isinstance(part, FSDPModule) for part in module.modules())
 
 

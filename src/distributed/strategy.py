@@ -45,7 +45,7 @@ def strategy_of(settings: DictConfig) -> Strategy | str:
     """Return Lightning's strategy for `conf/trainer/`.
 
     Raises:
-        UserError: there is none by that name, or torchrun has started another number of processes.
+        UserError: torchrun has started another number of processes.
     """
     name, devices, nodes = (
         settings.get(option, default)
@@ -57,9 +57,7 @@ def strategy_of(settings: DictConfig) -> Strategy | str:
         return ReplicaStrategy()
     if name in ("auto", "single_device"):
         return str(name)
-    if name == "fsdp":
-        return ShardStrategy()
-    raise UserError(f"trainer.strategy={name} is none of auto, single_device, ddp, fsdp")
+    return ShardStrategy()
 
 
 def _check_outside(devices: Any, nodes: Any) -> None:

@@ -18,7 +18,7 @@ from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.pretrained import load_config, load_tokenizer
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.wide_resnet import ImageEncoder, WideResNet
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 TEXT, IMAGES, OTHER = "text", "images", "other"
 """Kinds of encoders; of another one only the name is kept."""
@@ -66,7 +66,7 @@ def encoder_of(description: Mapping[str, Any]) -> Encoder:
                 body = WideResNet(len(mean), int(description["depth"]), int(description["width"]))
                 return ImageEncoder(str(name), body, body.hidden_size, mean, std)
     except (KeyError, TypeError, ValueError, OSError) as error:
-        reason = (str(error).splitlines() or [""])[0]
+        reason = first_line(error)
         raise UserError(
             f"encoder {name} cannot be built again ({type(error).__name__}: {reason}); give it: "
             "load_from_checkpoint(PATH, encoder=...)"

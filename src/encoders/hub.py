@@ -15,7 +15,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.reachable import OFFLINE, check_reachable
 
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -58,7 +58,7 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
     except (RepositoryNotFoundError, RevisionNotFoundError, EntryNotFoundError) as error:
         raise UserError(f"the Hub has no encoder {name} (revision {revision or 'main'})") from error
     except (OSError, huggingface_hub.errors.HfHubHTTPError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
 
 

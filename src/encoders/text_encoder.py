@@ -17,12 +17,13 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from src.configuration.options import Below1, Checked, NonNegative
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
 from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ def max_positions_of(config: PretrainedConfig) -> int | None:
 
 
 @dataclass(frozen=True)
-class PretrainedEncoder:
+class PretrainedEncoder(Checked):
     """Any Hugging Face encoder, by Hub name or local folder.
 
     Attributes:
@@ -151,10 +152,10 @@ class PretrainedEncoder:
     name: str
     revision: str | None = None
     trust_remote_code: bool = False
-    attention_dropout: float | None = None
-    hidden_dropout: float | None = None
+    attention_dropout: Below1 | None = None
+    hidden_dropout: Below1 | None = None
     reported_as: str | None = None
-    lr: Mapping[str, float] = field(default_factory=dict)
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
@@ -169,31 +170,17 @@ class PretrainedEncoder:
                 self.name,
             )
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        changes = self._config_changes()
+        changes = dropout_changes(self.attention_dropout, self.hidden_dropout)
         encoder = load_folder(source, self.name, changes, self.trust_remote_code)
         if self.reported_as is not None:
             encoder.name = self.reported_as
         return encoder
 
-    def _config_changes(self) -> dict[str, float]:
-        return dropout_changes(self.attention_dropout, self.hidden_dropout)
-
 
 def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, float]:
-    """The configuration entries that set a body's dropout, for those that are not None.
-
-    Raises:
-        UserError: not a probability.
-    """
-    changes = {}
-    for option, rate in (("attention_dropout", attention), ("hidden_dropout", hidden)):
-        if rate is not None and not 0 <= rate < 1:
-            raise UserError(f"encoder.{option} must be in [0, 1) or null, got {rate}")
-    if attention is not None:
-        changes["attention_probs_dropout_prob"] = attention
-    if hidden is not None:
-        changes["hidden_dropout_prob"] = hidden
-    return changes
+    """The configuration entries that set a body's dropout, for those that are not None."""
+    changes = {"attention_probs_dropout_prob": attention, "hidden_dropout_prob": hidden}
+    return {entry: rate for entry, rate in changes.items() if rate is not None}
 
 
 def load_folder(
@@ -228,7 +215,7 @@ def load_folder(
             "save both there from the same model"
         ) from error
     except Exception as error:  # what a damaged configuration leads to is no narrower
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
     _check_tokenizer(encoder, folder)
     return encoder
@@ -302,10 +289,9 @@ def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase
     except UserError:
         raise
     except Exception as error:  # what the tokenizers library raises is no narrower
-        reason = (str(error).strip().splitlines() or [""])[0]
         raise UserError(
             f"encoder folder {folder}: its tokenizer cannot be read "
-            f"({type(error).__name__}: {reason}); save it there again"
+            f"({type(error).__name__}: {first_line(error)}); save it there again"
         ) from error
 
 

@@ -6,21 +6,22 @@ import itertools
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, MultipleOf
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from src.configuration.checks import check_whole
+from src.configuration.options import Below1, Checked, Count, Length, NonNegative
 from src.encoders.text_encoder import TextEncoder
-from src.errors import UserError
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @dataclass(frozen=True)
-class TinyEncoder:
+class TinyEncoder(Checked):
     """A BERT of random weights; the same weights every time.
 
     Attributes:
@@ -33,24 +34,14 @@ class TinyEncoder:
     """
 
     name: str = "tiny"
-    hidden_size: int = 32
-    layers: int = 2
-    max_positions: int = 512
-    dropout: float = 0.1
-    lr: Mapping[str, float] = field(default_factory=dict)
+    hidden_size: Annotated[int, Ge(2), MultipleOf(2)] = 32
+    layers: Count = 2
+    max_positions: Length = 512
+    dropout: Below1 = 0.1
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build body and tokenizer; the caller's random state is left as it was.
-
-        Raises:
-            UserError: there is no encoder of this size.
-        """
-        if check_whole(self.hidden_size, "encoder.hidden_size", least=2) % 2:
-            raise UserError(f"encoder.hidden_size must be a multiple of 2, got {self.hidden_size}")
-        check_whole(self.layers, "encoder.layers", least=1)
-        check_whole(self.max_positions, "encoder.max_positions", least=8)
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"encoder.dropout must be in [0, 1), got {self.dropout}")
+        """Build body and tokenizer; the caller's random state is left as it was."""
         tokenizer = letter_pair_tokenizer()
         config = BertConfig(
             vocab_size=len(tokenizer),

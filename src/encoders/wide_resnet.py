@@ -7,13 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.configuration.checks import check_whole
+from src.configuration.options import Below1, Checked, Count, Natural, NonNegative, Positive
 from src.encoders.base import of_kind
 from src.errors import UserError
 
@@ -130,7 +132,7 @@ class ImageEncoder:
 
 
 @dataclass(frozen=True)
-class WideResNetSource:
+class WideResNetSource(Checked):
     """A wide residual network of random weights; the same weights every time for a `seed`.
 
     Attributes:
@@ -144,35 +146,25 @@ class WideResNetSource:
     """
 
     mean: Sequence[float]
-    std: Sequence[float]
-    depth: int = 16
-    width: int = 2
-    dropout: float = 0.0
-    seed: int = 0
-    lr: Mapping[str, float] = field(default_factory=dict)
+    std: Sequence[Positive]
+    depth: Annotated[int, Ge(10)] = 16
+    width: Count = 2
+    dropout: Below1 = 0.0
+    seed: Natural = 0
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.depth - 4) % 6:
+            raise UserError(f"depth must be 10, 16, 22, ..., got {self.depth}")
+        if len(self.mean) != len(self.std) or not self.mean:
+            raise UserError(
+                "mean and std need one value for each colour channel, got "
+                f"{list(self.mean)} and {list(self.std)}"
+            )
 
     def load(self) -> ImageEncoder:
-        """Build the network; the caller's random state is left as it was.
-
-        Raises:
-            UserError: there is no network of this size.
-        """
-        check_whole(self.width, "encoder.width", least=1)
-        check_whole(self.seed, "encoder.seed", least=0)
-        if (check_whole(self.depth, "encoder.depth", least=10) - 4) % 6:
-            raise UserError(f"encoder.depth must be 10, 16, 22, ..., got {self.depth}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"encoder.dropout must be in [0, 1), got {self.dropout}")
-        for option, values in (("encoder.mean", self.mean), ("encoder.std", self.std)):
-            if not isinstance(values, Sequence) or not all(
-                isinstance(v, int | float) for v in values
-            ):
-                raise UserError(f"{option} must be a list of numbers, one a channel, got {values}")
-        if len(self.mean) != len(self.std) or not self.mean or min(self.std) <= 0:
-            raise UserError(
-                "encoder.mean and encoder.std need one value for each colour channel, and "
-                f"encoder.std positive ones; got {self.mean} and {self.std}"
-            )
+        """Build the network; the caller's random state is left as it was."""
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             body = WideResNet(len(self.mean), self.depth, self.width, self.dropout)

@@ -113,7 +113,7 @@ class _Part(nn.Module):
 
 
 def _ranks(metric: Metric) -> bool:
-    """Whether it needs more than the most likely label: a curve, or several guesses."""
+    """Return whether it needs more than the most likely label: a curve, or several guesses."""
     guesses = getattr(metric, "top_k", 1) or 1
     return isinstance(metric, MulticlassPrecisionRecallCurve | MulticlassCalibrationError) or (
         guesses > 1

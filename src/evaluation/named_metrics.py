@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection
 from functools import partial
 
@@ -19,6 +18,7 @@ from torchmetrics.classification import (
     MulticlassSpecificity,
 )
 
+from src.configuration.nearest import nearest
 from src.errors import UserError
 
 NAMED: dict[str, Callable[..., Metric]] = {
@@ -43,21 +43,17 @@ NAMED: dict[str, Callable[..., Metric]] = {
 
 
 def check_metric(name: str, configured: Collection[str]) -> None:
-    """Whether there is a metric of this name.
+    """Check that there is a metric of this name.
 
     Args:
         configured: names under `metrics` in the config.
 
     Raises:
-        UserError: there is none; lists those that there are.
+        UserError: there is none; names the one that is like it, or lists those that there are.
     """
-    known = sorted({*configured, *NAMED})
+    known = {*configured, *NAMED}
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UserError(
-            f"task.metric={name} is not one of the metrics; {hint}there are {', '.join(known)}"
-        )
+        raise UserError(f"task.metric={name} is not one of the metrics{nearest(name, known)}")
 
 
 def named_metric(name: str, classes: int) -> Metric:

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from src.data.end_task import EndTask
 from src.data.text_task import LabelledTexts, TextTask
 from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
-from src.experiment.prepare import metrics_of
+from src.methods.parts import metrics_of
 from src.run_folder.result import Baseline
 
 _STRENGTHS = (1.0, 10.0, 100.0)
@@ -34,8 +34,10 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
     if not any(_WORD.search(text) for text in train.texts):
         return None
 
+    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
+
     def scores(classifier: TfIdfClassifier, split: LabelledTexts) -> dict[str, float]:
-        metrics = metrics_of(config, end_task)
+        metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
         metrics.update(classifier.log_probabilities(split.texts), torch.tensor(split.labels))
         return {name: float(value) for name, value in metrics.compute(any_unseen=False).items()}
 

@@ -12,22 +12,21 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.build import build, typed
-from src.configuration.checks import check_number
 from src.core.task_names import END_TASK
 from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples, AuxiliarySpace
 from src.data.end_task import EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
-from src.data.task_names import SETTINGS, check_task_name
+from src.data.task_names import SETTINGS, AuxiliarySettings, check_task_name
 from src.data.tokenise import check_length
 from src.encoders.base import Encoder, EncoderSource
 from src.encoders.masked_lm_folder import check_masked_lm
 from src.encoders.text_encoder import reads_text
-from src.errors import UserError
-from src.evaluation.metrics import EndTaskMetrics
-from src.evaluation.named_metrics import check_metric, named_metric
-from src.experiment.checks import check_numbers, check_trainer, whole_number, writable_folder
+from src.errors import UserError, first_line
+from src.evaluation.named_metrics import check_metric
+from src.experiment.checks import check_trainer, writable_folder
+from src.experiment.settings import RunSettings
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
@@ -37,13 +36,12 @@ log = logging.getLogger(__name__)
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
-    """The method's stages that are to be run, each option checked.
+    """Check all options of `config`, and return the method's stages that are to be run.
 
     Raises:
         UserError: a bad option, or no stage that trains the end task.
     """
-    cap = None if config.max_steps is None else whole_number(config, "max_steps", 1)
-    stages = {}
+    stages: dict[str, Stage] = {}
     whole = [str(name) for name, node in config.method.stages.items() if "module" in set(node)]
     for name, node in config.method.stages.items():
         if "module" not in set(node):  # a DictConfig does not hold what is ???
@@ -51,11 +49,15 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
                 f"method.stages.{name} has options but no module: method {config.method.name} has "
                 f"no such stage, only {', '.join(whole)}"
             )
-        stage = typed(node, Stage, f"method.stages.{name}")
+    settings = typed(config, RunSettings)
+    own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
+    typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
+    cap = settings.max_steps
+    for name, stage in settings.method.stages.items():
         if cap is not None:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
         if stage.enabled:
-            stages[str(name)] = stage
+            stages[name] = stage
     with_end_task = [n for n, stage in stages.items() if module_class(stage).trains_end_task]
     if not stages or not (with_end_task or has_no_end_task(config)):
         raise UserError(f"method {config.method.name} has no enabled stage with the end task")
@@ -77,26 +79,12 @@ def module_class(stage: Stage) -> Any:
         folder, _, name = stage.module.rpartition(".")
         found = getattr(importlib.import_module(folder), name)
     except (ImportError, AttributeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"module={stage.module} of a stage cannot be imported: {reason}") from error
+        raise UserError(
+            f"module={stage.module} of a stage cannot be imported: {first_line(error)}"
+        ) from error
     if not (isinstance(found, type) and issubclass(found, TaskMixing)):
         raise UserError(f"module={stage.module} of a stage is not a subclass of TaskMixing")
     return found
-
-
-def metrics_of(config: DictConfig, end_task: EndTask) -> EndTaskMetrics:
-    """Fresh metrics for the task's labels.
-
-    Raises:
-        UserError: the arguments of a metric do not fit.
-    """
-    metrics = {
-        str(name): build(node, f"metrics.{name}", num_classes=len(end_task.labels))
-        for name, node in config.metrics.items()
-    }
-    if end_task.metric not in metrics:
-        metrics[end_task.metric] = named_metric(end_task.metric, len(end_task.labels))
-    return EndTaskMetrics(metrics, end_task.metric, len(end_task.labels))
 
 
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
@@ -106,12 +94,10 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         UserError: whatever is wrong with any of them.
     """
     used = _used_auxiliaries(config, stages)
-    check_numbers(config)
     check_trainer(config)
-    whole_number(config, "auxiliary.seed", 0)
     if config.run.folder is not None:
-        writable_folder(config, "run.folder", "hydra.run.dir")
-    cache_dir = writable_folder(config, "cache_dir")
+        writable_folder(config.run.folder, "hydra.run.dir")
+    cache_dir = writable_folder(config.cache_dir, "cache_dir")
     source: EndTaskSource | HeldOutText = build(config.task, "task")
     if isinstance(source, HeldOutText):
         return _without_end_task(config, source, used)
@@ -124,7 +110,8 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     for name, auxiliary in used.items():
         auxiliary.check(name, encoder)
     _check_weighting(config, stages, used)
-    metrics_of(config, end_task)
+    for name, node in config.metrics.items():  # imported here, so that a module can be made of it
+        build(node, f"metrics.{name}", num_classes=len(end_task.labels))
     classification = _classification(config, end_task)
     classification.collate(encoder, 1)  # says so if the encoder does not fit
     splits = end_task.splits(encoder, cache_dir)
@@ -139,7 +126,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
 
 
 def has_no_end_task(config: DictConfig) -> bool:
-    """Whether a run is continued pre-training for its own sake, judged by held-out text."""
+    """Return whether a run is continued pre-training for its own sake, judged by held-out text."""
     target = f"{HeldOutText.__module__}.{HeldOutText.__qualname__}"
     return str(config.task.get("_target_", "")) == target
 
@@ -321,8 +308,9 @@ def _check_meta_head(
 
 
 def mixes_with_end_task(module_type: Any) -> bool:
-    """Whether a LightningModule's class trains the end task with auxiliaries: what `weighting=` is
-    for; auxiliary tasks alone count equally.
+    """Return whether a module's class trains the end task with auxiliaries, which are weighted.
+
+    Auxiliary tasks alone count equally.
     """
     return bool(module_type.trains_end_task and module_type.trains_auxiliaries)
 
@@ -330,54 +318,40 @@ def mixes_with_end_task(module_type: Any) -> bool:
 def _check_weighting(
     config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary]
 ) -> None:
-    """Find a weighting that cannot be before any stage is trained."""
-    for stage_name, stage in stages.items():
-        module_type = module_class(stage)
-        _check_sampling(config, stage_name, stage, used)
-        if mixes_with_end_task(module_type):
-            names = [END_TASK, *auxiliaries_of(stage, used)]
-            weighting = build(config.weighting, "weighting", task_names=names)
-            if "lr" in config.weighting:
-                check_number(config.weighting.lr, "weighting.lr", least=0)
-            if weighting.needs.meta_gradient and stage.freeze_body:
-                raise UserError(
-                    "freeze_body=true leaves nothing for this weighting to weigh; "
-                    "use weighting=uniform, or freeze_body=false"
-                )
-            if weighting.needs.meta_gradient and not module_type.has_meta_head:
-                raise UserError(
-                    "this weighting needs the meta-gradient, which method "
-                    f"{config.method.name} has not; use method=meta_tartan, or another weighting"
-                )
-
-
-def _check_sampling(
-    config: DictConfig, stage_name: str, stage: Stage, used: Mapping[str, Auxiliary]
-) -> None:
-    """Whether a stage samples no more auxiliary tasks than it has, and its weighting lets it.
+    """Check that each stage's weighting and sampling can be, before any stage is trained.
 
     Raises:
-        UserError: it does not.
+        UserError: they cannot.
     """
-    module_type = module_class(stage)
-    option = f"method.stages.{stage_name}.sampled"
-    names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
-    if stage.sampled is not None and stage.sampled > len(names):
-        raise UserError(
-            f"{option}={stage.sampled} is more than the stage's auxiliary tasks, of which there "
-            f"are {len(names)}"
-        )
-    if not mixes_with_end_task(module_type):
-        return
-    weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
-    kind = type(weighting).__name__
-    if weighting.needs.one_batch and stage.sampled is None:
-        raise UserError(
-            f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
-            "method=aang or aang_static"
-        )
-    if weighting.needs.every_task and stage.sampled is not None:
-        raise UserError(
-            f"weighting {kind} follows every task from step to step, but {option}="
-            f"{stage.sampled} takes others in each; use another weighting, or {option}=null"
-        )
+    for stage_name, stage in stages.items():
+        module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"
+        names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+        if stage.sampled is not None and stage.sampled > len(names):
+            raise UserError(
+                f"{option}={stage.sampled} is more than the stage's auxiliary tasks, of which "
+                f"there are {len(names)}"
+            )
+        if not mixes_with_end_task(module_type):
+            continue
+        weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
+        needs, kind = weighting.needs, type(weighting).__name__
+        if needs.one_batch and stage.sampled is None:
+            raise UserError(
+                f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
+                "method=aang or aang_static"
+            )
+        if needs.every_task and stage.sampled is not None:
+            raise UserError(
+                f"weighting {kind} follows every task from step to step, but {option}="
+                f"{stage.sampled} takes others in each; use another weighting, or {option}=null"
+            )
+        if needs.meta_gradient and stage.freeze_body:
+            raise UserError(
+                "freeze_body=true leaves nothing for this weighting to weigh; use "
+                "weighting=uniform, or freeze_body=false"
+            )
+        if needs.meta_gradient and not module_type.has_meta_head:
+            raise UserError(
+                f"this weighting needs the meta-gradient, which method {config.method.name} has "
+                "not; use method=meta_tartan, or another weighting"
+            )

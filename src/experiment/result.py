@@ -94,9 +94,7 @@ def result_of(
             device=torch.cuda.get_device_name() if _on_gpu(config) else "cpu",
             platform=platform.platform(),
             cores=os.cpu_count(),
-            precision=resolve_precision(
-                str(config.trainer.precision), str(config.trainer.accelerator)
-            ),
+            precision=resolve_precision(config.trainer.precision, str(config.trainer.accelerator)),
         ),
     )
 

@@ -20,7 +20,7 @@ def sidecar_of(path: Path) -> Path:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the file is the one whose checksum lies beside it."""
+    """Return whether the file is the one whose checksum lies beside it."""
     sidecar = sidecar_of(path)
     if not path.is_file() or not sidecar.is_file():
         return False

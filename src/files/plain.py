@@ -9,7 +9,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 
 LARGEST = 32 << 20
 """Bytes of the largest JSON or YAML file that is read."""
@@ -57,11 +57,14 @@ def read_json(path: Path, model: type[Model], *, bounded: bool = True) -> Model:
     try:
         return model.model_validate_json(content, context={"bounded": True} if bounded else None)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        what = f"{where}: {first['msg']}" if where else first["msg"]
-        raise UserError(f"{path.name}: {what}{more}") from error
+        raise UserError(f"{path.name}: {violation(error)}{more}") from error
+
+
+def violation(error: ValidationError) -> str:
+    """Return the first thing that is wrong with a file's content, and where in it."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 
 
 def read_yaml(path: Path) -> Any:
@@ -75,7 +78,7 @@ def read_yaml(path: Path) -> Any:
         check_no_references(text)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path.name}: {_first_line(error)}") from error
+        raise UserError(f"{path.name}: {first_line(error)}") from error
 
 
 def check_no_references(text: str) -> None:
@@ -106,8 +109,3 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"{path.name} cannot be read ({error.strerror})") from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -195,7 +195,7 @@ def build_trainer(
         "trainer",
         callbacks=callbacks,
         plugins=[DurableCheckpointIO()],
-        precision=resolve_precision(str(settings.precision), str(settings.accelerator)),
+        precision=resolve_precision(settings.precision, str(settings.accelerator)),
         strategy=strategy_of(settings),
         use_distributed_sampler=False,  # each split is shared out without doubling examples
         max_epochs=-1,

@@ -115,7 +115,7 @@ class _ByRows:
 
 
 def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], int]:
-    """What the operations of a pass depend on, but for the number of rows, and that number.
+    """Return what the operations of a pass depend on, but for the number of rows, and that number.
 
     The number is 1 where the inputs do not agree on it.
     """

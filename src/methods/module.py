@@ -12,6 +12,7 @@ import lightning.pytorch as pl
 import torch
 from torch import nn
 
+from src.configuration.options import Count, Length, Natural, NonNegative, checked
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import SingleProcess
 from src.core.seeding import seed_for
@@ -35,6 +36,7 @@ from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import METRICS, metrics_of, settings_of, tasks_of, weighting_of
 from src.methods.plain import Node, node_of
+from src.methods.stage import InnerProducts
 from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
 from src.objectives.base import TaskObjective
 
@@ -77,6 +79,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
     stage_name: ClassVar[str] = "joint"
     _planned_steps: int
 
+    @checked
     def __init__(
         self,
         encoder: Encoder | Mapping[str, Any],
@@ -84,16 +87,16 @@ class TaskMixing(FromCheckpoint, MixedStep):
         weighting: type[Weighting] | partial[Weighting] | Node = Uniform,
         optimisation: Optimisation | Mapping[str, Any] | None = None,
         *,
-        seed: int = 0,
+        seed: Natural = 0,
         stage: str | None = None,
         labels: Sequence[str] = (),
         metric: str = "macro_f1",
         metrics: Mapping[str, Node] | None = None,
-        max_length: int | None = None,
+        max_length: Length | None = None,
         meta_head: MetaHeadSettings | Mapping[str, Any] | None = None,
-        inner_products: str = "float32",
+        inner_products: InnerProducts = "float32",
         heads: Mapping[str, nn.Module] | None = None,
-        sampled: int | None = None,
+        sampled: Count | None = None,
     ) -> None:
         names, stage = list(tasks), stage or self.stage_name
         if END_TASK in names[1:]:
@@ -144,12 +147,13 @@ class TaskMixing(FromCheckpoint, MixedStep):
         self.save_hyperparameters(arguments, logger=False)
 
     @classmethod
+    @checked
     def for_data(
         cls,
         data: TaskData,
         *,
-        lr: float | None = None,
-        head_lr: float | None = None,
+        lr: NonNegative | None = None,
+        head_lr: NonNegative | None = None,
         optimisation: Optimisation | None = None,
         weighting: type[Weighting] | partial[Weighting] | Node = Uniform,
         tasks: Sequence[str] | None = None,
@@ -157,8 +161,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         meta_head: MetaHeadSettings | None = None,
         stage: str | None = None,
         metrics: Mapping[str, Node] | None = None,
-        inner_products: str = "float32",
-        sampled: int | None = None,
+        inner_products: InnerProducts = "float32",
+        sampled: Count | None = None,
     ) -> Self:
         """A module for `data`, whose encoder it trains in place; heads are drawn from its seed.
 
@@ -227,7 +231,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     @property
     def batch_needs(self) -> BatchNeeds:
-        """What a step is made of, for the data's loaders."""
+        """Return what a step is made of, for the data's loaders."""
         apart = self.meta_head.settings.examples_apart if self.meta_head is not None else 0
         return BatchNeeds(
             self.stage,
@@ -240,7 +244,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     @property
     def uses_meta_gradient(self) -> bool:
-        """Whether a step needs a batch of the end task's validation split."""
+        """Return whether a step needs a batch of the end task's validation split."""
         return self.meta_head is not None
 
     def configure_callbacks(self) -> list[pl.Callback]:

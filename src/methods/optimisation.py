@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from src.errors import UserError
+from src.configuration.options import Below1, Checked, Fraction, NonNegative, Positive
 
 
 @dataclass
-class Optimisation:
+class Optimisation(Checked):
     """Settings of the optimiser and its schedule.
 
     Attributes:
@@ -30,35 +30,15 @@ class Optimisation:
         clip_norm: largest norm of all gradients together; None does not clip.
     """
 
-    body_lr: float = 1e-4
-    end_head_lr: float = 1e-3
-    weight_decay: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.98
-    eps: float = 1e-6
-    warmup: float = 0.06
-    decay: str = "linear"
-    clip_norm: float | None = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("body_lr", "end_head_lr", "weight_decay", "eps"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise UserError(
-                    f"optimisation.{name} must be a finite number of at least 0, got {value}"
-                )
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"optimisation.{name} must be in [0, 1), got {getattr(self, name)}")
-        if not 0 <= self.warmup <= 1:
-            raise UserError(f"optimisation.warmup must be in [0, 1], got {self.warmup}")
-        if self.decay not in ("linear", "constant"):
-            raise UserError(f"optimisation.decay must be linear or constant, got {self.decay!r}")
-        clip = self.clip_norm
-        if clip is not None and not (math.isfinite(clip) and clip > 0):
-            raise UserError(
-                f"optimisation.clip_norm must be positive and finite, or null, got {clip}"
-            )
+    body_lr: NonNegative = 1e-4
+    end_head_lr: NonNegative = 1e-3
+    weight_decay: NonNegative = 0.1
+    beta1: Below1 = 0.9
+    beta2: Below1 = 0.98
+    eps: NonNegative = 1e-6
+    warmup: Fraction = 0.06
+    decay: Literal["linear", "constant"] = "linear"
+    clip_norm: Positive | None = 1.0
 
     def optimiser(
         self, body: nn.Module, end_head: nn.Module | None, other_heads: Iterable[nn.Module]

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from torch import nn
 from torchmetrics import Metric
 
+from src.configuration.values import TARGET
 from src.core.task import Task
 from src.core.weighting.base import Weighting
 from src.encoders.base import Encoder
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import named_metric
-from src.methods.plain import TARGET, Node, has_members, rebuilt, subclass_of
+from src.methods.plain import Node, has_members, rebuilt, subclass_of
 from src.methods.precision import parameters_in
 from src.objectives.base import TaskObjective
 

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from src.configuration.values import TARGET
 from src.errors import UserError
 
-TARGET = "_target_"
-"""The key of a class's name, as in Hydra's configs."""
 _IMPORTED = ("src.", "torchmetrics.classification.")
 _ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")
 """Libraries whose other classes no module is made of."""
@@ -81,19 +80,19 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments:
 
 
 def subclass_of(kind: type) -> Callable[[type], bool]:
-    """Whether a class is `kind`, or made of it."""
+    """Return whether a class is `kind`, or made of it."""
     return lambda found: issubclass(found, kind)
 
 
 def has_members(*names: str) -> Callable[[type], bool]:
-    """Whether a class is a dataclass with all of these methods."""
+    """Return whether a class is a dataclass with all of these methods."""
     return lambda found: (
         dataclasses.is_dataclass(found) and all(callable(getattr(found, n, None)) for n in names)
     )
 
 
 def _is_part(kind: type) -> bool:
-    """Whether objects of a class may be parts of objectives."""
+    """Return whether objects of a class may be parts of objectives."""
     return dataclasses.is_dataclass(kind) and kind.__module__.startswith("src.objectives.")
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from lightning.pytorch.accelerators import AcceleratorRegistry
 
+from src.configuration.options import checked
 from src.errors import UserError
 
-TRAINED = ("bf16-mixed", "32-true", "64-true")
+Precision = Literal["auto", "bf16-mixed", "32-true", "64-true"]
+TRAINED = get_args(Precision)[1:]
 """Precisions in which gradients that are computed by hand are what they should be."""
-_KNOWN = ("auto", *TRAINED)
 
 
 def check_accelerator(accelerator: object) -> None:
-    """Whether Lightning knows the accelerator, and this machine has one.
+    """Check that Lightning knows the accelerator, and this machine has one.
 
     Raises:
         UserError: one or the other is not so.
@@ -36,7 +37,8 @@ def check_accelerator(accelerator: object) -> None:
         )
 
 
-def resolve_precision(precision: str, accelerator: str) -> str:
+@checked
+def resolve_precision(precision: Precision, accelerator: str) -> str:
     """A Lightning precision for `auto`, any other checked and returned.
 
     Args:
@@ -45,8 +47,6 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     Raises:
         UserError: an unknown precision, or one that manual optimisation does not support.
     """
-    if precision not in _KNOWN:
-        raise UserError(f"trainer.precision must be one of {', '.join(_KNOWN)}, got {precision!r}")
     if precision != "auto":
         return precision
     if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
+from annotated_types import Ge, Le
+
+from src.configuration.options import Checked, Count, Positive
 from src.core.meta_head import MetaHeadSettings
 from src.errors import UserError
 from src.methods.optimisation import Optimisation
 
 LARGEST_BATCH = 2**20
 """Examples in a batch beyond which a size can only be a slip: indices alone would fill memory."""
+InnerProducts = Literal["float32", "float64"]
+BatchSize = Annotated[int, Ge(1), Le(LARGEST_BATCH)]
 
 
 @dataclass
-class Stage:
+class Stage(Checked):
     """Settings of one stage (`conf/stage/`).
 
     Attributes:
@@ -36,8 +42,8 @@ class Stage:
         freeze_body: train the heads only.
         sampled: auxiliary tasks that each step samples, uniformly and without replacement, and that
             share one batch of `batch_size`; null trains all in each step, with a batch each
-            [whole number or null; tasks].
-        inner_products: `float32` or `float64`, in which products of gradients are accumulated.
+            [tasks].
+        inner_products: in which products of gradients are accumulated.
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.
         optimisation: optimiser and schedule.
         meta_head: the meta head.
@@ -45,57 +51,30 @@ class Stage:
 
     module: str
     enabled: bool = True
-    auxiliaries: str = "all"
-    batch_size: int = 16
-    meta_batch_size: int = 32
-    max_steps: int | None = None
-    max_epochs: float | None = None
-    epochs_of: str = "end_task"
-    evaluate_every: int | None = None
-    patience: int | None = None
+    auxiliaries: Literal["all", "domain", "task"] = "all"
+    batch_size: BatchSize = 16
+    meta_batch_size: BatchSize = 32
+    max_steps: Count | None = None
+    max_epochs: Positive | None = None
+    epochs_of: Literal["end_task", "largest"] = "end_task"
+    evaluate_every: Count | None = None
+    patience: Count | None = None
     freeze_body: bool = False
     fresh_end_head: bool = False
-    sampled: int | None = None
-    inner_products: str = "float32"
+    sampled: Count | None = None
+    inner_products: InnerProducts = "float32"
     optimisation: Optimisation = field(default_factory=Optimisation)
     meta_head: MetaHeadSettings = field(default_factory=MetaHeadSettings)
 
     def __post_init__(self) -> None:
-        if self.auxiliaries not in ("all", "domain", "task"):
-            raise UserError(f"auxiliaries must be all, domain or task, got {self.auxiliaries!r}")
-        if self.epochs_of not in ("end_task", "largest"):
-            raise UserError(f"epochs_of must be end_task or largest, got {self.epochs_of!r}")
-        if self.inner_products not in ("float32", "float64"):
-            raise UserError(
-                f"inner_products must be float32 or float64, got {self.inner_products!r}"
-            )
-        whole = ("batch_size", "meta_batch_size", "max_steps", "evaluate_every", "patience")
-        for name in (*whole, "sampled"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} must be at least 1, got {value}")
+        super().__post_init__()
         if self.sampled is not None and self.sampled > self.batch_size:
             raise UserError(
                 f"sampled={self.sampled} tasks cannot share a batch of {self.batch_size}; use a "
                 "larger batch_size"
             )
-        for name in ("batch_size", "meta_batch_size"):
-            if getattr(self, name) > LARGEST_BATCH:
-                raise UserError(
-                    f"{name} must be at most {LARGEST_BATCH}, got {getattr(self, name)}"
-                )
-        epochs = self.max_epochs
-        if epochs is not None and not (math.isfinite(epochs) and epochs > 0):
-            raise UserError(f"max_epochs must be positive and finite, or null, got {epochs}")
         if self.max_steps is None and self.max_epochs is None:
-            raise UserError("max_steps: give max_steps or max_epochs")
-        # The meta head's own class knows what it is to be; here is what it takes on trust.
-        for name in ("lr", "weight_decay"):
-            value = getattr(self.meta_head, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise UserError(
-                    f"meta_head.{name} must be a finite number of at least 0, got {value}"
-                )
+            raise UserError("give max_steps or max_epochs")
 
     def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
         """Examples that make an epoch.

@@ -58,16 +58,11 @@ def _check_optimisation(trainer: pl.Trainer) -> None:
 
 def _check_length(trainer: pl.Trainer) -> None:
     steps, epochs = trainer.max_steps, trainer.max_epochs
-    if steps == -1 and epochs == EPOCHS_WHERE_NONE_ARE_GIVEN:
+    if steps == -1 and epochs in (-1, None, EPOCHS_WHERE_NONE_ARE_GIVEN):
         raise UserError(
-            "give the Trainer max_steps=N or max_epochs=N: the learning rate rises and falls over "
-            "the whole training (Lightning takes 1000 epochs where nothing is given; for exactly "
-            "these give max_steps)"
-        )
-    if steps == -1 and epochs in (-1, None):
-        raise UserError(
-            "give the Trainer max_steps=N or max_epochs=N as an upper bound: the learning rate "
-            "rises and falls over the whole training"
+            "give the Trainer max_steps=N or max_epochs=N, if only as an upper bound: the learning "
+            "rate rises and falls over the whole training (for the 1000 epochs that Lightning "
+            "takes where nothing is given, give max_steps)"
         )
 
 
@@ -119,7 +114,7 @@ def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callb
 
 
 def _is_default(checkpoint: ModelCheckpoint) -> bool:
-    """Whether it is the one that Lightning adds where there is none."""
+    """Return whether it is the one that Lightning adds where there is none."""
     return type(checkpoint) is ModelCheckpoint and checkpoint.state_key == (
         ModelCheckpoint().state_key
     )

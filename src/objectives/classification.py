@@ -9,18 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from src.configuration.options import Below1, Checked
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder, reads_text
-from src.errors import UserError
 from src.objectives.base import Collate, Row
+from src.objectives.class_weights import ClassWeights
 from src.objectives.hidden_states import hidden_states
 from src.objectives.padding import Padding, tokens_and_padding
 from src.objectives.supervised import Supervised
 
 
 @dataclass(frozen=True)
-class Classification(Supervised):
+class Classification(Checked, Supervised):
     """Cross-entropy over the labels; a unit is an example.
 
     Attributes:
@@ -30,12 +31,8 @@ class Classification(Supervised):
     """
 
     classes: int
-    dropout: float = 0.1
-    class_weights: Sequence[float] | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"classifier.dropout must be in [0, 1), got {self.dropout}")
+    dropout: Below1 = 0.1
+    class_weights: ClassWeights = None
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """The first token's embedding, `(examples, hidden)`."""

@@ -12,13 +12,10 @@ def check_shares(masked: float, random: float) -> None:
     """Check the shares of chosen tokens that are masked and that are replaced at random.
 
     Raises:
-        UserError: one is negative, or they sum to more than 1.
+        UserError: they sum to more than 1.
     """
-    if not (masked >= 0 and random >= 0 and masked + random <= 1):
-        raise UserError(
-            "shares of masked and random tokens must not be negative nor sum to more than 1, "
-            f"got {masked} and {random}"
-        )
+    if masked + random > 1:
+        raise UserError(f"masked and random must not sum to more than 1, got {masked} and {random}")
 
 
 def draw_corruption(

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from src.configuration.checks import check_whole
+from src.configuration.options import Checked, Natural
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.wide_resnet import ImageEncoder, reads_images
-from src.errors import UserError
 from src.objectives.base import Collate, Row
+from src.objectives.class_weights import ClassWeights
 from src.objectives.supervised import Supervised
 
 
 @dataclass(frozen=True)
-class ImageClassification(Supervised):
+class ImageClassification(Checked, Supervised):
     """Cross-entropy over the labels; a unit is an image.
 
     Attributes:
@@ -29,14 +29,9 @@ class ImageClassification(Supervised):
     """
 
     classes: int
-    shift: int = 0
+    shift: Natural = 0
     flip: bool = False
-    class_weights: Sequence[float] | None = None
-
-    def __post_init__(self) -> None:
-        check_whole(self.shift, "classifier.shift", least=0)
-        if not isinstance(self.flip, bool):
-            raise UserError(f"classifier.flip must be true or false, got {self.flip!r}")
+    class_weights: ClassWeights = None
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """The body's features, `(images, hidden)`."""

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.configuration.options import Checked, Fraction, Share
 from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch
 from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.text_encoder import TextEncoder
-from src.errors import UserError
 from src.objectives.at_positions import AtPositions
 from src.objectives.base import Collate, Row
 from src.objectives.corruption import check_shares, corrupted, draw_corruption
@@ -24,7 +24,7 @@ from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class MaskedLM(AtPositions):
+class MaskedLM(Checked, AtPositions):
     """Predict masked tokens; a unit is a masked token.
 
     Attributes:
@@ -33,13 +33,12 @@ class MaskedLM(AtPositions):
         random: of these, the share replaced by a random token (0.1); the rest stays.
     """
 
-    probability: float = 0.15
-    masked: float = 0.8
-    random: float = 0.1
+    probability: Share = 0.15
+    masked: Fraction = 0.8
+    random: Fraction = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 < self.probability <= 1:
-            raise UserError(f"probability of masking must be in (0, 1], got {self.probability}")
+        super().__post_init__()
         check_shares(self.masked, self.random)
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.core.task import Inputs
-from src.objectives.class_weights import on_device
+from src.objectives.class_weights import ClassWeights, on_device
 
 
 class Supervised:
@@ -21,11 +21,12 @@ class Supervised:
     over all training examples.
 
     Attributes:
-        class_weights: in index order, of mean 1 over the training examples (see
-            `src.objectives.class_weights`); None for equal ones.
+        class_weights: `balanced`, a list in the labels' order, or a weight for each label by name;
+            None for equal ones. A module has them in index order, of mean 1 over the training
+            examples (see `src.objectives.class_weights`).
     """
 
-    class_weights: Sequence[float] | None = None
+    class_weights: ClassWeights = None
 
     def targets(self, inputs: Inputs) -> Tensor:
         """Labels as indices, `(examples,)`."""
@@ -41,5 +42,6 @@ class Supervised:
         logits = head(features)
         weights = None
         if self.class_weights is not None:
+            assert not isinstance(self.class_weights, str | Mapping), "scaled to the labels"
             weights = on_device(tuple(self.class_weights), logits.device, logits.dtype)
         return F.cross_entropy(logits, targets, weight=weights, reduction="none")

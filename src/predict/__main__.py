@@ -57,10 +57,7 @@ def _predict(config: DictConfig, output: str) -> None:
     given = {str(name): value for name, value in config.items() if name != "hydra"}
     # in a config of its own, `${` would be a reference again
     texts = {name: given[name] for name in _AS_IT_STANDS if isinstance(given[name], str)}
-    try:
-        settings = typed(OmegaConf.create(given | dict.fromkeys(texts, "")), Settings, "options")
-    except UserError as error:
-        raise UserError(str(error).removeprefix("options.")) from error
+    settings = typed(OmegaConf.create(given | dict.fromkeys(texts, "")), Settings)
     settings = replace(settings, **texts)
     done = predict_file(settings)
     shares = ", ".join(f"{printable(label)} {count:,}" for label, count in done.counts.items())

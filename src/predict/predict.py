@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from src.configuration.checks import check_whole
+from src.configuration.options import Checked, Count, Length
 from src.data.columns import Columns, columns_to_predict, read_trained
 from src.data.labelled import text_of
 from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
@@ -27,23 +27,23 @@ from src.files.durable import disk_advice
 from src.predict.latest import LATEST, latest_run
 from src.predict.output import Output, alone_at
 from src.predict.predictor import Predictor, device_of
-from src.predict.writers import Writer, formats_of, stream_of
+from src.predict.writers import Streamed, Writer, formats_of, stream_of
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """The options of `conf/predict.yaml`, which says what each is."""
 
     model: str
     input: str
     output: str
     runs_dir: str = "runs"
-    format: str | None = None
+    format: Streamed | None = None
     text: str | None = None
     text_pair: str | None = None
     prefix: str = ""
-    batch_size: int = 32
-    max_length: int | None = None
+    batch_size: Count = 32
+    max_length: Length | None = None
     device: str = "auto"
     resume: bool = True
     overwrite: bool = False
@@ -72,7 +72,6 @@ def predict_file(settings: Settings) -> Done:
     Raises:
         UserError: an option, the classifier, a file or a row of it is not as it has to be.
     """
-    check_whole(settings.batch_size, "batch_size", least=1)
     formats = formats_of(settings.input, settings.output, settings.format)
     device = device_of(settings.device)
     source, target, model, runs = (
@@ -142,7 +141,6 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
     length = settings.max_length or classifier.max_length
     if length is None:
         raise UserError("the classifier does not say its longest input: max_length=TOKENS")
-    check_whole(length, "max_length", least=8)
     limit = classifier.max_positions
     if limit is not None and length > limit:
         raise UserError(f"max_length={length} is more than the {limit} tokens that it can read")

@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,8 @@ GROUP_ROWS = 1 << 16
 """A row group of Parquet ends with the chunk that reaches this."""
 GROUP_BYTES = 1 << 26
 """Or this, in memory."""
-_STREAMED = ("csv", "tsv", "jsonl")
+Streamed = Literal["csv", "tsv", "jsonl"]
+_STREAMED = get_args(Streamed)
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,6 @@ def formats_of(source: str, target: str, stated: str | None) -> tuple[Format, Fo
     Raises:
         UserError: nothing tells, or not in a format that can be.
     """
-    if stated is not None and stated not in _STREAMED:
-        raise UserError(f"format={stated} is none of {', '.join(_STREAMED)}")
     given = [_by_name("input", source), _by_name("output", target)]
     named = [one.kind for one in given if one is not None]
     if stated is None and not named:

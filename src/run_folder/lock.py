@@ -29,7 +29,7 @@ class BusyError(UserError):
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process is running in the folder now, as far as its locks tell.
+    """Return whether a process is running in the folder now, as far as its locks tell.
 
     Raises:
         OSError: the lock's file cannot be opened.

@@ -85,5 +85,5 @@ def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) ->
 
 
 def is_elsewhere(option: str) -> bool:
-    """Whether a dotted option is one of `ELSEWHERE`, or below one."""
+    """Return whether a dotted option is one of `ELSEWHERE`, or below one."""
     return any(option == name or option.startswith(f"{name}.") for name in ELSEWHERE)

@@ -258,12 +258,12 @@ class Result(Plain):
 
     @property
     def is_tested(self) -> bool:
-        """Whether it was evaluated on test; only such runs are compared."""
+        """Return whether it was evaluated on test; only such runs are compared."""
         return self.test_scores is not None
 
     @property
     def only_adapts(self) -> bool:
-        """Whether it has no end task: its encoder was adapted to text and kept."""
+        """Return whether it has no end task: its encoder was adapted to text and kept."""
         return not self.labels
 
     @property
@@ -290,7 +290,7 @@ class Result(Plain):
 
     @property
     def is_text(self) -> bool:
-        """Whether it learned from text; images have no tokens."""
+        """Return whether it learned from text; images have no tokens."""
         return any(count for stage in self.stages for count in stage.cost.tokens.values())
 
     @property

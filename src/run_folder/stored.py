@@ -15,7 +15,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.plain import LARGEST, check_no_references
 from src.run_folder.name import RESULT, is_elsewhere
 from src.run_folder.result import Result, read_result
@@ -46,7 +46,7 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:
-    """Whether the run in `folder`, finished or not, is that of `config`; an empty folder is.
+    """Check that the run in `folder`, finished or not, is that of `config`; an empty folder is.
 
     Raises:
         UserError: it is another one; names the options that differ.
@@ -73,7 +73,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
 
 
 def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
-    """Whether the run in `folder` was started with the same data; a new one is.
+    """Check that the run in `folder` was started with the same data; a new one is.
 
     Args:
         inputs: fingerprints by name.
@@ -129,9 +129,9 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
             raise ValueError("too large")
         content = parse(path)
     except (ValueError, OSError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(
-            f"{path} is damaged ({reason}); start over with resume=false, or remove the folder"
+            f"{path} is damaged ({first_line(error)}); start over with resume=false, or remove the "
+            "folder"
         ) from error
     if not isinstance(content, dict):
         raise UserError(

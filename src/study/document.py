@@ -197,7 +197,8 @@ def _status(rows: Sequence[Row]) -> str:
         return (
             "The paper's encoder, RoBERTa-base: not run (it takes a GPU and the Hugging Face Hub). "
             "The command that would: `python -m src.run -m +experiment=scierc_finetune,"
-            "scierc_released_tapt,scierc_mt,scierc_meta 'seed=range(10)'`, then `python -m src.report runs`."
+            "scierc_released_tapt,scierc_mt,scierc_meta 'seed=range(10)'`, "
+            "then `python -m src.report runs`."
         )
     tasks = sorted({row.task for row in roberta})
     return (

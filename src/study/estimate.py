@@ -43,7 +43,7 @@ class Estimate:
         return stdev(self.values.values()) if len(self.values) > 1 else None
 
     def verdict(self, margin: float) -> Verdict:
-        """Whether the mean exceeds `margin`: decided where the interval lies on one side of it."""
+        """Return whether the mean exceeds `margin`; decided where the interval is on one side."""
         if self.low is None or self.high is None or len(self.values) < LEAST_SEEDS:
             return "not decided"
         if self.low > margin:

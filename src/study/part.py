@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from src.compare.experiments import stage_options
 from src.errors import UserError
-from src.files.plain import read_yaml
+from src.files.plain import read_yaml, violation
 
 FOLDER = Path(__file__).parents[2] / "conf" / "study"
 TFIDF = "tfidf"
@@ -124,7 +124,7 @@ class Part(_Described):
 
     @property
     def draws_data(self) -> bool:
-        """Whether each seed has data of its own; else TF-IDF is the same with any."""
+        """Return whether each seed has data of its own; else TF-IDF is the same with any."""
         return any("${seed}" in option for option in self.options)
 
     def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
@@ -189,9 +189,7 @@ def read_part(name: str, folder: Path = FOLDER) -> Part:
     try:
         part = Part.model_validate(_content(name, folder))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(entry) for entry in first["loc"])
-        raise UserError(f"conf/study/{name}.yaml: {where}: {first['msg']}") from error
+        raise UserError(f"conf/study/{name}.yaml: {violation(error)}") from error
     _check_names(name, part)
     return part
 

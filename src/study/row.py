@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from src.core.task_names import END_TASK
 from src.errors import UserError
 from src.files.durable import write_durably
-from src.files.plain import Plain, read_json
+from src.files.plain import Plain, read_json, violation
 from src.report.reading.run import read_run
 from src.run_folder.result import Result
 
@@ -161,9 +161,7 @@ def read_rows(path: Path) -> list[Row]:
             try:
                 rows.append(Row.model_validate_strings(filled))
             except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                where = ".".join(str(entry) for entry in first["loc"])
-                raise UserError(f"{path.name}, line {line}: {where}: {first['msg']}") from error
+                raise UserError(f"{path.name}, line {line}: {violation(error)}") from error
     return rows
 
 

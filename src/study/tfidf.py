@@ -13,7 +13,7 @@ from src.configuration.build import build
 from src.data.text_task import LabelledTexts, TextTask
 from src.errors import UserError
 from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
-from src.experiment.prepare import metrics_of
+from src.methods.parts import metrics_of
 from src.run_folder.stored import options_of
 from src.study.part import TFIDF, Cell
 from src.study.row import Row, digest_of
@@ -73,7 +73,8 @@ def _scores(
     config: DictConfig, end_task: TextTask, classifier: TfIdfClassifier, split: LabelledTexts
 ) -> dict[str, float]:
     """Return the task's metric on a split, by name, as runs compute it."""
-    metrics = metrics_of(config, end_task)
+    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
+    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
     logits = classifier.log_probabilities(split.texts)
     unseen = torch.tensor(split.unseen)
     metrics.update(logits, torch.tensor(split.labels), unseen)

@@ -391,19 +391,25 @@ OPEN = "decontaminate=null"
     ("options", "message"),
     [
         ([], "name the articles: sources=FILE"),
-        (["sources=none.jsonl"], "name the corpus' folder: output=FOLDER, got null"),
+        (["sources=none.jsonl"], "name the corpus' folder: output=FOLDER"),
         (["sources=none.jsonl", "output=out", OPEN], "sources: there is no file none.jsonl"),
         (["sources=x", "output=out"], "name the end task .*decontaminate=null"),
         (["sources=x", "output=out", "decontaminate=0"], "decontaminate must be a whole number"),
         (["sources=x", "output=out", "near_duplicates=1"], "near_duplicates must be true or false"),
-        (["sources=x", "examples.by=page"], "examples.by must be one of paragraph, words"),
+        (
+            ["sources=x", "examples.by=page"],
+            "examples.by must be paragraph, words, line or document",
+        ),
         (["sources=x", "examples.words=0"], "examples.words must be a whole number of at least 1"),
         (
             [f"sources={ROOT}/conf/*.json", "output=/dev/null/out", OPEN],
             "sources: there is no file",
         ),
         (["sources=x", "deduplicate=1"], "deduplicate must be true or false, got 1"),
-        (["sources=[1]"], "sources must be a text or a list of texts"),
+        (
+            ["sources=[1]"],
+            "sources must be non-empty text, a list of non-empty texts or null",
+        ),
         (["sources=x", "metadata=y"], "give field_of_study as well"),
     ],
 )

@@ -34,7 +34,7 @@ def one_line(caught) -> str:
 
 def test_build_makes_the_target_from_the_nodes_values_and_the_arguments():
     weighting = build(
-        OmegaConf.create({"_target_": META, "eta": 0.5}), "weighting", task_names="ab"
+        OmegaConf.create({"_target_": META, "eta": 0.5}), "weighting", task_names=["a", "b"]
     )
     assert (weighting.eta, weighting.task_names) == (0.5, ["a", "b"])
 
@@ -48,8 +48,7 @@ def test_built_objects_get_plain_containers():
 
 def test_an_unknown_argument_is_named_with_its_option():
     message = build_error("weighting", {"_target_": META, "bogus": 1}, task_names=["a"])
-    assert message.startswith("weighting")
-    assert "bogus" in message
+    assert message.startswith("there is no option weighting.bogus")
 
 
 def test_a_value_of_the_wrong_type_is_reported_under_its_option():
@@ -144,7 +143,9 @@ def test_typed_resolves_references():
 )
 def test_a_value_that_does_not_fit_is_named_in_full(values, option):
     name = f"method.stages.finetune.{option}"
-    assert typed_error(**values).startswith((f"{name}: ", f"{name} must be "))
+    assert typed_error(**values).startswith(
+        (f"{name}: ", f"{name} must be ", f"{name} is missing", f"there is no option {name}; ")
+    )
 
 
 def test_a_value_where_a_group_belongs_names_the_group_it_is_in():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from src.configuration.options import Count
 from src.data.image_task import ImageSource, LabelledImages
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
@@ -35,9 +36,9 @@ class MadeUpImages(ImageSource):
 
     name: str = "made up"
     metric: str = "macro_f1"
-    end_classes: Sequence[str] = ("dog", "bee")
-    train_per_class: int = 4
-    dev_per_class: int = 3
+    end_classes: Sequence[str | int] = ("dog", "bee")
+    train_per_class: Count = 4
+    dev_per_class: Count = 3
     split_seed: int = 0
     mean: Sequence[float] = (0.5, 0.5)
     std: Sequence[float] = (0.25, 0.25)

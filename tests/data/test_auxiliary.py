@@ -90,19 +90,6 @@ def test_a_tasks_own_size_comes_before_that_for_all(own, default, size, option):
     assert size_of("mine", own, default) == (size, option)
 
 
-@pytest.mark.parametrize(
-    ("own", "default", "option"),
-    [
-        (None, 0, r"auxiliary\.size"),
-        (0, 3, r"auxiliary\.mine\.size"),
-        ("lots", "all", r"auxiliary\.mine\.size"),
-    ],
-)
-def test_a_bad_size_is_blamed_on_the_option_that_holds_it(own, default, option):
-    with pytest.raises(UserError, match=rf"^{option} must be a positive number or 'all'"):
-        size_of("mine", own, default)
-
-
 @pytest.fixture
 def prepared(data_dir, cache_dir):
     """What an experiment on text or on images shares, by its options."""

@@ -92,7 +92,7 @@ def test_a_task_is_split_anew(tmp_path):
     assert set(task.fingerprints.values()).isdisjoint(published.fingerprints.values())
     other = load_text_task(type(files)(**{**vars(files), "split": "clean", "split_seed": 1}))
     assert other.digest() != task.digest()
-    with pytest.raises(UserError, match=r"task.split must be published or clean, got 'new'"):
+    with pytest.raises(UserError, match=r"^split must be published or clean, got 'new'"):
         load_text_task(type(files)(**{**vars(files), "split": "new"}))
     with pytest.raises(UserError, match=r"name dev and test files"):
         load_text_task(type(files)(**{**vars(files), "split": "clean", "dev": None}))

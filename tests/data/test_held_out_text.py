@@ -80,12 +80,12 @@ def test_a_corpus_of_which_one_side_is_empty_is_refused(texts, message):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"share": 0.0}, "task.share"),
-        ({"share": 1.0}, "task.share"),
-        ({"share": float("nan")}, "task.share"),
-        ({"most": 0}, "task.most"),
-        ({"seed": -1}, "task.seed"),
-        ({"max_length": 4}, "task.max_length"),
+        ({"share": 0.0}, "^share must be"),
+        ({"share": 1.0}, "^share must be"),
+        ({"share": float("nan")}, "^share must be"),
+        ({"most": 0}, "^most must be"),
+        ({"seed": -1}, "^seed must be"),
+        ({"max_length": 4}, "^max_length must be"),
     ],
 )
 def test_an_option_that_cannot_be_is_named(options, named):

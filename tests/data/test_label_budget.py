@@ -48,8 +48,7 @@ def test_as_many_as_there_are_keep_all():
 @pytest.mark.parametrize(
     ("counts", "asked", "message"),
     [
-        ({"a": 6, "b": 4}, 0, "task.labelled must be a whole number of at least 1, got 0"),
-        ({"a": 6, "b": 4}, "all", "task.labelled must be a whole number"),
+        ({"a": 6, "b": 4}, 0, "must be at least the 2 labels"),
         ({"a": 6, "b": 4}, 11, "task.labelled=11 must be at least the 2 labels and leave"),
         ({"a": 6, "b": 4}, 1, "must be at least the 2 labels"),
         ({"a": 6, "b": 1}, 4, "label 'b' has one training example only"),

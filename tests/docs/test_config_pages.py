@@ -72,12 +72,15 @@ def test_every_option_has_a_type_and_a_meaning(pages):
 
 
 def test_an_option_has_type_unit_default_and_meaning(pages):
-    assert rows(pages["weighting.md"])["eta"][:2] == ["number", "`0.05`"]
+    assert rows(pages["weighting.md"])["eta"][:2] == [
+        "finite number of at least 0",
+        "`0.05`",
+    ]
     kind, default, meaning = rows(pages["stage.md"])["meta_batch_size"]
-    assert (kind, default) == ("whole number, in examples", "`32`")
+    assert (kind, default) == ("whole number from 1 to 1048576, in examples", "`32`")
     assert meaning == "Examples of `B_val`, for the meta-gradient."
     kind, default, _ = rows(pages["run.md"])["max_steps"]
-    assert (kind, default) == ("whole number or null, in steps", "`null`")
+    assert (kind, default) == ("whole number of at least 1 or null, in steps", "`null`")
     assert rows(pages["task.md"])["train"][0].startswith("text")
 
 
@@ -126,7 +129,7 @@ def test_options_that_nobody_has_described_fail_and_are_named(tmp_path):
 
 def test_types_are_said_in_the_words_of_the_error_messages():
     assert type_words(int | None) == "whole number or null"
-    assert type_words(dict[str, float]) == "mapping of names to numbers"
+    assert type_words(dict[str, float]) == "mapping of names to finite numbers"
     assert type_words(list[str]) == "list of texts"
 
 

@@ -185,10 +185,10 @@ def test_the_length_of_an_auxiliary_nobody_trains_does_not_matter(prepared):
     assert prepared("finetune", "auxiliary=tapt", "auxiliary.tapt.max_length=9999")
 
 
-def test_an_unknown_metric_is_listed_against_the_known_ones(prepared):
+def test_an_unknown_metric_is_compared_with_the_known_ones(prepared):
     message = error_of(prepared, "finetune", "task.metric=acuracy")
     assert "task.metric=acuracy" in message
-    assert "did you mean accuracy? there are accuracy, auroc, " in message
+    assert "did you mean accuracy?" in message
 
 
 @pytest.mark.parametrize(

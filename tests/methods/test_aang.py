@@ -215,13 +215,17 @@ def test_processes_share_what_one_would_pass(options, tmp_path):
             "sampled=25 is more than the stage's auxiliary",
         ),
         (["method.stages.joint.sampled=13"], {}, "sampled=13 tasks cannot share a batch of 12"),
-        (["method.stages.joint.sampled=0"], {}, "sampled must be at least 1"),
+        (["method.stages.joint.sampled=0"], {}, "sampled must be a whole number of at least 1"),
         (["method.stages.joint.sampled=null"], {}, "set method.stages.joint.sampled, or use"),
         (["weighting=dwa"], {}, "weighting DWA follows every task"),
         (["weighting=sdmgrad"], {}, "weighting Gramian follows every task"),
         ([], {"auxiliary": "tapt"}, "sampled=3 is more than the stage's auxiliary tasks"),
         (["method.stages.joint.sampled=1"], {"auxiliary": "tapt"}, "needs composed objectives"),
-        (["auxiliary.aang.transforms.mask.probability=0"], {}, "probability of a transform must"),
+        (
+            ["auxiliary.aang.transforms.mask.probability=0"],
+            {},
+            "mask.probability must be a number",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(more, kinds, expected, error_of):

@@ -149,5 +149,5 @@ def test_a_constant_rate_stays_at_its_peak_to_the_end():
 
 
 def test_an_unknown_decay_is_an_error_that_names_the_option():
-    with pytest.raises(UserError, match=r"optimisation\.decay must be linear or constant"):
+    with pytest.raises(UserError, match=r"^decay must be linear or constant"):
         Optimisation(decay="cosine")

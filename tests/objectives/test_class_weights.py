@@ -51,19 +51,19 @@ def test_nothing_asked_for_is_no_weights():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("heavy", "must be balanced, null, a list of weights or a mapping .*, got 'heavy'"),
+        ("heavy", "must be balanced, a list of finite numbers above 0, a mapping .*, got 'heavy'"),
         (True, "got true"),
         (2, "got 2"),
         ([1, 2], "has 2 weights, but there are 3 labels: 'A', 'B', '3'"),
         ({"A": 1, "B": 2}, r"give every label a weight and name no other \('3'\)"),
         ({"A": 1, "B": 2, "3": 1, "C": 1}, r"name no other \('C'\); the labels are 'A', 'B', '3'"),
-        ([1, 2, 0], "the weight of '3' must be positive, got 0"),
-        ([1, 2, math.inf], "the weight of '3' must be positive, got inf"),
-        ([1, 2, "x"], "the weight of '3' must be positive, got 'x'"),
+        ([1, 2, 0], r"got \[1, 2, 0\]"),
+        ([1, 2, math.inf], r"got \[1, 2, inf\]"),
+        ([1, 2, "x"], r"got \[1, 2, 'x'\]"),
     ],
 )
 def test_anything_else_is_an_error_of_one_line(asked, message):
-    with pytest.raises(UserError, match=rf"^classifier\.class_weights.*{message}"):
+    with pytest.raises(UserError, match=rf"class_weights.*{message}"):
         class_weights(asked, LABELS, COUNTS)
 
 

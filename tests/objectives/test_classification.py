@@ -119,5 +119,5 @@ def test_the_loss_is_the_mean_cross_entropy(encoder):
 
 @pytest.mark.parametrize("dropout", [-0.1, 1, 1.5])
 def test_an_impossible_dropout_is_an_error(dropout):
-    with pytest.raises(UserError, match=r"classifier\.dropout must be in \[0, 1\)"):
+    with pytest.raises(UserError, match=r"^dropout must be a number in \[0, 1\)"):
         Classification(classes=2, dropout=dropout)

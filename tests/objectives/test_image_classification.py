@@ -208,9 +208,7 @@ def test_the_head_is_one_layer_with_a_logit_for_each_class(classes):
 
 
 def test_a_negative_shift_is_an_error():
-    with pytest.raises(
-        UserError, match=r"classifier\.shift must be a whole number of at least 0, got -1"
-    ):
+    with pytest.raises(UserError, match=r"^shift must be a whole number of at least 0, got -1"):
         ImageClassification(3, shift=-1)
 
 

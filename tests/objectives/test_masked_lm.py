@@ -186,12 +186,12 @@ def test_a_tokenizer_without_a_mask_token_is_an_error_that_says_what_to_do():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"probability": 0}, "must be in"),
-        ({"probability": 1.1}, "must be in"),
-        ({"probability": float("nan")}, "must be in"),
-        ({"masked": -0.1}, "shares"),
-        ({"random": -0.1}, "shares"),
-        ({"masked": 0.8, "random": 0.3}, "shares"),
+        ({"probability": 0}, "probability must be a number in"),
+        ({"probability": 1.1}, "probability must be a number in"),
+        ({"probability": float("nan")}, "must be a number in"),
+        ({"masked": -0.1}, "masked must be a number in"),
+        ({"random": -0.1}, "random must be a number in"),
+        ({"masked": 0.8, "random": 0.3}, "masked and random must not sum to more than 1"),
     ],
 )
 def test_impossible_probabilities_are_an_error(options, message):

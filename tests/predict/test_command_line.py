@@ -195,7 +195,7 @@ def files(tmp_path, classifier):
         ("good.csv", {"max_length": 5000}, "max_length=5000 is more than the 512 tokens"),
         ("-", {"output": "-"}, r"need the format of rows: format=csv\|tsv\|jsonl"),
         ("-", {"output": "x.parquet"}, "input=- cannot be parquet"),
-        ("-", {"format": "xml"}, "format=xml is none of csv, tsv, jsonl"),
+        ("-", {"format": "xml"}, "format must be csv, tsv, jsonl or null, got 'xml'"),
     ],
 )
 def test_a_bad_input_is_one_line(files, predict, source, options, said):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
+from src.configuration.options import Count, NonNegative, checked
 from src.core.body_gradient import cosine
 from src.core.mixture import Mixed, RunningSum
 from src.core.step import Step
 from src.core.weighting.base import Needs
 from src.core.weighting.factored import Factored
-from src.errors import UserError
 
 
 class Aang(Factored):
@@ -36,18 +34,14 @@ class Aang(Factored):
     pending_two_way: Tensor
     seen: Tensor
 
+    @checked
     def __init__(
         self,
         task_names: list[str],
-        factor_lr: float = 0.1,
-        two_way_lr: float = 0.1,
-        every: int = 3,
+        factor_lr: NonNegative = 0.1,
+        two_way_lr: NonNegative = 0.1,
+        every: Count = 3,
     ) -> None:
-        for name, value in (("factor_lr", factor_lr), ("two_way_lr", two_way_lr)):
-            if not math.isfinite(value) or value < 0:
-                raise UserError(f"weighting.{name} must be a finite number of at least 0")
-        if every < 1:
-            raise UserError(f"weighting.every must be at least 1, got {every}")
         super().__init__(task_names)
         self.factor_lr, self.two_way_lr, self.every = factor_lr, two_way_lr, every
         self.register_buffer("pending", torch.zeros_like(self.factors))

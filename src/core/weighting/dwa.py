@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from src.configuration.options import Count, Temperature, checked
 from src.core.mixture import Mixed, RunningMean
 from src.core.step import Step
 from src.core.weighting.base import Needs, Weighting
-from src.errors import UserError
 
 
 class DWA(Weighting):
@@ -30,11 +30,10 @@ class DWA(Weighting):
     before: Tensor
     steps: Tensor
 
-    def __init__(self, task_names: list[str], temperature: float = 2.0, window: int = 30) -> None:
-        if not temperature > 0:
-            raise UserError(f"weighting.temperature must be positive, got {temperature}")
-        if window < 1:
-            raise UserError(f"weighting.window must be at least 1, got {window}")
+    @checked
+    def __init__(
+        self, task_names: list[str], temperature: Temperature = 2.0, window: Count = 30
+    ) -> None:
         super().__init__(task_names)
         self.temperature, self.window = temperature, window
         for name in ("sums", "last", "before"):

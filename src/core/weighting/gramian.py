@@ -55,9 +55,9 @@ class Gramian(Weighting):
             inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
             inner(torch.eye(len(task_names)))  # solvers are imported on first use
         except ImportError as error:
-            raise UserError(f"weighting {torchjd} needs {error.name}: {EXTRA}") from error
+            raise UserError(f"{torchjd} needs {error.name}: {EXTRA}") from error
         except (AttributeError, TypeError) as error:
-            raise UserError(f"weighting.torchjd={torchjd}: {error}") from error
+            raise UserError(f"torchjd={torchjd}: {error}") from error
         self._remembers = callable(getattr(inner, "reset", None))
         self.needs = replace(self.needs, every_task=self._remembers or second_batch)
         if self._remembers:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from src.configuration.options import NonNegative, checked
 from src.core.body_gradient import cosine
 from src.core.mixture import Mixed, RunningMean
 from src.core.step import Step
 from src.core.weighting.base import Needs, Weighting
-from src.errors import UserError
+
+Order = Literal["update_then_step", "step_then_update"]
 
 
 class Meta(Weighting):
@@ -27,15 +29,13 @@ class Meta(Weighting):
     needs = Needs(meta_gradient=True)
     logits: Tensor
 
+    @checked
     def __init__(
-        self, task_names: list[str], eta: float = 0.1, order: str = "update_then_step"
+        self,
+        task_names: list[str],
+        eta: NonNegative = 0.1,
+        order: Order = "update_then_step",
     ) -> None:
-        if order not in ("update_then_step", "step_then_update"):
-            raise UserError(
-                f"weighting.order must be update_then_step or step_then_update, got {order!r}"
-            )
-        if not math.isfinite(eta) or eta < 0:
-            raise UserError(f"weighting.eta must be a finite number of at least 0, got {eta}")
         super().__init__(task_names)
         self.eta = eta
         self.update_first = order == "update_then_step"

@@ -6,11 +6,11 @@ import math
 
 from torch import Tensor
 
+from src.configuration.options import NonNegative, Temperature, checked
 from src.core.mixture import Mixed
 from src.core.step import Step
 from src.core.weighting.base import Needs
-from src.core.weighting.meta import Meta
-from src.errors import UserError
+from src.core.weighting.meta import Meta, Order
 
 
 class MetaExamples(Meta):
@@ -32,15 +32,14 @@ class MetaExamples(Meta):
 
     needs = Needs(meta_gradient=True, example_weights=True)
 
+    @checked
     def __init__(
         self,
         task_names: list[str],
-        eta: float = 0.1,
-        order: str = "update_then_step",
-        temperature: float = 1.0,
+        eta: NonNegative = 0.1,
+        order: Order = "update_then_step",
+        temperature: Temperature = 1.0,
     ) -> None:
-        if not temperature > 0:
-            raise UserError(f"weighting.temperature must be positive, got {temperature}")
         super().__init__(task_names, eta, order)
         self.temperature = temperature
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from src.configuration.options import NonNegative, checked
 from src.core.weighting.base import FixedWeighting
 from src.errors import UserError
 
@@ -21,16 +22,15 @@ class Static(FixedWeighting):
             or values that sum to zero.
     """
 
-    def __init__(self, task_names: list[str], values: Mapping[str, float]) -> None:
+    @checked
+    def __init__(self, task_names: list[str], values: Mapping[str, NonNegative]) -> None:
         if set(values) != set(task_names):
             raise UserError(
-                f"weighting.values must name exactly the tasks {sorted(task_names)}, "
+                f"values must name exactly the tasks {sorted(task_names)}, "
                 f"but names {sorted(values)}; "
                 f"e.g. 'weighting.values={{{', '.join(f'{name}: 1' for name in task_names)}}}'"
             )
         numbers = [float(values[name]) for name in task_names]
-        if any(not math.isfinite(v) or v < 0 for v in numbers) or sum(numbers) == 0:
-            raise UserError(
-                f"weighting.values must be finite, not negative, not all zero, got {dict(values)}"
-            )
+        if not 0 < sum(numbers) < math.inf:
+            raise UserError(f"values must not all be zero, nor too large, got {dict(values)}")
         super().__init__(task_names, [v / sum(numbers) for v in numbers])

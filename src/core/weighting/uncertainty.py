@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from src.configuration.options import NonNegative, checked
 from src.core.mixture import Mixed, RunningSum
 from src.core.step import Step
 from src.core.weighting.base import Weighting
-from src.errors import UserError
 
 
 class Uncertainty(Weighting):
@@ -26,9 +26,8 @@ class Uncertainty(Weighting):
 
     log_variances: Tensor
 
-    def __init__(self, task_names: list[str], lr: float = 0.01) -> None:
-        if not lr >= 0:
-            raise UserError(f"weighting.lr must not be negative, got {lr}")
+    @checked
+    def __init__(self, task_names: list[str], lr: NonNegative = 0.01) -> None:
         super().__init__(task_names)
         self.lr = lr
         self.register_buffer("log_variances", torch.zeros(len(task_names)))

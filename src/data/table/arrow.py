@@ -105,7 +105,7 @@ class DatasetTable(ArrowTable):
 
     @property
     def unlabelled(self) -> bool:
-        """Whether it keeps its labels to itself, as the test splits of some benchmarks do."""
+        """Return whether it has no labels to read, as the test splits of some benchmarks."""
         labels = [row.values[column] for row in self.sample() for column in self._names]
         return bool(labels) and all(label is None for label in labels)
 
@@ -176,7 +176,7 @@ def _content(path: Path, compression: str | None) -> pa.NativeFile:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether its values are text, numbers or truth values of Python."""
+    """Return whether its values are text, numbers or truth values of Python."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = (
         pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null,

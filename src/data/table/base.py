@@ -94,7 +94,7 @@ class Table(ABC):
         return "" if self.path is None else sha256_of(self.path)
 
     def progress(self) -> tuple[int, int | None]:
-        """How much was read, and how much there is (None: nobody knows), in any unit."""
+        """Return how much was read, and how much there is (None: nobody knows), in any unit."""
         return 0, None
 
     def chunks(self, after: Mapping[str, Any] = BEGINNING) -> Iterator[Chunk]:
@@ -116,7 +116,7 @@ class Table(ABC):
             raise self._changed()
 
     def where(self, number: int) -> str:
-        """How a message names the row with this number, e.g. `labels.csv, line 3`."""
+        """Return how a message names the row with this number, e.g. `labels.csv, line 3`."""
         return f"{self.source}, {self.unit} {number}"
 
     def sample(self) -> list[Row]:
@@ -156,7 +156,7 @@ class Table(ABC):
         return pa.Table.from_arrays([pa.array(f, pa.string()) for f in fields], schema=self.schema)
 
     def _beginning(self) -> str:
-        """What tells the table from others with the same records."""
+        """Return what tells the table from others with the same records."""
         return "\0".join(self.header)
 
     def _changed(self) -> UserError:

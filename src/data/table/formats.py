@@ -41,6 +41,6 @@ def format_of(
 
 
 def endings_of(kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)) -> str:
-    """What names of files of these kinds end in, for a message."""
+    """Return what names of files of these kinds end in, for a message."""
     own = ", ".join(ending for wanted in kinds for ending, kind in KINDS.items() if kind == wanted)
     return f"{own}, or one of these and {' or '.join(packed)}"

@@ -9,7 +9,7 @@ import datasets
 from huggingface_hub import constants
 
 from src.data.table.arrow import DatasetTable
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.reachable import check_reachable
 
 
@@ -27,6 +27,5 @@ def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, Dat
             str(local) if local.is_dir() else name, config, cache_dir=str(cache_dir / "datasets")
         )
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"task.hub={name} cannot be loaded: {reason}") from error
+        raise UserError(f"task.hub={name} cannot be loaded: {first_line(error)}") from error
     return {split: DatasetTable(f"{name}, {split}", rows) for split, rows in found.items()}

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from src.core.task_names import JOINT, STAGES, parts_of
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.figures.factor_weights import TWO_WAY, factor_weights_figure, shares_of
 from src.figures.style import plain
 from src.files.plain import read_bytes
@@ -54,7 +54,7 @@ def _read(run: Run) -> pd.DataFrame:
     try:
         table = pd.read_csv(io.BytesIO(content), dtype=_COLUMNS, usecols=list(_COLUMNS))
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise UserError(f"{_FILE}: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{_FILE}: {first_line(error)}") from error
     if table.empty or table.isna().any(axis=None):
         raise UserError(f"{_FILE}: it holds no factors, or lacks some")
     table = table[table["stage"] == table["stage"].iloc[-1]]

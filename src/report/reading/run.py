@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.plain import check_no_references, read_bytes, read_yaml
 from src.run_folder.name import command_of
 from src.run_folder.result import Result, read_result
@@ -57,7 +57,7 @@ def read_options(folder: Path) -> dict[str, Any]:
         check_no_references(content)
         return stored_options(folder)
     except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"config.yaml: {(str(error).splitlines() or [''])[0]}") from error
+        raise UserError(f"config.yaml: {first_line(error)}") from error
     except RecursionError as error:
         raise UserError("config.yaml is nested too deeply") from error
 

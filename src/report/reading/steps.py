@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.plain import read_bytes
 
 NEEDED = ("stage", "step", "task", "weight")
@@ -32,7 +32,7 @@ def read_steps(folder: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(io.BytesIO(content), dtype=kinds, usecols=list(NEEDED))
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise UserError(f"steps.csv: {str(error).splitlines()[0]}") from error
+        raise UserError(f"steps.csv: {first_line(error)}") from error
 
 
 def last_step(folder: Path) -> str:

@@ -32,9 +32,9 @@ def test_static_weights_are_scaled_to_sum_one_and_follow_the_names():
     [
         ({"end_task": 1}, "exactly the tasks"),
         ({"end_task": 1, "tapt": 1, "dapt": 1}, "exactly the tasks"),
-        ({"end_task": -1, "tapt": 1}, "not negative"),
-        ({"end_task": 0, "tapt": 0}, "not all zero"),
-        ({"end_task": float("inf"), "tapt": 1}, "finite"),
+        ({"end_task": -1, "tapt": 1}, r"^values\.end_task must be .* of at least 0"),
+        ({"end_task": 0, "tapt": 0}, "not all be zero"),
+        ({"end_task": float("inf"), "tapt": 1}, r"^values\.end_task must be a finite"),
     ],
 )
 def test_bad_static_weights_are_refused(values, message):

@@ -8,15 +8,15 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.configuration.options import Below1, Checked
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder
-from src.errors import UserError
 from src.objectives.base import Row
 from src.objectives.composed.output.base import Output, Targets
 
 
 @dataclass(frozen=True)
-class EndLabel(Output):
+class EndLabel(Checked, Output):
     """Predict the label from the first token's state, with a head apart from the end task's.
 
     Attributes:
@@ -25,11 +25,7 @@ class EndLabel(Output):
 
     needs_labels = True
     needs_both_sides = True
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout of an end-label output must be in [0, 1), got {self.dropout}")
+    dropout: Below1 = 0.1
 
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
         return np.zeros(1, dtype=np.int64), np.asarray([row["label"]], dtype=np.int64)

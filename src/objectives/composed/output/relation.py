@@ -8,9 +8,9 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.configuration.options import Below1, Checked
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder
-from src.errors import UserError
 from src.objectives.base import Row
 from src.objectives.composed.output.base import Output, Targets
 from src.objectives.composed.output.segments import RELATION
@@ -18,7 +18,7 @@ from src.objectives.composed.representation.base import no_positions
 
 
 @dataclass(frozen=True)
-class Relation(Output):
+class Relation(Checked, Output):
     """Predict one of two relations from the first token's state.
 
     Attributes:
@@ -26,13 +26,7 @@ class Relation(Output):
     """
 
     needs_both_sides = True
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise UserError(
-                f"dropout of a {type(self).__name__} output must be in [0, 1), got {self.dropout}"
-            )
+    dropout: Below1 = 0.1
 
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
         if row[RELATION] < 0:

@@ -10,16 +10,16 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from src.configuration.options import Below1, Checked, Count
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder
-from src.errors import UserError
 from src.objectives.base import Row
 from src.objectives.composed.output.base import Output, Targets
 from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class TfIdf(Output):
+class TfIdf(Checked, Output):
     """Predict the weight of each chosen token in its text, with squared error.
 
     The weight is `ln(1 + tf idf)`: `tf` counts the token in the text, and
@@ -32,15 +32,9 @@ class TfIdf(Output):
     """
 
     predicts_tokens = True
-    texts: int = 20_000
-    dropout: float = 0.1
+    texts: Count = 20_000
+    dropout: Below1 = 0.1
     idf: np.ndarray | None = field(default=None, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.texts < 1:
-            raise UserError(f"texts of a TF-IDF output must be at least 1, got {self.texts}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout of a TF-IDF output must be in [0, 1), got {self.dropout}")
 
     def fitted(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
         counted = min(len(rows), self.texts)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.errors import UserError
+from src.configuration.options import Checked, Share
 from src.objectives.composed.representation.base import Representation, View
 
 
 @dataclass(frozen=True)
-class RandomFactorised(Representation):
+class RandomFactorised(Checked, Representation):
     """Attention over a random `kept` of all pairs, none of a position with itself.
 
     Over several layers a token comes back to its position through others, and it is there all along
@@ -29,11 +29,7 @@ class RandomFactorised(Representation):
 
     both_sides = True
     hides = True
-    kept: float = 0.6
-
-    def __post_init__(self) -> None:
-        if not 0 < self.kept <= 1:
-            raise UserError(f"kept of a random factorisation must be in (0, 1], got {self.kept}")
+    kept: Share = 0.6
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
         count = len(predicted)

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.errors import UserError
+from src.configuration.options import Checked, Share
 from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Transform(ABC):
+class Transform(Checked, ABC):
     """Changes the chosen tokens of a text; those are the ones that an output may predict.
 
     Attributes:
         probability: share of the tokens that are chosen (paper: 0.15).
     """
 
-    probability: float = 0.15
-
-    def __post_init__(self) -> None:
-        if not 0 < self.probability <= 1:
-            raise UserError(f"probability of a transform must be in (0, 1], got {self.probability}")
+    probability: Share = 0.15
 
     @abstractmethod
     def corrupted(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from src.configuration.options import Fraction
 from src.objectives.composed.transform.base import Transform
 from src.objectives.corruption import check_shares, corrupted, draw_corruption
 from src.objectives.vocabulary import Vocabulary
@@ -20,8 +21,8 @@ class Bert(Transform):
         random: share that become a random token (0.1); the rest stays.
     """
 
-    masked: float = 0.8
-    random: float = 0.1
+    masked: Fraction = 0.8
+    random: Fraction = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,15 @@
+"""The right word for a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str], prefix: str = "", *, listed: bool = True) -> str:
+    """Return the end of a message: the known word that is like `name`, or all if `listed`."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"; did you mean {prefix}{near[0]}?"
+    return f"; there are {', '.join(known)}" if known and listed else ""

@@ -1,0 +1,61 @@
+"""Declares options: types that say what is allowed, for messages and the reference too."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AllowInfNan, StringConstraints
+
+from src.configuration.values import check, hints_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Natural = Annotated[int, Ge(0)]
+Count = Annotated[int, Ge(1)]
+Length = Annotated[int, Ge(8)]
+"""Of an input: an encoder's special tokens, and some room between them [tokens]."""
+NonNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Temperature = Annotated[float, Gt(0), AllowInfNan(True)]
+"""Of a softmax: infinite where all are to be equal."""
+Share = Annotated[float, Gt(0), Le(1)]
+Part = Annotated[float, Gt(0), Lt(1)]
+"""A share that leaves something."""
+Below1 = Annotated[float, Ge(0), Lt(1)]
+Fraction = Annotated[float, Ge(0), Le(1)]
+Size: TypeAlias = Positive | Literal["all"]
+"""Of an auxiliary task, in multiples of the end task's training examples."""
+
+
+class Checked:
+    """Base of dataclasses that check their fields by the declared types.
+
+    Raises:
+        UserError: a field holds what it must not; one line that names it.
+    """
+
+    def __post_init__(self) -> None:
+        for name, hint in hints_of(type(self)).items():
+            check(getattr(self, name), hint, name)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function, or `__init__`, check its arguments by their declared types.
+
+    What it raises then is a `UserError`: one line that names the argument.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        hints = hints_of(function)
+        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
+            check(value, hints.get(name, Any), name)
+        return function(*args, **kwargs)
+
+    return call

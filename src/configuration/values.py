@@ -1,0 +1,156 @@
+"""Values checked against what a class or a function declares of its arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from src.configuration.nearest import nearest
+from src.configuration.words import alternatives, shown, words
+from src.errors import UserError
+
+TARGET = "_target_"
+"""The key of a class's name in Hydra's configs."""
+_OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
+_PLAIN = (int, float, bool, str, type(None))
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_adapter = functools.cache(functools.partial(TypeAdapter, config=_STRICT))
+_hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
+
+
+def check(value: object, hint: Any, option: str) -> None:
+    """Check a value against a declared type, where that is made of plain ones.
+
+    Raises:
+        UserError: it does not fit; names `option`, what is allowed and the value.
+    """
+    if _is_plain(hint):
+        validated(value, hint, option)
+
+
+def validated(value: Any, hint: Any, option: str) -> Any:
+    """Return `value` as `hint` declares it, everything in it checked, at any depth.
+
+    A mapping becomes the dataclass that `hint` is; one that names a class stays a mapping, and what
+    it gives to a class of this project is checked against what that declares.
+
+    Args:
+        option: the value's name in messages, whose parts are named below it; may be empty.
+
+    Raises:
+        UserError: the first that does not fit: an unknown option, a wrong type, out of range.
+    """
+    if isinstance(value, Mapping) and TARGET in value:
+        return _arguments(value, hint, option)
+    if isinstance(value, Mapping) and isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _filled(value, hint, option)
+    if isinstance(value, Mapping) and (hint is Any or get_origin(hint) in (Mapping, dict)):
+        inner = Any if hint is Any else get_args(hint)[1]
+        return {key: validated(one, inner, _within(option, key)) for key, one in value.items()}
+    if isinstance(value, list) and not _is_plain(hint):
+        inner = get_args(hint)[0] if get_origin(hint) in (Sequence, list) else Any
+        return [validated(one, inner, f"{option}[{at}]") for at, one in enumerate(value)]
+    if not _is_plain(hint):
+        if hint is not Any and isinstance(get_origin(hint) or hint, type):
+            raise UserError(f"{option} must be {words(hint)}, got {shown(value)}")
+        return value
+    try:
+        return _adapter(hint).validate_python(value)
+    except ValidationError:
+        near = nearest(value, alternatives(hint), listed=False) if isinstance(value, str) else ""
+        raise UserError(f"{option} must be {words(hint)}, got {shown(value)}{near}") from None
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the declared types of the arguments of a class, or of a function."""
+    declares: Any = kind
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(declares)
+        return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    if isinstance(kind, type):
+        declares = inspect.getattr_static(kind, "__init__")
+    return _hints(declares)
+
+
+def _arguments(node: Mapping[str, Any], hint: Any, option: str) -> dict[str, Any]:
+    """Return a node that names a class, its arguments checked.
+
+    Of a class of another library only what `hint` declares is known. Arguments may be missing, or
+    `???`: the program adds some, and who builds the class says what is missing then.
+    """
+    found = _class_of(node[TARGET])
+    parameters = {} if found is None else inspect.signature(found).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    is_open = found is None or inspect.Parameter.VAR_KEYWORD in kinds
+    declares = hint if found is None and dataclasses.is_dataclass(hint) else found
+    hints = {} if declares is None else hints_of(declares)
+    given = {k: v for k, v in node.items() if k not in _OF_HYDRA and v != "???"}
+    return {**node, **_checked(given, hints, option, None if is_open else parameters)}
+
+
+def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
+    hints = hints_of(kind)
+    filled = _checked({k: v for k, v in values.items() if v != "???"}, hints, option, hints)
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if name not in filled and (parameter.default is parameter.empty or name in values):
+            where = _within(option, name)
+            raise UserError(f"{where} is missing; it must be {words(hints[name])}")
+    try:
+        return kind(**filled)
+    except UserError as error:
+        raise UserError(f"{option}: {error}" if option else str(error)) from error
+
+
+def _checked(
+    values: Mapping[str, Any], hints: Mapping[str, Any], option: str, known: Iterable[str] | None
+) -> dict[str, Any]:
+    """Return the values of `option`, checked.
+
+    Args:
+        known: the names that there are; None for any. A config may hold other values beside its
+            options, for interpolations to refer to, unless they are like one of these.
+    """
+    checked = {}
+    for key, value in values.items():
+        if known is None or key in known:
+            checked[key] = validated(value, hints.get(key, Any), _within(option, key))
+            continue
+        near = nearest(str(key), known, _within(option, ""), listed=bool(option))
+        if option or near:
+            raise UserError(f"there is no option {_within(option, key)}{near}")
+    return checked
+
+
+def _within(option: str, name: object) -> str:
+    return f"{option}.{name}" if option else str(name)
+
+
+def _class_of(target: object) -> type | None:
+    """Return the class of this project that is named; None for others, or where there is none."""
+    if not isinstance(target, str) or not target.startswith("src."):
+        return None
+    folder, _, name = target.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(folder), name, None)
+    except ImportError:
+        return None  # instantiation says what is wrong with the name
+    return found if isinstance(found, type) else None
+
+
+def _is_plain(hint: Any) -> bool:
+    """Return whether a declared type is made of numbers, texts and the like, and nothing else."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return True
+    if origin is Annotated:
+        return _is_plain(inner[0])
+    if origin in (Union, types.UnionType, Sequence, Mapping, list, dict):
+        return all(_is_plain(member) for member in inner)
+    return hint in _PLAIN
