@@ -8,7 +8,6 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.checks import check_number, check_whole, shown
-from src.data.part_overhead import resolve_part_overhead
 from src.errors import UserError
 from src.methods.fit import build_trainer, users_callbacks
 from src.methods.precision import check_accelerator
@@ -62,7 +61,7 @@ def check_numbers(config: DictConfig) -> None:
     check_number(config.checkpoint_minutes, "checkpoint_minutes", least=0)
     if config.num_workers is not None and whole_number(config, "num_workers", 0) > _MOST_WORKERS:
         raise UserError(f"num_workers must be at most {_MOST_WORKERS}, got {config.num_workers}")
-    resolve_part_overhead(config.part_overhead, str(config.trainer.accelerator))
+    _true_or_false(config, "packed")
     _true_or_false(config, "resume")
     _true_or_false(config, "gradient_checkpointing")
     _true_or_false(config, "evaluate_test")
