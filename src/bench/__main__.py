@@ -86,6 +86,7 @@ class Sections:
                 self._rounds,
                 self._scratch / "floor",
                 warm_up=int(self._config.warm_up),
+                dtype=dtype,
             )
             for encoder, method, tasks in cases
             if encoder in self._config.encoders

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
 
 from src.bench.by_hand import OurStep
 from src.bench.case import BuiltCase, Case, built_case
 from src.bench.measure import Ratio, interleaved, ratio
 from src.core.clock import now
 from src.cpu.dropout import use_dropout
+from src.cpu.packed_attention import Packing
 from src.encoders.masked_lm_head import MaskedLMHead
 
 
@@ -38,7 +40,36 @@ def _torchs_dropout(case: BuiltCase) -> None:
 
 def _torchs_attention(case: BuiltCase) -> None:
     body: Any = case.module.body
-    body.set_attn_implementation("sdpa")
+    body.set_attn_implementation(_TORCHS)
+
+
+def _of_torch(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    packing: Packing | None = None,
+    **options: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """Torch's attention, within each text of a packed row."""
+    torchs = AttentionInterface()["sdpa"]
+    if packing is None:
+        found: tuple[Tensor, Tensor | None] = torchs(
+            module, query, key, value, attention_mask, **options
+        )
+        return found
+
+    def of_block(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+        attended: Tensor = torchs(module, q, k, v, allowed, **options)[0]
+        return attended
+
+    return packing.attend(of_block, query, key, value), None
+
+
+_TORCHS = "tartan_bench_torchs"
+AttentionInterface.register(_TORCHS, _of_torch)
+AttentionMaskInterface.register(_TORCHS, AttentionMaskInterface()["sdpa"])
 
 
 def _torchs_embedding(case: BuiltCase) -> None:
@@ -66,7 +97,7 @@ def _unfused(case: BuiltCase) -> None:
 
 
 ABLATIONS = (
-    Ablation("parts of a batch chosen to save padding", ["part_overhead=null"]),
+    Ablation("texts of a micro-batch as one row of tokens", ["packed=false"]),
     Ablation("16 random bits an element for dropout", change=_torchs_dropout),
     Ablation("the same in attention, whose gradient is its own", change=_torchs_attention),
     Ablation("embeddings' gradients added row by row", change=_torchs_embedding),

@@ -9,21 +9,24 @@ passes for MT-TARTAN with `n` auxiliary tasks, `n + 2` for META-TARTAN.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import lightning.pytorch as pl
+import torch
 from torch import nn
 
 from src.bench.case import Case, run_case
-from src.bench.measure import Ratio, ratio
+from src.bench.measure import Ratio, products_rate, ratio
 from src.core.clock import PassClock, now
 from src.core.passes import Passes, Purpose
 from src.core.task import Batch, StepBatch, Task
 from src.cpu.row_gradients import RowAddingBody
 from src.methods.module import TaskMixing
+from src.objectives.layout import positions_of
 
 
 class Floor:
@@ -76,9 +79,11 @@ class FloorProbe(pl.Callback):
     """
 
     def __init__(self, warm_up: int) -> None:
+        # of each step that counts; positions of each of its tasks' micro-batches
         self.steps: list[float] = []
         self.floors: list[float] = []
         self.inside: list[float] = []
+        self.positions: list[int] = []
         self._warm_up = warm_up
         self._floor: Floor | None = None
         self._began: float | None = None
@@ -116,6 +121,8 @@ class FloorProbe(pl.Callback):
             self.steps.append(ended - self._began)
             self.floors.append(after - ended)
             self.inside.append(inside - self._inside_before)
+            parts = (part for own in batch.tasks.values() for part in own.micro_batches)
+            self.positions += map(positions_of, parts)
         self._inside_before = inside
         self._began = now(pl_module.device)
 
@@ -130,6 +137,10 @@ class FloorRow:
             inner products, the mixture, the meta head, fetching the batch, logging and callbacks.
         seconds: the median step's.
         flops: operations of a step.
+        tokens: of a step, padding left out.
+        padding_share: padding's share of the positions that go through the body.
+        products_rate: operations a second that the body's matrix products reach by themselves, in
+            the sizes that they have in a micro-batch.
         passes: forward and backward passes of the floor.
     """
 
@@ -141,13 +152,33 @@ class FloorRow:
     inside: float
     seconds: float
     flops: float
+    tokens: float
     padding_share: float
+    products_rate: float
 
 
-def measure_floor(case: Case, encoder: str, steps: int, folder: Path, warm_up: int) -> FloorRow:
-    """Train a case, with the floor's step after each of `steps` of its own."""
+def measure_floor(
+    case: Case,
+    encoder: str,
+    steps: int,
+    folder: Path,
+    warm_up: int,
+    dtype: torch.dtype = torch.float32,
+) -> FloorRow:
+    """Train a case, with the floor's step after each of `steps` of its own.
+
+    Args:
+        dtype: type of the body's matrix products.
+    """
     probe = FloorProbe(warm_up)
     outcome = run_case(case, warm_up + 1 + steps, folder, [probe])
+    body = outcome.module.body
+    layers = Counter(
+        (layer.out_features, layer.in_features)
+        for layer in body.modules()
+        if isinstance(layer, nn.Linear)
+    )
+    rows = round(sum(probe.positions) / len(probe.positions))
     extra = {"finetune": 0, "mt_tartan": case.tasks, "meta_tartan": case.tasks + 1}[case.method]
     return FloorRow(
         encoder=encoder,
@@ -158,5 +189,7 @@ def measure_floor(case: Case, encoder: str, steps: int, folder: Path, warm_up: i
         inside=median(a / b for a, b in zip(probe.inside, probe.steps, strict=True)),
         seconds=median(probe.steps),
         flops=sum(outcome.cost.flops.values()) / outcome.steps,
+        tokens=sum(outcome.cost.tokens.values()) / outcome.steps,
         padding_share=outcome.cost.padding_share,
+        products_rate=products_rate(layers, rows, outcome.module.device, dtype),
     )

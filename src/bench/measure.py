@@ -72,3 +72,42 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) 
             left @ right
         done += 4
     return done * 2 * size**3 / (now(device) - began)
+
+
+def products_rate(
+    layers: Mapping[tuple[int, int], int],
+    rows: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    seconds: float = 1.0,
+) -> float:
+    """Floating-point operations a second that the products of linear layers reach by themselves.
+
+    Those of a forward pass over `rows`, of the inputs' gradient and of the weights'.
+
+    Args:
+        layers: how many there are of each `(outputs, inputs)`.
+    """
+    operands = {
+        (out, into): [
+            torch.randn(shape, device=device, dtype=dtype)
+            for shape in ((rows, into), (out, into), (rows, out))
+        ]
+        for out, into in layers
+    }
+
+    def products() -> None:
+        for sizes, number in layers.items():
+            inputs, weights, gradient = operands[sizes]
+            for _ in range(number):
+                inputs @ weights.T
+                gradient @ weights
+                gradient.T @ inputs
+
+    products()
+    done, began = 0, now(device)
+    while now(device) - began < seconds:
+        products()
+        done += 1
+    each = sum(3 * 2 * rows * out * into * number for (out, into), number in layers.items())
+    return done * each / (now(device) - began)

@@ -38,7 +38,7 @@ def against_published(case: Case, rounds: int, folder: Path, device: torch.devic
 
 def against_torchjd(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:
     """A Gramian-based weighting against TorchJD's `mtl_backward`; batches in one piece."""
-    whole = [f"micro_batch_size={case.batch_size}", "part_overhead=null", "weighting=upgrad"]
+    whole = [f"micro_batch_size={case.batch_size}", "weighting=upgrad"]
     built = built_case(case, rounds + 1, folder, *whole)
     peer = TorchJDStep(built, "UPGrad", device)
     name = f"{_name(case)}, weighting=upgrad"

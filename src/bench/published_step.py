@@ -20,6 +20,7 @@ from src.bench.as_in_transformers import as_in_transformers
 from src.bench.case import BuiltCase
 from src.core.backward import backward
 from src.core.task import Batch, StepBatch
+from src.objectives.layout import spans
 from src.objectives.padding import pad
 
 IGNORED = -100
@@ -86,14 +87,16 @@ class PublishedStep:
         """`(token ids, labels)` of the batch's examples, put together at random."""
         examples = []
         for part in batch.micro_batches:
-            ids, mask = part.inputs["input_ids"].cpu(), part.inputs["attention_mask"].cpu()
+            starts, lengths = (each.cpu() for each in spans(part.inputs))
+            ids = part.inputs["input_ids"].cpu().flatten()
             labels = torch.full_like(ids, IGNORED)
             if "positions" in part.inputs:
-                labels.view(-1)[part.inputs["positions"].cpu()] = part.inputs["targets"].cpu()
+                labels[part.inputs["positions"].cpu()] = part.inputs["targets"].cpu()
             else:
-                labels[:, 0] = part.inputs["labels"].cpu()
-            for row, length in enumerate(mask.sum(dim=1).tolist()):
-                examples.append((ids[row, :length].numpy(), labels[row, :length].numpy()))
+                labels[starts] = part.inputs["labels"].cpu()
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+                own = slice(start, start + length)
+                examples.append((ids[own].numpy(), labels[own].numpy()))
         order = self._rng.permutation(len(examples))
         parts = []
         for start in range(0, len(order), self._size):

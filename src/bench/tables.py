@@ -27,18 +27,20 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
     """Each case against its floor, in a whole run.
 
     Args:
-        rate: floating-point operations a second of plain matrix products on the same device.
+        rate: floating-point operations a second of large square matrices' products on the same
+            device.
     """
     table = _table(
         "time of a step, in multiples of the floor: median (quartiles)",
         "encoder", "method", "auxiliary", "passes", "x floor", "in passes, update",
-        "s/step", "of matrix rate", "padding",
+        "s/step", "tokens/s", "padding", "of products' rate", "of matrix rate",
     )  # fmt: skip
     for row in rows:
         table.add_row(
             row.encoder, row.method, str(row.tasks), str(row.passes), str(row.ratio),
-            f"{row.inside:.1%}", f"{row.seconds:.3f}", f"{row.flops / row.seconds / rate:.0%}",
-            f"{row.padding_share:.0%}",
+            f"{row.inside:.1%}", f"{row.seconds:.3f}", f"{row.tokens / row.seconds:,.0f}",
+            f"{row.padding_share:.1%}", f"{row.flops / row.seconds / row.products_rate:.0%}",
+            f"{row.flops / row.seconds / rate:.0%}",
         )  # fmt: skip
     return table
 

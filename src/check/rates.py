@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from src.check.inputs import Inputs
 from src.core.clock import now
+from src.core.device import is_on_cpu
 from src.core.memory import peak_bytes
 from src.core.passes import Passes, Purpose
 from src.core.seeding import generator_for
@@ -22,10 +23,10 @@ from src.core.task_names import END_TASK
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowAddingBody
 from src.data.batches import ExampleOrder, rows_at
-from src.data.part_overhead import resolve_part_overhead
 from src.methods.optimisation import Optimisation
 from src.methods.precision import resolve_precision
 from src.objectives.base import Collate
+from src.objectives.layout import positions_of
 
 ENOUGH_SECONDS = 1.0
 """Of measured passes a task; a pass that has begun is taken to its end."""
@@ -37,7 +38,7 @@ _BATCHES = 2
 class Rate:
     """One task's passes through body and head on this machine.
 
-    A *position* is a place in a padded micro-batch; where inputs are no text, an example.
+    A *position* is a place in a micro-batch; where inputs are no text, an example.
 
     Attributes:
         task: its name.
@@ -92,7 +93,7 @@ class PassTimer:
         accelerator = str(config.trainer.accelerator)
         self.device = device_of(accelerator)
         self.precision = resolve_precision(config.trainer.precision, accelerator)
-        self._overhead = resolve_part_overhead(config.part_overhead, accelerator)
+        self._packed = bool(config.packed) and is_on_cpu(accelerator)
         self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
         use_cpu_kernels(self._body)
         self._passes = Passes(RowAddingBody(self._body))
@@ -139,7 +140,7 @@ class PassTimer:
         return self._objectives[name].collate(
             self._inputs.prepared.encoder,
             int(self._config.micro_batch_size),
-            part_overhead=self._overhead,
+            packed=self._packed,
         )
 
     def _positions(self, name: str, size: int) -> float:
@@ -195,12 +196,6 @@ def device_of(accelerator: str) -> torch.device:
 def bytes_of(module: nn.Module) -> int:
     """Of its parameters."""
     return sum(p.numel() * p.element_size() for p in module.parameters())
-
-
-def positions_of(part: MicroBatch) -> int:
-    """Places of a padded micro-batch; examples, where inputs are no text."""
-    mask = part.inputs.get("attention_mask")
-    return part.examples if mask is None else int(mask.numel())
 
 
 def _spread(by_size: list[MicroBatch]) -> list[MicroBatch]:

@@ -8,3 +8,8 @@ import torch
 def is_cpu(device: torch.device) -> bool:
     """Return whether tensors there are the host's own, so that reading one waits for nothing."""
     return device.type == "cpu"
+
+
+def is_on_cpu(accelerator: str) -> bool:
+    """Return whether Lightning's `accelerator` is the CPU; `auto` takes a GPU if there is one."""
+    return accelerator == "cpu" or not torch.accelerator.is_available()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from src.cpu.dropout import drawn_factors, draws_cheaply
 from src.cpu.dropped_attention import dropped_attention
+from src.cpu.packed_attention import Packing
 
 IMPLEMENTATION = "tartan"
 """What the implementation is called in a model's configuration."""
@@ -34,6 +36,7 @@ def attention(
     attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
+    packing: Packing | None = None,
     **further: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Compute the same as Transformers' `sdpa`, in half the time with dropout on a CPU.
@@ -49,10 +52,16 @@ def attention(
         query: `(examples, heads, positions, size)`, as are `key` and `value`.
         attention_mask: True where a position may be attended to, or to be added to the scores;
             broadcast to `(examples, heads, positions, positions)`.
+        packing: where the texts are in a packed row, each of which attends to itself only; then
+            there is one example, and `attention_mask` does not matter.
 
     Returns:
         `(examples, positions, heads, size)`, and None for the weights.
     """
+    if packing is not None:
+        window = further.pop("sliding_window", None)  # half of it, the token itself included
+        own = partial(_of_block, module, dropout=dropout, scaling=scaling, **further)
+        return packing.attend(own, query, key, value, window), None
     known = all(further[name] is None for name in further.keys() - _PLAIN)
     if attention_mask is None:
         masked_as_usual = not getattr(module, "is_causal", True)
@@ -77,6 +86,17 @@ def attention(
     factors = drawn_factors((*query.shape[:3], key.shape[2]), dropout, wide)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     return dropped_attention(query, key, value, attention_mask, factors, scale), None
+
+
+def _of_block(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    allowed: Tensor | None,
+    **options: Any,
+) -> Tensor:
+    return attention(module, query, key, value, allowed, **options)[0]
 
 
 def _torchs(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:

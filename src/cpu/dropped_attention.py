@@ -37,13 +37,14 @@ def dropped_attention(
     """
     with torch.autocast(query.device.type, enabled=False):
         added = None if allowed is None else _added(allowed, factors.dtype)
-        if any(_has_tangent(t) for t in (query, key, value)):
+        if any(has_tangent(t) for t in (query, key, value)):
             return _composed(query, key, value, added, factors, scale)
         attended: Tensor = _Attention.apply(query, key, value, added, factors, scale)  # type: ignore[no-untyped-call]
         return attended
 
 
-def _has_tangent(tensor: Tensor) -> bool:
+def has_tangent(tensor: Tensor) -> bool:
+    """Whether a forward-mode derivative of `tensor` is taken."""
     tangent = forward_ad.unpack_dual(tensor).tangent  # type: ignore[no-untyped-call]
     return tangent is not None
 

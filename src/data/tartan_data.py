@@ -67,7 +67,7 @@ class TartanData(TaskData):
         class_weights: `balanced`, or a weight for each label; None for equal ones.
         name: what to call the task in messages.
         sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
-            `evaluation_batch_size`, `part_overhead`, `epoch_steps`.
+            `evaluation_batch_size`, `packed`, `epoch_steps`.
         num_workers: loader processes; None chooses.
         cache_dir: for tokenised text; None takes `TARTAN_CACHE_DIR`, or `~/.cache/tartan`.
     """

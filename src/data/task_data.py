@@ -14,13 +14,13 @@ import torch
 from torch.utils.data import DataLoader
 
 from src.configuration.options import Checked, Count, Natural, checked
+from src.core.device import is_cpu, is_on_cpu
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
-from src.data.part_overhead import PartOverhead, resolve_part_overhead
 from src.data.prepared import Prepared
 from src.data.sampled_batches import sized
 from src.data.shared_steps import SharedSteps
@@ -41,8 +41,8 @@ class BatchSizes(Checked):
         micro_batch_size: examples that go through the body at once in training: bounds memory
             [examples].
         evaluation_batch_size: the same in evaluations [examples].
-        part_overhead: what a further part of a batch costs (see `split_by_length`): a number, None
-            for as few parts as there can be, or `auto` for what suits the device [tokens].
+        packed: put texts into rows without padding, where there is a kernel for that: on a CPU, for
+            most encoders.
         epoch_steps: optimiser steps that count as an epoch; None takes those of one pass over the
             end task's training examples (without the end task, over the largest auxiliary task's)
             [steps].
@@ -52,7 +52,7 @@ class BatchSizes(Checked):
     meta_batch_size: Count = 32
     micro_batch_size: Count = 16
     evaluation_batch_size: Count = 64
-    part_overhead: PartOverhead = "auto"
+    packed: bool = True
     epoch_steps: Count | None = None
 
 
@@ -116,18 +116,18 @@ class TaskData(pl.LightningDataModule):
         """The batches of every step of a module.
 
         Args:
-            accelerator: Lightning's name, to which `part_overhead` is suited.
+            accelerator: Lightning's name, which decides on `packed`.
 
         Raises:
             UserError: there are too few examples for them.
         """
         prepared, sizes = self.prepared, self.sizes
-        overhead = resolve_part_overhead(sizes.part_overhead, accelerator)
+        packed = self._packs(accelerator)
         sources = {
             name: TaskExamples(
                 prepared.rows(name),
                 prepared.objective(name).collate(
-                    prepared.encoder, sizes.micro_batch_size, part_overhead=overhead
+                    prepared.encoder, sizes.micro_batch_size, packed=packed
                 ),
                 sizes.batch_size,
                 prepared.draws(name),
@@ -141,7 +141,7 @@ class TaskData(pl.LightningDataModule):
         meta = None
         if needs.meta:
             collate = prepared.classification.collate(
-                prepared.encoder, sizes.micro_batch_size, training=False, part_overhead=overhead
+                prepared.encoder, sizes.micro_batch_size, training=False, packed=packed
             )
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
         available = len(prepared.splits.train) if needs.apart else 0
@@ -162,15 +162,21 @@ class TaskData(pl.LightningDataModule):
             sampling=sampling,
         )
 
-    def evaluation(self, split: str) -> EvaluationBatches:
+    def evaluation(self, split: str, accelerator: str = "auto") -> EvaluationBatches:
         """A split of the end task, `train`, `dev` or `test`, in evaluation batches.
 
         Without an end task, dev are the texts that are held out of all corpora.
+
+        Args:
+            accelerator: see `steps`.
         """
+        packed = self._packs(accelerator)
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         if split == "dev" and prepared.held_out is not None:
-            return self._held_out(prepared.held_out)
-        collate = prepared.classification.collate(prepared.encoder, size, training=False)
+            return self._held_out(prepared.held_out, packed)
+        collate = prepared.classification.collate(
+            prepared.encoder, size, training=False, packed=packed
+        )
         return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
@@ -188,8 +194,7 @@ class TaskData(pl.LightningDataModule):
     def train_dataloader(self) -> StepLoader:
         """The steps of the Trainer's module, an epoch at a time."""
         trainer, needs = self._running(), self._needs()
-        on_cpu = trainer.strategy.root_device.type == "cpu"
-        whole = self.steps(needs, "cpu" if on_cpu else "auto")
+        whole = self.steps(needs, self._accelerator())
         steps: StepBatches | SharedSteps = whole
         if trainer.world_size > 1:
             steps = SharedSteps(
@@ -230,12 +235,12 @@ class TaskData(pl.LightningDataModule):
         return DataLoader(inputs, batch_size=self.sizes.evaluation_batch_size, collate_fn=list)
 
     def _split(self, name: str) -> EvaluationLoader:
-        batches, trainer = self.evaluation(name), self._running()
+        batches, trainer = self.evaluation(name, self._accelerator()), self._running()
         if trainer.world_size > 1:
             batches = batches.share(trainer.global_rank, trainer.world_size)
         return EvaluationLoader(batches)
 
-    def _held_out(self, held_out: HeldOutText) -> EvaluationBatches:
+    def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
         """Held-out texts of all corpora in evaluation batches, their masks the same every time."""
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         examples = [examples for _, examples in prepared.auxiliaries.values()]
@@ -245,8 +250,16 @@ class TaskData(pl.LightningDataModule):
         objective = examples[0].objective
         assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
         encoder = reads_text(prepared.encoder, "continued pre-training")
-        collate = objective.collate(encoder, size, training=False, own_masks=held_out.seed)
+        collate = objective.collate(
+            encoder, size, training=False, packed=packed, own_masks=held_out.seed
+        )
         return EvaluationBatches(TaskExamples(rows, collate, size))
+
+    def _packs(self, accelerator: str) -> bool:
+        return self.sizes.packed and is_on_cpu(accelerator)
+
+    def _accelerator(self) -> str:
+        return "cpu" if is_cpu(self._running().strategy.root_device) else "auto"
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:

@@ -49,5 +49,5 @@ def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
 
 def _cost(part: MicroBatch) -> int:
     """Positions that go through the body; examples where there are no tokens."""
-    mask = part.inputs.get("attention_mask")
-    return part.examples if mask is None else int(mask.numel())
+    ids = part.inputs.get("input_ids")
+    return part.examples if ids is None else int(ids.numel())

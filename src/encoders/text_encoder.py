@@ -6,6 +6,7 @@ import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from src.configuration.options import Below1, Checked, NonNegative
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
+from src.encoders.packing import can_pack
 from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
 from src.encoders.transformers_classifier import save_classifier, takes_token_types
 from src.errors import UserError, first_line
@@ -110,6 +112,20 @@ class TextEncoder:
     def max_positions(self) -> int | None:
         """The longest input in tokens, None where the architecture sets no limit."""
         return max_positions_of(self.body.config)
+
+    @cached_property
+    def packs(self) -> bool:
+        """Whether several texts can go through the body as one row (see `can_pack`)."""
+        special = set(self.tokenizer.all_special_ids)
+        ordinary = [token for token in range(len(self.tokenizer)) if token not in special]
+        fits = bool(ordinary) and can_pack(self.body, ordinary, self.first_position)
+        if not fits:
+            log.warning(
+                "encoder %s (%s) cannot read several texts as one row: micro-batches are padded",
+                self.name,
+                self.body.config.model_type,
+            )
+        return fits
 
     @property
     def first_position(self) -> int:

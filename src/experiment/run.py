@@ -219,14 +219,14 @@ class StageChain:
     def data(self, **sizes: int) -> TaskData:
         """The run's data in batches of these sizes (see `BatchSizes`)."""
         config = self._config
-        own = {
-            "micro_batch_size": int(config.micro_batch_size),
-            "evaluation_batch_size": int(config.evaluation_batch_size),
-            "part_overhead": config.part_overhead,
-        }
         return TaskData(
             self._prepared,
-            BatchSizes(**own, **sizes),
+            BatchSizes(
+                micro_batch_size=int(config.micro_batch_size),
+                evaluation_batch_size=int(config.evaluation_batch_size),
+                packed=bool(config.packed),
+                **sizes,
+            ),
             seed=int(config.seed),
             num_workers=config.num_workers,
         )

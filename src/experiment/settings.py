@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from annotated_types import Le
 
 from src.configuration.options import Count, Natural, NonNegative, Positive, Text
-from src.data.part_overhead import PartOverhead
 from src.methods.precision import Precision
 from src.methods.stage import Stage
 
@@ -44,7 +43,7 @@ class RunSettings:
     data_dir: str | None
     cache_dir: Text
     micro_batch_size: Count
-    part_overhead: PartOverhead
+    packed: bool
     gradient_checkpointing: bool
     evaluation_batch_size: Count
     max_steps: Count | None

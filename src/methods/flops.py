@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from torch.utils.hooks import RemovableHandle
+
+from src.cpu.packed_attention import Packing
 
 BACKWARD = 2
 """A backward pass multiplies matrices twice for each product of the forward pass."""
@@ -47,7 +50,8 @@ class ForwardFlops:
 
     Counted operator by operator (a multiplication and an addition are two) the first time that a
     module's inputs have their shapes, and remembered. Examples go through a body one beside
-    another, so that two numbers of rows tell what any other costs. A pass that is to be
+    another, so that two numbers of rows tell what any other costs; of a packed row, what two
+    numbers of tokens and of pairs of places that attend to each other cost. A pass that is to be
     differentiated counts three times its forward pass; computing it again in the backward pass, to
     save memory, does not count.
 
@@ -59,9 +63,9 @@ class ForwardFlops:
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
         self._spent = spent
-        self._known: dict[tuple[Any, ...], _ByRows] = {}
+        self._known: dict[tuple[Any, ...], _BySize] = {}
         self._key: tuple[Any, ...] = ()
-        self._rows = 1
+        self._size: _Size = (1, 1)
         self._counting: _Counting | None = None
         self._handles: list[RemovableHandle] = []
         for index, module in enumerate(modules):
@@ -77,8 +81,8 @@ class ForwardFlops:
 
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            self._key, self._rows = _key(index, module, args, kwargs)
-            if self._known.setdefault(self._key, _ByRows()).at(self._rows) is None:
+            self._key, self._size = _key(index, module, args, kwargs)
+            if self._known.setdefault(self._key, _BySize()).at(self._size) is None:
                 self._counting = _Counting()
                 self._counting.__enter__()  # type: ignore[no-untyped-call]
 
@@ -88,48 +92,60 @@ class ForwardFlops:
         if self._counting is not None:
             counting, self._counting = self._counting, None
             counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._known[self._key].counted[self._rows] = counting.total
+            self._known[self._key].counted[self._size] = counting.total
         differentiated = any(
             isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
         )
-        operations = self._known[self._key].at(self._rows)
+        operations = self._known[self._key].at(self._size)
         assert operations is not None
         self._spent(operations * (1 + BACKWARD * differentiated))
 
 
-class _ByRows:
-    """Operations of passes that differ in their number of rows alone.
+_Size = tuple[int, int]
+"""Two numbers that operations are the sum of multiples of: 1 and rows, or tokens and pairs."""
 
-    What is the same for all rows (projected relative positions) costs once, the rest in proportion.
+
+class _BySize:
+    """Operations of passes that differ in their size alone.
+
+    Beside rows there is what is the same for all of them (projected relative positions).
     """
 
     def __init__(self) -> None:
-        self.counted: dict[int, int] = {}
+        self.counted: dict[_Size, int] = {}
 
-    def at(self, rows: int) -> int | None:
-        """For so many rows; None where they have to be counted."""
-        if rows in self.counted or len(self.counted) < 2:
-            return self.counted.get(rows)
-        (few, low), (many, high), *_ = self.counted.items()
-        return low + (rows - few) * (high - low) // (many - few)
+    def at(self, size: _Size) -> int | None:
+        """For such a size; None where they have to be counted."""
+        if size in self.counted:
+            return self.counted[size]
+        for (one, this), (other, that) in combinations(self.counted.items(), 2):
+            independent = one[0] * other[1] - other[0] * one[1]
+            if independent:  # Cramer's rule
+                first = this * other[1] - that * one[1]
+                second = one[0] * that - other[0] * this
+                return (size[0] * first + size[1] * second) // independent
+        return None
 
 
-def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], int]:
-    """Return what the operations of a pass depend on, but for the number of rows, and that number.
+def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
+    """Return what the operations of a pass depend on, but for its size, and that size.
 
-    The number is 1 where the inputs do not agree on it.
+    The number of rows is 1 where the inputs do not agree on it.
     """
     shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     # with tangents (forward mode) a pass of the same shapes computes more
     level = forward_ad._current_level
+    packing = kwargs.get("packing")
+    if isinstance(packing, Packing):
+        return (index, level, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
     computed_rows = getattr(module, "computed_rows", None)
     if computed_rows is not None:
         (*leading, _, width), *others = shapes
-        return (index, level, *leading, width, *others), computed_rows(args[0])
+        return (index, level, *leading, width, *others), (1, computed_rows(args[0]))
     first = {shape[0] if shape else 0 for shape in shapes}
     if len(first) == 1 and 0 not in first:
-        return (index, level, *(shape[1:] for shape in shapes)), first.pop()
-    return (index, level, *shapes), 1
+        return (index, level, *(shape[1:] for shape in shapes)), (1, first.pop())
+    return (index, level, *shapes), (1, 1)
 
 
 def _leaves(tree: Any) -> list[Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from src.core.task import Inputs
 from src.objectives.hidden_states import hidden_states
+from src.objectives.layout import spans
 
 
 class AtPositions:
@@ -27,4 +29,4 @@ class AtPositions:
     def owners(self, inputs: Inputs) -> Tensor:
         """Return the index of the text that each position is in: `(n,)`."""
         positions: Tensor = inputs["positions"]
-        return positions.div(inputs["input_ids"].shape[1], rounding_mode="floor")
+        return torch.bucketize(positions, spans(inputs)[0], right=True) - 1

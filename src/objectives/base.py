@@ -32,14 +32,14 @@ class TaskObjective(Objective, Protocol[E]):
         micro_batch_size: int,
         *,
         training: bool = True,
-        part_overhead: int | None = None,
+        packed: bool = False,
     ) -> Collate:
         """Return the function that makes batches of rows for this encoder.
 
         Args:
             micro_batch_size: examples that go through the body at once, at most.
             training: False leaves out what would change the examples (augmentation).
-            part_overhead: see `split_by_length`; means nothing where there is no padding.
+            packed: put texts into rows without padding, where the encoder reads such rows.
 
         Raises:
             UserError: the encoder lacks what the objective needs.

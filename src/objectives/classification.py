@@ -15,8 +15,8 @@ from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder, reads_text
 from src.objectives.base import Collate, Row
 from src.objectives.class_weights import ClassWeights
-from src.objectives.hidden_states import hidden_states
-from src.objectives.padding import Padding, tokens_and_padding
+from src.objectives.hidden_states import first_states
+from src.objectives.layout import Layout, tokens_and_padding
 from src.objectives.supervised import Supervised
 
 
@@ -36,7 +36,7 @@ class Classification(Checked, Supervised):
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """The first token's embedding, `(examples, hidden)`."""
-        return hidden_states(body, inputs)[:, 0]
+        return first_states(body, inputs)
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
@@ -47,22 +47,23 @@ class Classification(Checked, Supervised):
         micro_batch_size: int,
         *,
         training: bool = True,
-        part_overhead: int | None = None,
+        packed: bool = False,
     ) -> Collate:
         reads_text(encoder, "classifier=text")
-        return ClassificationCollator(Padding.of(encoder, micro_batch_size, part_overhead))
+        return ClassificationCollator(Layout.of(encoder, micro_batch_size, packed))
 
 
 @dataclass(frozen=True)
 class ClassificationCollator:
     """Splits a labelled batch into micro-batches; nothing in it is random."""
 
-    padding: Padding
+    layout: Layout
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
         parts = []
-        for members, inputs in self.padding.parts(rows, token_ids):
+        for part in self.layout.parts(rows, token_ids):
+            members, inputs = part.members, part.inputs
             inputs["labels"] = torch.tensor([rows[i]["label"] for i in members])
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])

@@ -47,7 +47,7 @@ class ImageClassification(Checked, Supervised):
         micro_batch_size: int,
         *,
         training: bool = True,
-        part_overhead: int | None = None,
+        packed: bool = False,
     ) -> Collate:
         """See `TaskObjective.collate`; only training images are shifted and flipped."""
         image_encoder = reads_images(encoder, "classifier=images")

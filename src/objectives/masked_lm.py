@@ -19,7 +19,7 @@ from src.encoders.text_encoder import TextEncoder
 from src.objectives.at_positions import AtPositions
 from src.objectives.base import Collate, Row
 from src.objectives.corruption import check_shares, corrupted, draw_corruption
-from src.objectives.padding import Padding, tokens_and_padding
+from src.objectives.layout import Layout, tokens_and_padding
 from src.objectives.vocabulary import Vocabulary
 
 
@@ -55,7 +55,7 @@ class MaskedLM(Checked, AtPositions):
         micro_batch_size: int,
         *,
         training: bool = True,
-        part_overhead: int | None = None,
+        packed: bool = False,
         own_masks: int | None = None,
     ) -> Collate:
         """See `TaskObjective.collate`.
@@ -67,7 +67,7 @@ class MaskedLM(Checked, AtPositions):
         return MaskedLMCollator(
             objective=self,
             vocabulary=Vocabulary.of(encoder, "masked language modelling"),
-            padding=Padding.of(encoder, micro_batch_size, part_overhead),
+            layout=Layout.of(encoder, micro_batch_size, packed),
             own_masks=own_masks,
         )
 
@@ -83,7 +83,7 @@ class MaskedLMCollator:
 
     objective: MaskedLM
     vocabulary: Vocabulary
-    padding: Padding
+    layout: Layout
     own_masks: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
@@ -98,10 +98,10 @@ class MaskedLMCollator:
             chosen_by_row, corrupted_by_row = ([row[i] for row in by_row] for i in (0, 1))
 
         parts = []
-        for members, inputs in self.padding.parts(rows, corrupted_by_row):
-            width = inputs["input_ids"].shape[1]
+        for part in self.layout.parts(rows, corrupted_by_row):
+            members, inputs = part.members, part.inputs
             places = [np.flatnonzero(chosen_by_row[i]) for i in members]
-            positions = np.concatenate([row * width + p for row, p in enumerate(places)])
+            positions = np.concatenate([s + p for s, p in zip(part.starts, places, strict=True)])
             if not len(positions):
                 continue
             targets = np.concatenate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.bench.measure import Ratio, interleaved, matrix_rate, ratio
+from src.bench.measure import Ratio, interleaved, matrix_rate, products_rate, ratio
 
 CPU = torch.device("cpu")
 
@@ -33,3 +33,8 @@ def test_parts_take_turns_in_both_orders_after_a_round_that_does_not_count():
 
 def test_the_matrix_rate_is_that_of_a_computer():
     assert 1e8 < matrix_rate(CPU, torch.float32, seconds=0.05) < 1e16
+
+
+def test_the_rate_of_layers_products_is_that_of_a_computer():
+    layers = {(32, 16): 2, (16, 32): 1}
+    assert 1e6 < products_rate(layers, 8, CPU, torch.float32, seconds=0.05) < 1e16

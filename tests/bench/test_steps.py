@@ -91,6 +91,9 @@ def test_watching_the_floor_does_not_change_the_run(case, tmp_path):
     assert row.ratio.median > 0
     assert 0 < row.inside < 1
     assert row.flops > 0
+    assert row.tokens > 0
+    assert 0 < row.padding_share < 1
+    assert row.products_rate > 0
 
 
 def test_our_step_by_hand_is_that_of_the_module(case, tmp_path):

@@ -53,4 +53,4 @@ def test_positions_count_padding(inputs):
 
 def test_images_are_counted_by_the_example():
     assert positions_of(MicroBatch({"images": torch.zeros(5, 1, 8, 8)}, 5, 5)) == 5
-    assert positions_of(MicroBatch({"attention_mask": torch.zeros(5, 7)}, 3, 5)) == 35
+    assert positions_of(MicroBatch({"input_ids": torch.zeros(5, 7)}, 3, 5)) == 35

@@ -30,7 +30,7 @@ def reseed(name, part):
     torch.manual_seed(seed_for(5, name, part))
 
 
-def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float64):
+def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float64, packed=False):
     encoder = TinyEncoder(hidden_size=8, dropout=dropout).load()
     use_cpu_kernels(encoder.body)
     assert encoder.body.config._attn_implementation == IMPLEMENTATION
@@ -41,7 +41,9 @@ def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float6
         {"input_ids": [2, *rng.integers(5, 700, rng.integers(3, 14)).tolist(), 3], "label": i % 3}
         for i in range(9)
     ]
-    batch = objective.collate(encoder, micro_batch_size)(rows, np.random.default_rng(4))
+    batch = objective.collate(encoder, micro_batch_size, packed=packed)(
+        rows, np.random.default_rng(4)
+    )
     return encoder.body.to(dtype), Task("t", objective, head.to(dtype)), batch
 
 
@@ -94,6 +96,8 @@ PROBLEMS = {
     "masked words": lambda: text_problem(MaskedLM()),
     "few masked words": lambda: text_problem(MaskedLM(probability=0.05)),
     "micro-batches": lambda: text_problem(MaskedLM(), micro_batch_size=4),
+    "packed": lambda: text_problem(Classification(3, dropout=0.0), 4, packed=True),
+    "packed, masked words": lambda: text_problem(MaskedLM(), 4, packed=True),
     "images": image_problem,
 }
 

@@ -49,7 +49,7 @@ def rows(count, seed, encoder):
 class Setup:
     """The tiny BERT with a classifier and `auxiliaries` tied masked-LM heads."""
 
-    def __init__(self, auxiliaries, micro_batch_size):
+    def __init__(self, auxiliaries, micro_batch_size, packed=False):
         self.encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
         self.body = self.encoder.body.to(torch.float64)
         use_cpu_kernels(self.body)  # as where training begins
@@ -60,12 +60,14 @@ class Setup:
         self.tasks += [
             Task(f"mlm{i}", self.mlm, self.mlm.new_head(self.encoder)) for i in range(auxiliaries)
         ]
-        self.size = micro_batch_size
+        self.size, self.packed = micro_batch_size, packed
 
     def batch(self, name, step, size=None):
+        """In the setup's own form; of another `size`, padded."""
         objective = self.end if name in ("end", "meta", "apart") else self.mlm
         seed = seed_for(0, name, step)
-        collate = objective.collate(self.encoder, size or self.size)
+        packed = self.packed and size is None
+        collate = objective.collate(self.encoder, size or self.size, packed=packed)
         return collate(rows(7, seed, self.encoder), np.random.default_rng(seed))
 
 
@@ -128,10 +130,12 @@ def reference_of(setup, order, settings, eta):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 @pytest.mark.parametrize(
     ("auxiliaries", "order", "micro_batch_size", "kind", "examples_from"),
     [
         (1, "update_then_step", 16, "separate", "batch"),
+        (1, "update_then_step", 2, "separate", "rest"),
         pytest.param(2, "update_then_step", 16, "separate", "batch", marks=pytest.mark.slow),
         pytest.param(2, "step_then_update", 16, "separate", "batch", marks=pytest.mark.slow),
         pytest.param(5, "update_then_step", 16, "separate", "batch", marks=pytest.mark.slow),
@@ -146,11 +150,11 @@ def reference_of(setup, order, settings, eta):
     ],
 )
 def test_weights_parameters_and_optimiser_follow_algorithm_1(
-    auxiliaries, order, micro_batch_size, kind, examples_from
+    auxiliaries, order, micro_batch_size, kind, examples_from, packed
 ):
     settings = MetaHeadSettings(kind=kind, examples=5, examples_from=examples_from, steps=10)
     eta = 0.5
-    ours = Setup(auxiliaries, micro_batch_size)
+    ours = Setup(auxiliaries, micro_batch_size, packed)
     reference = reference_of(ours, order, settings, eta)
     names = [task.name for task in ours.tasks]
     weighting = Uniform(names) if order is None else Meta(names, eta=eta, order=order)

@@ -12,8 +12,7 @@ from src.distributed.shares import share_of
 
 def batch_of(widths):
     parts = [
-        MicroBatch({"attention_mask": torch.ones(2, width)}, units=width, examples=2)
-        for width in widths
+        MicroBatch({"input_ids": torch.ones(2, width)}, units=width, examples=2) for width in widths
     ]
     return Batch(parts, 2 * len(parts), tokens=2 * sum(widths))
 
@@ -49,7 +48,7 @@ def test_no_process_has_more_than_a_micro_batch_beyond_another(tasks, count):
     whole = StepBatch(0, {str(i): batch_of(w) for i, w in enumerate(tasks)})
     loads = [
         sum(
-            part.inputs["attention_mask"].numel()
+            part.inputs["input_ids"].numel()
             for batch in share_of(whole, rank, count).tasks.values()
             for part in batch.micro_batches
         )

@@ -41,7 +41,7 @@ CASES = [
         "a whole number from 0 to 256 or null",
         f"-1 100000 {NONE_BUT_NULL}",
     ),
-    ("finetune", "part_overhead", f"{NATURAL}, auto or null", f"-1 {NONE_BUT_NULL}"),
+    ("finetune", "packed", SWITCH, "maybe"),
     ("finetune", "checkpoint_minutes", RATE, "-1 x nan inf null"),
     ("finetune", "resume", SWITCH, "maybe"),
     ("finetune", "evaluate_test", SWITCH, "1"),

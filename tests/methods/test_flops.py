@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from src.encoders.masked_lm_head import MaskedLMHead
+from src.encoders.packing import packed_states
 from src.encoders.tiny import TinyEncoder
 from src.methods import flops
 from src.methods.flops import ForwardFlops
@@ -67,6 +68,28 @@ def test_an_encoder_costs_what_its_matrices_and_its_attention_do(spent, dropout)
     matrices = 4 * hidden * hidden + 2 * hidden * 4 * hidden
     attention = 2 * length * hidden  # queries by keys, and weights by values
     assert spent == [2 * examples * length * layers * (matrices + attention)]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_packed_rows_cost_their_tokens_and_pairs_and_are_counted_twice(dropout, spent, monkeypatch):
+    hidden, layers, counted = 32, 2, []
+    enter = flops._Counting.__enter__
+    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: counted.append(1) or enter(self))
+    body = TinyEncoder(dropout=dropout).load().body
+    ForwardFlops([body], spent.append)
+    texts = [[11, 11, 11], [1, 2, 7], [30], [16, 9, 3]]
+    with torch.no_grad():
+        for lengths in texts:
+            places = torch.cat([torch.arange(length) for length in lengths])[None]
+            row = {"input_ids": torch.ones_like(places), "position_ids": places}
+            packed_states(body, {**row, "lengths": torch.tensor(lengths)})
+    pairs = [3 * 11**2, 3 * 7**2, 30**2, 2 * 16**2 + 3**2]  # places left over attend too
+    matrices = 4 * hidden * hidden + 2 * hidden * 4 * hidden
+    assert spent == [
+        2 * layers * (sum(lengths) * matrices + 2 * square * hidden)
+        for lengths, square in zip(texts, pairs, strict=True)
+    ]
+    assert len(counted) == 2
 
 
 class Beside(nn.Module):

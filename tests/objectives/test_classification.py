@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.classification import Classification, ClassificationCollator
-from src.objectives.padding import Padding
+from src.objectives.layout import Layout
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_labels_and_marks_stay_with_their_texts(micro, encoder, rows):
 
 def test_rows_without_marks_give_none():
     rows = [{"input_ids": [2, 3], "label": 1}]
-    (part,) = ClassificationCollator(Padding(0, 4))(rows, UNUSED).micro_batches
+    (part,) = ClassificationCollator(Layout(0, 4))(rows, UNUSED).micro_batches
     assert set(part.inputs) == {"input_ids", "attention_mask", "labels"}
 
 

@@ -17,7 +17,8 @@ from src.objectives.composed.representation.base import (
     no_positions,
 )
 from src.objectives.composed.transform.base import Transform
-from src.objectives.padding import Padding, pad, pad_rows, tokens_and_padding
+from src.objectives.layout import Layout, tokens_and_padding
+from src.objectives.padding import pad, pad_rows, width_of
 from src.objectives.vocabulary import Vocabulary
 
 
@@ -52,7 +53,7 @@ class ComposedCollator:
     representation: Representation
     output: Output
     vocabulary: Vocabulary
-    padding: Padding
+    layout: Layout
     first_position: int
     token_types: bool
 
@@ -65,7 +66,7 @@ class ComposedCollator:
         # without queries: whatever the representation, the same texts share a part
         lengths = [len(text) - len(text.view.queries) for text in texts]
         parts = []
-        for members in self.padding.split(lengths):
+        for members in self.layout.split(lengths):
             part = self._micro_batch([texts[i] for i in members])
             if part.units:
                 parts.append(part)
@@ -105,8 +106,9 @@ class ComposedCollator:
 
     def _micro_batch(self, texts: Sequence[_Text]) -> MicroBatch:
         # queries make a text longer than the body has positions, but stand at positions of the text
-        width = self.padding.width([text.tokens for text in texts])
-        inputs = pad([text.tokens for text in texts], self.padding.pad_id, width)
+        tokens = [text.tokens for text in texts]
+        width = width_of(tokens, self.layout.max_positions)
+        inputs = pad(tokens, self.layout.pad_id, width)
         types = [text.types for text in texts if text.types is not None]
         if types:
             inputs["token_type_ids"] = pad_rows(types, 0, width)

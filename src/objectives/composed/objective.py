@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
@@ -13,7 +13,7 @@ from src.objectives.composed.collator import ComposedCollator
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
 from src.objectives.composed.transform.base import Transform
-from src.objectives.padding import Padding
+from src.objectives.layout import Layout
 from src.objectives.vocabulary import Vocabulary
 
 
@@ -54,7 +54,7 @@ class Composed(AtPositions):
         micro_batch_size: int,
         *,
         training: bool = True,
-        part_overhead: int | None = None,
+        packed: bool = False,
     ) -> Collate:
         return ComposedCollator(
             transform=self.transform,
@@ -63,5 +63,5 @@ class Composed(AtPositions):
             vocabulary=Vocabulary.of(encoder, "a composed objective"),
             first_position=encoder.first_position,
             token_types=encoder.token_types,
-            padding=Padding.of(encoder, micro_batch_size, part_overhead),
+            layout=replace(Layout.of(encoder, micro_batch_size, packed), packed=False),
         )

@@ -190,7 +190,7 @@ def test_a_loss_does_not_depend_on_padding_or_micro_batches(name):
         return torch.stack(losses).sum() / batch.units
 
     assert torch.isclose(mean(100), mean(2), atol=1e-5)
-    assert torch.isclose(mean(100), mean(4, part_overhead=3), atol=1e-5)
+    assert torch.isclose(mean(100), mean(4, packed=True), atol=1e-5)
 
 
 def test_bert_is_masked_language_modelling_at_its_rates():

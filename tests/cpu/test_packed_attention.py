@@ -1,0 +1,115 @@
+"""Attention within the texts of one row against each text by itself."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from src.cpu import attention as module_under_test
+from src.cpu.attention import attention
+from src.cpu.packed_attention import Packing
+from tests.encoders.derivatives import assert_same_derivatives
+
+HEADS, SIZE = 2, 3
+
+
+class Layer(torch.nn.Module):
+    is_causal = False
+
+
+def row_of(lengths, dtype=torch.float64):
+    """Query, key and value of a row, as layers lay them out."""
+    torch.manual_seed(0)
+    shape = (1, sum(lengths), HEADS, SIZE)
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
+
+
+def packed(row, lengths, **options):
+    query, key, value = (tensor.transpose(1, 2) for tensor in row)
+    found, weights = attention(
+        Layer(), query, key, value, None, packing=Packing(lengths), **options
+    )
+    assert weights is None
+    return found
+
+
+def one_by_one(row, lengths, window=None):
+    """Plain attention of each text, written out."""
+    found = []
+    for query, key, value in zip(*(tensor[0].split(lengths) for tensor in row), strict=True):
+        scores = torch.einsum("qhs,khs->hqk", query, key) / SIZE**0.5
+        places = torch.arange(len(query))
+        if window is not None:
+            scores = scores.masked_fill((places[:, None] - places).abs() >= window, -torch.inf)
+        found.append(torch.einsum("hqk,khs->qhs", F.softmax(scores, dim=-1), value))
+    return torch.cat(found)[None]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=9))
+def test_each_text_attends_to_itself_whatever_is_beside_it(lengths):
+    row = row_of(lengths)
+    assert_same_derivatives(packed(row, lengths), one_by_one(row, lengths), row)
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("window", [None, 4])
+def test_with_dropout_and_windows_too(window, dropped, monkeypatch):
+    lengths = [9, 1, 3, 12, 9, 17, 16]
+    monkeypatch.setattr(
+        module_under_test, "drawn_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
+    )
+    row = row_of(lengths)
+    found = packed(row, lengths, dropout=0.5 if dropped else 0.0, sliding_window=window)
+    assert_same_derivatives(found, one_by_one(row, lengths, window), row)
+
+
+def test_forward_derivatives_are_those_of_each_text():
+    lengths = [5, 1, 11, 4]
+    row = [tensor.detach() for tensor in row_of(lengths)]
+    along = [torch.randn_like(tensor) for tensor in row]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        found = torch.func.jvp(lambda *own: packed(own, lengths), tuple(row), tuple(along))[1]
+    expected = torch.func.jvp(lambda *own: one_by_one(own, lengths), tuple(row), tuple(along))[1]
+    assert torch.allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_weights_are_dropped_by_the_seed():
+    lengths = [30, 31, 8, 2]
+    row = row_of(lengths)
+    torch.manual_seed(0)
+    first = packed(row, lengths, dropout=0.25)
+    torch.manual_seed(0)
+    assert torch.equal(packed(row, lengths, dropout=0.25), first)
+    assert not torch.equal(packed(row, lengths, dropout=0.25), first)
+    mean = torch.stack([packed(row, lengths, dropout=0.25).detach() for _ in range(800)]).mean(0)
+    assert torch.allclose(mean, one_by_one(row, lengths), atol=0.15)
+
+
+def test_texts_share_a_block_where_at_most_seven_places_are_left_over():
+    blocks = Packing([16, 3, 9, 8, 1, 16]).blocks
+    assert [(block.texts, block.width) for block in blocks] == [(3, 8), (3, 16)]
+    assert blocks[0].held.sum(dim=1).tolist() == [3, 8, 1]
+    assert Packing([7, 7]).blocks[0].held is None
+
+
+def test_half_precision_is_computed_as_in_a_padded_batch():
+    lengths = [9, 12, 3]
+    row = row_of(lengths, torch.bfloat16)
+    found = packed(row, lengths)
+    assert found.dtype == torch.bfloat16
+    exact = one_by_one([tensor.double() for tensor in row], lengths)
+    assert float((found - exact).abs().max() / exact.abs().max()) < 2**-7
+    found.sum().backward()
+    assert all(tensor.grad.dtype == torch.bfloat16 for tensor in row)
+
+
+def test_it_notes_whether_it_was_used():
+    packing = Packing([2, 1])
+    query, key, value = (tensor.transpose(1, 2) for tensor in row_of([2, 1]))
+    assert not packing.used
+    attention(Layer(), query, key, value, None, packing=packing)
+    assert packing.used

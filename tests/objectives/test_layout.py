@@ -1,0 +1,178 @@
+"""Micro-batches of texts: which texts share one, and how they are laid out."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.core.task import MicroBatch
+from src.encoders.tiny import TinyEncoder
+from src.objectives.classification import Classification
+from src.objectives.layout import (
+    TOKENS,
+    Layout,
+    positions_of,
+    spans,
+    split_by_length,
+    split_by_tokens,
+    tokens_and_padding,
+)
+from src.objectives.masked_lm import MaskedLM
+
+LENGTHS = [3, 30, 1, 12, 12, 7]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 45))
+def test_every_example_is_in_one_part_and_parts_are_sorted_by_length(lengths, size):
+    parts = split_by_length(lengths, size)
+    assert sorted(i for part in parts for i in part) == list(range(len(lengths)))
+    assert all(len(part) == size for part in parts[:-1])
+    assert 1 <= len(parts[-1]) <= size
+    in_order = [lengths[i] for part in parts for i in part]
+    assert in_order == sorted(lengths)
+
+
+def test_examples_of_one_length_keep_their_order():
+    assert split_by_length([3, 3, 3, 3, 3], 2) == [[0, 1], [2, 3], [4]]
+
+
+def test_a_micro_batch_larger_than_the_batch_is_the_batch():
+    assert split_by_length([5, 2, 9], 16) == [[1, 0, 2]]
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 9), st.integers(0, 100)
+)
+def test_a_part_ends_where_its_padding_would_cost_more_than_another_part(lengths, size, spare):
+    parts = split_by_length(lengths, size, spare)
+    assert [i for part in parts for i in part] == split_by_length(lengths, 99)[0]
+
+    def padding(part):
+        return sum(max(lengths[i] for i in part) - lengths[i] for i in part)
+
+    for part in parts:
+        assert 1 <= len(part) <= size
+        assert padding(part) <= spare
+    for shorter, longer in itertools.pairwise(parts):
+        assert len(longer) == size or padding([shorter[-1], *longer]) > spare
+
+
+def test_without_packing_on_a_cpu_padding_is_spared():
+    """AANG's objectives, and encoders that cannot pack."""
+    encoder = TinyEncoder().load()
+    assert Layout.of(encoder, 4, packed=True).spare == 256
+    assert Layout.of(encoder, 4, packed=False).spare is None
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(1, 45))
+def test_packed_parts_hold_no_more_tokens_than_padded_ones_can(lengths, size):
+    parts = split_by_tokens(lengths, size)
+    assert sorted(i for part in parts for i in part) == list(range(len(lengths)))
+    most = size * max(1, *lengths)
+    assert all(part and sum(lengths[i] for i in part) <= most for part in parts)
+    in_order = [lengths[i] for part in parts for i in part]
+    assert in_order == sorted(lengths)
+
+
+def test_packed_parts_are_of_about_the_same_size():
+    lengths = [10] * 32 + [40] * 8 + [64]
+    sizes = [sum(lengths[i] for i in part) for part in split_by_tokens(lengths, 4)]
+    assert len(sizes) == 3
+    assert max(sizes) - min(sizes) <= 64
+
+
+def test_a_batch_that_fits_is_one_packed_part():
+    assert split_by_tokens([5, 2, 9, 2], 2) == [[1, 3, 0, 2]]
+
+
+@pytest.fixture
+def texts() -> list[np.ndarray]:
+    return [np.arange(length) + 10 * place for place, length in enumerate(LENGTHS)]
+
+
+@pytest.mark.parametrize("size", [99, 1])
+def test_a_packed_row_is_its_texts_one_after_the_other(texts, size):
+    layout = Layout(pad_id=0, micro_batch_size=size, packed=True)
+    rows = [{"token_type_ids": [place % 2] * len(ids)} for place, ids in enumerate(texts)]
+    parts = list(layout.parts(rows, texts))
+    assert len(parts) == (1 if size == 99 else 3)
+    for part in parts:
+        inputs = part.inputs
+        assert {tuple(inputs[n].shape) for n in inputs if n != "lengths"} == {
+            (1, inputs["input_ids"].shape[1])
+        }
+        assert inputs["input_ids"].shape[1] % TOKENS == 0
+        assert inputs["lengths"].tolist() == [LENGTHS[i] for i in part.members]
+        found, lengths = spans(inputs)
+        assert found.tolist() == part.starts.tolist()
+        for place, start, length in zip(part.members, found, lengths, strict=True):
+            own = slice(int(start), int(start + length))
+            assert inputs["input_ids"][0, own].tolist() == texts[place].tolist()
+            assert inputs["position_ids"][0, own].tolist() == list(range(length))
+            assert set(inputs["token_type_ids"][0, own].tolist()) == {place % 2}
+
+
+def test_positions_after_padding_are_counted_as_roberta_does():
+    """What equals the padding is at the padding's position, and is not counted."""
+    layout = Layout(pad_id=1, micro_batch_size=9, packed=True, first_position=2)
+    (part,) = layout.parts([{}, {}], [np.array([5, 1, 6]), np.array([7, 8])])
+    assert part.inputs["input_ids"][0, :5].tolist() == [7, 8, 5, 1, 6]
+    assert part.inputs["position_ids"][0, :5].tolist() == [2, 3, 2, 1, 3]
+
+
+def test_a_text_without_tokens_is_read_as_padding():
+    (part,) = Layout(0, 9, packed=True).parts([{}, {}], [np.array([4, 5]), np.array([], int)])
+    assert part.inputs["lengths"].tolist() == [1, 2]
+    assert part.inputs["input_ids"][0, :3].tolist() == [0, 4, 5]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_tokens_and_padding_are_told_apart(texts, packed):
+    layout = Layout(0, 99, packed)
+    inputs = [part.inputs for part in layout.parts([{}] * len(texts), texts)]
+    parts = [MicroBatch(own, units=1, examples=len(texts)) for own in inputs]
+    tokens, padding = tokens_and_padding(parts)
+    assert tokens == sum(LENGTHS)
+    assert tokens + padding == sum(positions_of(part) for part in parts)
+    assert padding == (96 - 65 if packed else 6 * 32 - 65)
+
+
+@pytest.mark.parametrize("objective", [Classification(3, dropout=0.0), MaskedLM()])
+@pytest.mark.parametrize("size", [99, 2])
+def test_losses_are_those_of_a_padded_batch(objective, size):
+    """Each text's, in whatever order the parts have them."""
+    encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
+    rng = np.random.default_rng(0)
+    rows = [
+        {"input_ids": [2, *rng.integers(5, 700, length).tolist(), 3], "label": length % 3}
+        for length in LENGTHS
+    ]
+    torch.manual_seed(0)
+    head = objective.new_head(encoder)
+    found = []
+    for packed in (False, True):
+        collate = objective.collate(encoder, size, packed=packed)
+        batch = collate(rows, np.random.default_rng(1))
+        assert batch.tokens == sum(LENGTHS) + 2 * len(LENGTHS)
+        own = []
+        for part in batch.micro_batches:
+            inputs = part.inputs
+            losses = objective.losses(
+                encoder.body,
+                head,
+                objective.features(encoder.body, inputs),
+                objective.targets(inputs),
+            )
+            owners = objective.owners(inputs)
+            texts = inputs["input_ids"].flatten()[spans(inputs)[0] + 1]  # of each, its first word
+            own += list(zip(texts[owners].tolist(), losses.tolist(), strict=True))
+        found.append(sorted(own))
+    assert len(found[0]) == len(found[1]) == batch.units
+    for (text, loss), (other, expected) in zip(*reversed(found), strict=True):
+        assert text == other
+        assert loss == pytest.approx(expected, abs=1e-5)
