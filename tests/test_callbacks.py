@@ -58,7 +58,7 @@ def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_pat
         ("+trainer.default_root_dir=x", "hydra.run.dir"),
         ("+trainer.fast_dev_run=true", r"\+debug=fast"),
         ("+trainer.barebones=true", "logger=none"),
-        ("+trainer.limit_val_batches=0", "more than 0"),
+        ("+trainer.limit_val_batches=0", "above 0"),
         ("+callbacks.mine._target_=builtins.dict", "no Callback"),
         ("+callbacks.mine._target_=nowhere.Mine", "callbacks.mine"),
     ],

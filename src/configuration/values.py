@@ -47,6 +47,8 @@ def validated(value: Any, hint: Any, option: str) -> Any:
     Raises:
         UserError: the first that does not fit: an unknown option, a wrong type, out of range.
     """
+    if get_origin(hint) in (Union, types.UnionType) and not _is_plain(hint):
+        hint = Any  # its class checks it itself
     if isinstance(value, Mapping) and TARGET in value:
         return _arguments(value, hint, option)
     if isinstance(value, Mapping) and isinstance(hint, type) and dataclasses.is_dataclass(hint):

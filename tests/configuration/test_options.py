@@ -75,6 +75,11 @@ def test_what_is_not_plain_is_left_to_its_class():
         check("anything", hint, "option")
 
 
+def test_one_of_several_types_that_are_not_all_plain_is_left_to_its_class_too():
+    for value in ({}, {"a": 1}, None):
+        assert validated(value, Mapping[str, Any] | None, "option") == value
+
+
 @dataclass(frozen=True)
 class Inner(Checked):
     rate: Below1 = 0.5

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages
-from tests.in_process import config_of
+from tests.in_process import CONF, config_of
 
 STAGE, OBJECTIVE = "method.stages.finetune", "auxiliary.tapt.objective"
 OPTIMISATION, META_HEAD = f"{STAGE}.optimisation", "method.stages.joint.meta_head"
@@ -210,6 +210,12 @@ def test_an_entry_of_a_mapping_is_named(values, said):
 )
 def test_what_is_like_an_option_or_a_choice_is_named(override, said):
     assert message(override, "dapt") == said
+
+
+@pytest.mark.parametrize("group", ["weighting", "trainer", "logger", "callbacks", "auxiliary"])
+def test_every_choice_of_a_group_fits_what_is_declared(group):
+    for path in sorted((CONF / group).glob("*.yaml")):
+        assert list(enabled_stages(config_of([f"{group}={path.stem}"]))) == ["joint"], path
 
 
 def test_values_of_ones_own_stand_beside_the_options():
