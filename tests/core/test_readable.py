@@ -48,7 +48,7 @@ def test_functions_are_short_and_have_few_parameters(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_it_knows_neither_data_nor_encoders_nor_kernels(path):
-    own = ("src.core", "src.errors")
+    own = ("src.core", "src.errors", "src.configuration.options")
     foreign = [m for m in imported(path) if m.startswith(OUTSIDE) and not m.startswith(own)]
     assert not foreign
 

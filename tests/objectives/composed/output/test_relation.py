@@ -22,10 +22,11 @@ FIRST, SECOND = slice(0, 5), slice(5, 9)  # of the second, a separator takes one
 
 def read(part, index):
     """The tokens of both segments, with their types checked."""
-    tokens = part.inputs["input_ids"][index].tolist()
+    held = part.inputs["attention_mask"][index].bool()
+    tokens = part.inputs["input_ids"][index][held].tolist()
     between = tokens.index(SEP)
     assert (tokens[0], tokens[-1], tokens.count(SEP)) == (CLS, SEP, 2)
-    types = part.inputs["token_type_ids"][index].tolist()
+    types = part.inputs["token_type_ids"][index][held].tolist()
     assert types == [0] * (between + 1) + [1] * (len(tokens) - between - 1)
     return tokens[1:between], tokens[between + 1 : -1]
 
