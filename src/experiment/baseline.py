@@ -6,6 +6,7 @@ import re
 
 import torch
 from omegaconf import DictConfig
+from torchmetrics import Metric
 
 from src.data.end_task import EndTask
 from src.data.text_task import LabelledTexts, TextTask
@@ -38,8 +39,11 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
 
     def scores(classifier: TfIdfClassifier, split: LabelledTexts) -> dict[str, float]:
         metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
+        for metric in metrics.modules():
+            if isinstance(metric, Metric):
+                metric.distributed_available_fn = _is_distributed
         metrics.update(classifier.log_probabilities(split.texts), torch.tensor(split.labels))
-        return {name: float(value) for name, value in metrics.compute(any_unseen=False).items()}
+        return {name: float(value) for name, value in metrics.whole.compute().items()}
 
     best = best_tf_idf(
         train.texts,
@@ -51,3 +55,8 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
     return Baseline(
         name="tf_idf", settings=best.settings, dev=scores(best, end_task.dev), test=test
     )
+
+
+def _is_distributed() -> bool:
+    """Tell metrics to gather nothing: the run's other processes take no part."""
+    return False

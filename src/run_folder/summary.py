@@ -33,6 +33,8 @@ def print_summary(
     """
     console = console or Console()
     result = Result.model_validate(_printable(result.as_json()), strict=False)
+    title = f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"
+    console.print(f"[bold]{escape(title)}[/bold]", highlight=False, soft_wrap=True)
     console.print(_scores(result, verbose))
     if verbose:
         console.print(_stages(result))
@@ -61,11 +63,7 @@ def print_summary(
 def _scores(result: Result, verbose: bool) -> Table:
     """Return the table of metrics: the one that chose the checkpoint, or all."""
     metric, baseline = result.metric, result.baseline
-    table = Table(
-        title=escape(f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"),
-        title_justify="left",
-        title_style="bold",
-    )
+    table = Table()
     names = _metric_names(result) if verbose else [metric]
     table.add_column("split")
     for name in names:

@@ -125,9 +125,8 @@ def test_ray_that_is_not_installed_is_named_with_what_installs_it(articles, tmp_
 
 @pytest.mark.parametrize("workers", [0, "two"])
 def test_a_wrong_number_of_workers_is_one_line(articles, tmp_path, workers):
-    request = composed(articles, tmp_path / "out", f"executor.workers={workers}")
     with pytest.raises(UserError, match=r"executor\.workers must be a"):
-        build_corpus(request, print)
+        build_corpus(composed(articles, tmp_path / "out", f"executor.workers={workers}"), print)
 
 
 class KillsItself(PipelineStep):

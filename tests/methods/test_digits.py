@@ -294,7 +294,7 @@ def test_a_weighting_trains_the_digits(name, tmp_path):
         ("auxiliary.other_classes.shift=2.5", "auxiliary.other_classes.shift"),
         ("auxiliary.other_classes.size=0", "auxiliary.other_classes.size"),
         ("encoder.depth=ten", "encoder.depth"),
-        ("encoder.depth=12", "encoder.depth"),
+        ("encoder.depth=12", "encoder: depth"),
         ("encoder.seed=lucky", "encoder.seed"),
         ("encoder.mean=0.3", "encoder.mean"),
         ("encoder.std=[0]", "encoder.std"),
@@ -317,7 +317,7 @@ def test_a_bad_option_is_named_before_any_training(option, named, tmp_path, monk
 
 
 def test_the_command_line_runs_an_experiment_on_images(run_cli, tmp_path):
-    done = run_cli("+experiment=digits_meta", "max_steps=2", *SMALL)
+    done = run_cli("+experiment=digits_meta", "max_steps=2", "verbose=true", *SMALL)
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs" / "digits_meta").iterdir()
     for name in (

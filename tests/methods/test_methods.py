@@ -305,7 +305,7 @@ def test_the_weights_of_the_best_evaluation_are_kept(new_run, scripted, monkeypa
 
 def test_the_reported_metric_is_that_of_the_kept_weights(runs):
     stage_options = ["evaluate_every=2", "patience=null"]
-    options = ["max_steps=24", "encoder.lr.finetune=0.01"]
+    options = ["max_steps=24", "encoder.lr.finetune=0.01", "packed=false"]
     run = runs("finetune", *options, *(f"method.stages.finetune.{o}" for o in stage_options))
     stage, reported = stage_of(run, "finetune"), run.result["dev"]["whole"]["metrics"]["macro_f1"]
     assert reported == max(value for _, value in stage["evaluations"])
