@@ -10,6 +10,7 @@ from torchmetrics import Metric
 
 from src.data.end_task import EndTask
 from src.data.text_task import LabelledTexts, TextTask
+from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from src.methods.parts import metrics_of
 from src.run_folder.result import Baseline
@@ -35,26 +36,34 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
     if not any(_WORD.search(text) for text in train.texts):
         return None
 
-    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
-
-    def scores(classifier: TfIdfClassifier, split: LabelledTexts) -> dict[str, float]:
-        metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
-        for metric in metrics.modules():
-            if isinstance(metric, Metric):
-                metric.distributed_available_fn = _is_distributed
-        metrics.update(classifier.log_probabilities(split.texts), torch.tensor(split.labels))
-        return {name: float(value) for name, value in metrics.whole.compute().items()}
+    def scores(split: LabelledTexts, classifier: TfIdfClassifier) -> dict[str, float]:
+        whole = evaluated(config, end_task, split, classifier).whole
+        return {name: float(value) for name, value in whole.compute().items()}
 
     best = best_tf_idf(
         train.texts,
         train.labels,
-        lambda classifier: scores(classifier, end_task.dev)[end_task.metric],
+        lambda classifier: scores(end_task.dev, classifier)[end_task.metric],
         _STRENGTHS,
     )
-    test = scores(best, end_task.test) if config.evaluate_test else None
+    test = scores(end_task.test, best) if config.evaluate_test else None
     return Baseline(
-        name="tf_idf", settings=best.settings, dev=scores(best, end_task.dev), test=test
+        name="tf_idf", settings=best.settings, dev=scores(end_task.dev, best), test=test
     )
+
+
+def evaluated(
+    config: DictConfig, end_task: TextTask, split: LabelledTexts, classifier: TfIdfClassifier
+) -> EndTaskMetrics:
+    """Return the run's metrics on a split, of all its texts and of its unseen ones."""
+    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
+    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
+    for metric in metrics.modules():
+        if isinstance(metric, Metric):
+            metric.distributed_available_fn = _is_distributed
+    logits = classifier.log_probabilities(split.texts)
+    metrics.update(logits, torch.tensor(split.labels), torch.tensor(split.unseen))
+    return metrics
 
 
 def _is_distributed() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
@@ -13,7 +12,7 @@ from src.configuration.build import build
 from src.data.text_task import LabelledTexts, TextTask
 from src.errors import UserError
 from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
-from src.methods.parts import metrics_of
+from src.experiment.baseline import evaluated
 from src.run_folder.stored import options_of
 from src.study.part import TFIDF, Cell
 from src.study.row import Row, digest_of
@@ -42,12 +41,12 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
     best = best_tf_idf(
         end_task.train.texts,
         end_task.train.labels,
-        lambda classifier: _scores(config, end_task, classifier, end_task.dev)[end_task.metric],
+        lambda classifier: _scores(config, end_task, end_task.dev, classifier)[end_task.metric],
         STRENGTHS,
         ("balanced", None),
     )
-    dev = _scores(config, end_task, best, end_task.dev)[end_task.metric]
-    test = _scores(config, end_task, best, end_task.test)
+    dev = _scores(config, end_task, end_task.dev, best)[end_task.metric]
+    test = _scores(config, end_task, end_task.test, best)
     all_options = options_of(config)
     read = {name: all_options[name] for name in all_options if name.startswith("task.")}
     return Row(
@@ -70,13 +69,9 @@ def tfidf_row(cell: Cell, options: list[str], commit: str) -> Row:
 
 
 def _scores(
-    config: DictConfig, end_task: TextTask, classifier: TfIdfClassifier, split: LabelledTexts
+    config: DictConfig, end_task: TextTask, split: LabelledTexts, classifier: TfIdfClassifier
 ) -> dict[str, float]:
-    """Return the task's metric on a split, by name, as runs compute it."""
-    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
-    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
-    logits = classifier.log_probabilities(split.texts)
-    unseen = torch.tensor(split.unseen)
-    metrics.update(logits, torch.tensor(split.labels), unseen)
-    values = metrics.compute(any_unseen=bool(unseen.any()))
+    """Return the task's metrics on a split, by name, as runs compute them."""
+    metrics = evaluated(config, end_task, split, classifier)
+    values = metrics.compute(any_unseen=any(split.unseen))
     return {name: round(float(value), 6) for name, value in values.items()}
