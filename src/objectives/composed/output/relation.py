@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
-from src.configuration.options import Below1, Checked
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.text_encoder import TextEncoder
 from src.objectives.base import Row
-from src.objectives.composed.output.base import Output, Targets
+from src.objectives.composed.output.base import Targets
+from src.objectives.composed.output.first_token import FirstToken
 from src.objectives.composed.output.segments import RELATION
 from src.objectives.composed.representation.base import no_positions
 
 
-@dataclass(frozen=True)
-class Relation(Checked, Output):
-    """Predict one of two relations from the first token's state.
-
-    Attributes:
-        dropout: of the head.
-    """
-
-    needs_both_sides = True
-    dropout: Below1 = 0.1
+class Relation(FirstToken):
+    """Predict one of two relations from the first token's state."""
 
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
         if row[RELATION] < 0:
@@ -35,6 +24,3 @@ class Relation(Checked, Output):
 
     def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
         return ClassifierHead(encoder.hidden_size, 2, self.dropout)
-
-    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(head(features), targets, reduction="none")
