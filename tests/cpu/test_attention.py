@@ -17,19 +17,9 @@ from src.cpu.dropout import CheapDropout
 from src.cpu.kernels import use_cpu_kernels
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
-from tests.encoders.bodies import KINDS, random_body
+from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.encoders.derivatives import assert_same_derivatives
 
-OWN_ATTENTION = {
-    "bigbird",
-    "deberta",
-    "deberta-v2",
-    "longformer",
-    "megatron-bert",
-    "mpnet",
-    "roformer",
-}
-"""Kinds that Transformers gives no exchangeable attention, whatever else it calls sdpa."""
 SHAPE = (3, 2, 7, 4)
 
 

@@ -34,6 +34,16 @@ KINDS: dict[str, tuple[type, dict[str, Any]]] = {
     "xlm-roberta-xl": (t.XLMRobertaXLConfig, {}),
     "xmod": (t.XmodConfig, {"languages": ["en_XX"], "default_language": "en_XX"}),
 }
+OWN_ATTENTION = {
+    "bigbird",
+    "deberta",
+    "deberta-v2",
+    "longformer",
+    "megatron-bert",
+    "mpnet",
+    "roformer",
+}
+"""Kinds that Transformers gives no exchangeable attention, whatever else it calls sdpa."""
 
 
 def random_body(kind: str) -> PreTrainedModel:
