@@ -76,8 +76,8 @@ class Facts:
         head_from_batch: whether that stage fits the meta head on its own batch.
         warms_heads: whether the configured method trains the masked-LM heads first.
         configured: kinds (`domain`, `task`) of the config's auxiliary tasks that can be read.
-        experiment: that the command names; empty for none.
         unusable: whether the config names auxiliary tasks that cannot.
+        experiment: that the command names; empty for none.
     """
 
     text: bool
