@@ -101,4 +101,10 @@ def save(picture: Figure, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(_RC):
         picture.savefig(folder / f"{name}.png", dpi=160)
-        picture.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    save_svg(picture, folder / f"{name}.svg")
+
+
+def save_svg(picture: Figure, path: Path) -> None:
+    """Write an SVG whose bytes follow from the picture, without a date."""
+    with mpl.rc_context(_RC):
+        picture.savefig(path, metadata={"Date": None})

@@ -63,7 +63,9 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
+    from src.figures.style import save_svg
     from src.files.durable import write_durably
+    from src.study.cost_figure import draw_costs
     from src.study.document import document_of
     from src.study.part import all_parts
     from src.study.row import read_rows
@@ -71,6 +73,10 @@ def _write(options: argparse.Namespace) -> int:
     parts = all_parts()
     rows = {name: read_rows(options.results / f"{name}.csv") for name in parts}
     text, path = document_of(parts, rows), options.results.with_suffix(".md")
+    for name, own in rows.items():
+        picture = draw_costs(own)
+        if picture is not None:
+            save_svg(picture, options.results / f"{name}.svg")
     write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
     print(path)
     return 0

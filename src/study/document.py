@@ -40,7 +40,9 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
     for name, part in parts.items():
         blocks += [f"## {part.title}", part.about.strip(), _progress(name, part, rows[name])]
         if rows[name]:
-            blocks += [*_scores(rows[name]), *_against_cost(rows[name])]
+            blocks += _scores(rows[name])
+        if any(row.tflop is not None for row in rows[name]):
+            blocks.append(f"![Metric on test against the cost of training](results/{name}.svg)")
         if part.questions:
             blocks += _questions(part, rows[name])
     blocks += ["## Reproduction status", _status([row for own in rows.values() for row in own])]
@@ -140,25 +142,6 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
         "test, against fine-tuning": _NONE if gain is None else _signed(gain),
         "p": _p(gain),
     }
-
-
-def _against_cost(rows: Sequence[Row]) -> Iterator[str]:
-    """The metric on test by setting and budget, where there are several budgets."""
-    costly = [row for row in rows if row.tflop is not None]
-    budgets = list(dict.fromkeys(row.budget for row in costly))
-    if len(budgets) < 2:
-        return
-    lines = []
-    for setting in dict.fromkeys(row.setting for row in costly):
-        line = {"setting": setting}
-        for budget in budgets:
-            own = [r for r in costly if (r.budget, r.setting) == (budget, setting)]
-            cost = fmean(r.tflop or 0.0 for r in own) if own else 0.0
-            value = 100 * fmean(r.test for r in own) if own else 0.0
-            line[budget] = f"{value:.1f} ({cost:.0f})" if own else _NONE
-        lines.append(line)
-    yield "Test against cost: the metric, and in brackets TFLOP"
-    yield _table(lines, left=1)
 
 
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:

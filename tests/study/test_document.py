@@ -51,14 +51,9 @@ def test_settings_without_runs_are_told_by_their_number_only(tmp_path):
     assert "at 1x" not in empty
 
 
-def test_the_metric_stands_against_the_cost(tmp_path):
-    own = rows({"finetune": [0.5, 0.6], "tapt": [0.7]})
-    assert "Test against cost" not in page_of(tmp_path, own)
-    own += rows({"finetune": [0.75]}, budget="end", tflop=4.5)
-    page = page_of(tmp_path, own)
-    _, after = page.split("Test against cost")
-    assert line_of(after, "finetune") == ["55.0 (2)", "75.0 (4)"]
-    assert line_of(after, "tapt") == ["70.0 (2)", "–"]
+def test_the_page_shows_the_figure_of_what_has_a_cost(tmp_path):
+    assert "results/toy.svg" in page_of(tmp_path, rows({"finetune": [0.5]}))
+    assert "results/toy.svg" not in page_of(tmp_path, rows({"tfidf": [0.5]}, tflop=None))
 
 
 def test_the_paper_s_scores_stand_beside_those_with_as_many_labels(tmp_path):
