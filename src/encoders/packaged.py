@@ -51,6 +51,15 @@ class PackagedEncoder(Checked):
         Raises:
             UserError: the package is not installed, or a file is not the expected one.
         """
+        changes = dropout_changes(self.attention_dropout, self.hidden_dropout)
+        return load_folder(self.location(), self.name, changes)
+
+    def location(self) -> Path:
+        """Return the model's folder, its files verified.
+
+        Raises:
+            UserError: see `load`.
+        """
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:
             raise UserError(
@@ -60,5 +69,4 @@ class PackagedEncoder(Checked):
         folder = Path(next(iter(spec.submodule_search_locations))) / self.folder
         for file, digest in self.sha256.items():
             check_sha256(folder / file, digest)
-        changes = dropout_changes(self.attention_dropout, self.hidden_dropout)
-        return load_folder(folder, self.name, changes)
+        return folder

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 import torch
 from omegaconf import DictConfig
+from torch import Tensor
 from torchmetrics import Metric
 
 from src.data.end_task import EndTask
@@ -37,7 +39,7 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
         return None
 
     def scores(split: LabelledTexts, classifier: TfIdfClassifier) -> dict[str, float]:
-        whole = evaluated(config, end_task, split, classifier).whole
+        whole = evaluated(config, end_task, split, classifier.log_probabilities).whole
         return {name: float(value) for name, value in whole.compute().items()}
 
     best = best_tf_idf(
@@ -53,15 +55,22 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
 
 
 def evaluated(
-    config: DictConfig, end_task: TextTask, split: LabelledTexts, classifier: TfIdfClassifier
+    config: DictConfig,
+    end_task: TextTask,
+    split: LabelledTexts,
+    log_probabilities: Callable[[Sequence[str]], Tensor],
 ) -> EndTaskMetrics:
-    """Return the run's metrics on a split, of all its texts and of its unseen ones."""
+    """Return the run's metrics on a split, of all its texts and of its unseen ones.
+
+    Args:
+        log_probabilities: of texts, `(texts, labels)`.
+    """
     nodes = {str(name): dict(node) for name, node in config.metrics.items()}
     metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
     for metric in metrics.modules():
         if isinstance(metric, Metric):
             metric.distributed_available_fn = _is_distributed
-    logits = classifier.log_probabilities(split.texts)
+    logits = log_probabilities(split.texts)
     metrics.update(logits, torch.tensor(split.labels), torch.tensor(split.unseen))
     return metrics
 

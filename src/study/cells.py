@@ -11,7 +11,7 @@ from src.errors import UserError
 from src.files.durable import write_durably
 from src.files.plain import read_json
 from src.run_folder.name import RESULT
-from src.study.part import TFIDF, Cell, Part, cells_of
+from src.study.part import SETFIT, TFIDF, Cell, Part, cells_of
 from src.study.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 
 
@@ -107,10 +107,14 @@ def train(overrides: Sequence[str], folder: Path) -> int:
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
     """Run a cell; None if it failed."""
     commit = commit_of(Path(__file__).parent)
-    if cell.setting == TFIDF:
+    if cell.method == TFIDF:
         from src.study.tfidf import tfidf_row
 
-        return tfidf_row(cell, list(options), commit)
+        return tfidf_row(cell, options, commit)
+    if cell.method == SETFIT:
+        from src.study.setfit import setfit_row
+
+        return setfit_row(cell, options, commit)
     _write_note(cell, folder, commit)
     code = train([*cell.overrides, *options], folder)
     if code < 0 or code > 128:

@@ -16,6 +16,8 @@ from src.files.plain import read_yaml, violation
 FOLDER = Path(__file__).parents[2] / "conf" / "study"
 TFIDF = "tfidf"
 """The setting that is no run of an encoder: TF-IDF with logistic regression."""
+SETFIT = "setfit"
+"""The method that its own library trains."""
 NO_BUDGET = "no budget"
 """The budget of settings that cost next to nothing."""
 
@@ -46,7 +48,7 @@ class Setting(_Described):
     """A method with its options.
 
     Attributes:
-        method: by its name in `conf/method/`.
+        method: by its name in `conf/method/`, or `setfit`.
         stages: the stages that share the budget equally, and what a step of each costs, as
             `python -m src.compare` counts it [steps of fine-tuning].
         options: of the run, beside the part's.
@@ -142,14 +144,20 @@ class Cell:
         budget: by name.
         setting: by name.
         seed: of the run.
+        method: by name; `tfidf` and `setfit` are no runs of this project.
         overrides: what `python -m src.run` is told.
+        steps: of SetFit.
+        batch_size: texts in a step of SetFit.
     """
 
     part: str
     budget: str
     setting: str
     seed: int
+    method: str
     overrides: tuple[str, ...]
+    steps: int = 0
+    batch_size: int = 0
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -214,13 +222,19 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
     can be compared.
     """
     for seed in range(part.seeds):
+        shared = (*part.options, f"seed={seed}")
         if part.tfidf and (seed == 0 or part.draws_data):
-            yield Cell(name, NO_BUDGET, TFIDF, seed, (*part.options, f"seed={seed}"))
-        for budget in part.budgets:
+            yield Cell(name, NO_BUDGET, TFIDF, seed, TFIDF, shared)
+        for budget, spent in part.budgets.items():
             for setting, content in part.settings.items():
-                if content.budgets is None or budget in content.budgets:
-                    options = tuple(_options(part, content, part.budgets[budget]))
-                    yield Cell(name, budget, setting, seed, (*options, f"seed={seed}"))
+                if content.budgets is not None and budget not in content.budgets:
+                    continue
+                if content.method == SETFIT:
+                    (steps,) = part.steps_of(content, spent).values()
+                    yield Cell(name, budget, setting, seed, SETFIT, shared, steps, part.batch_size)
+                else:
+                    options = (*_options(part, content, spent), f"seed={seed}")
+                    yield Cell(name, budget, setting, seed, content.method, options)
 
 
 def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:

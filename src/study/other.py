@@ -1,0 +1,73 @@
+"""Reading a cell's task and making its row, for classifiers that `src.run` does not train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from torch import Tensor
+
+from src.configuration.build import build
+from src.data.text_task import LabelledTexts, TextTask
+from src.errors import UserError
+from src.experiment.baseline import evaluated
+from src.run_folder.stored import options_of
+from src.study.part import Cell
+from src.study.row import digest_of
+
+_CONF = Path(__file__).parents[2] / "conf"
+LogProbabilities = Callable[[Sequence[str]], Tensor]
+"""From texts to the logarithms of their labels' probabilities, `(texts, labels)`."""
+
+
+def texts_of(cell: Cell, options: Sequence[str]) -> tuple[DictConfig, TextTask]:
+    """Compose a cell's config and load its task.
+
+    Args:
+        options: of the command line, beside the cell's.
+
+    Raises:
+        UserError: the task cannot be read, or is not one of single texts.
+    """
+    with initialize_config_dir(str(_CONF), version_base="1.3"):
+        config = compose("config", overrides=[*cell.overrides, *options])
+    end_task = build(config.task, "task").load()
+    if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
+        raise UserError(
+            f"{cell.setting} reads single texts, which task {end_task.name} has not got"
+        )
+    return config, end_task
+
+
+def scores_of(
+    config: DictConfig, end_task: TextTask, split: LabelledTexts, classify: LogProbabilities
+) -> dict[str, float]:
+    """Return the task's metrics on a split, by name, as runs compute them."""
+    metrics = evaluated(config, end_task, split, classify)
+    values = metrics.compute(any_unseen=any(split.unseen))
+    return {name: round(float(value), 6) for name, value in values.items()}
+
+
+def entries_of(
+    cell: Cell, config: DictConfig, end_task: TextTask, classify: LogProbabilities
+) -> dict[str, Any]:
+    """Evaluate a classifier on dev and test; return the entries of its `Row` that follow."""
+    dev = scores_of(config, end_task, end_task.dev, classify)
+    test = scores_of(config, end_task, end_task.test, classify)
+    options = options_of(config)
+    read = {name: options[name] for name in options if name.startswith("task.")}
+    return {
+        "budget": cell.budget,
+        "setting": cell.setting,
+        "seed": cell.seed,
+        "task": end_task.name,
+        "labelled": len(end_task.train),
+        "metric": end_task.metric,
+        "dev": dev[end_task.metric],
+        "test": test[end_task.metric],
+        "unseen": test.get(f"{end_task.metric}_unseen"),
+        "config": digest_of({**read, "seed": cell.seed}),
+    }
