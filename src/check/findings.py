@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 
 from src.check.counts import Counts, count_labels
 from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
+from src.check.facts import Facts
 from src.check.inputs import SPLITS, Inputs, Source, read_inputs, whole_texts
 from src.check.leakage import (
     Contents,
@@ -32,7 +33,7 @@ from src.check.leakage import (
 from src.check.lengths import Lengths, lengths_of, token_lengths
 from src.check.near import Near, near_duplicates
 from src.check.rates import PassTimer
-from src.check.recommendation import Facts, Recommendation, recommend
+from src.check.recommendation import Recommendation, recommend
 from src.check.sample import sample_of
 from src.check.schedule import MethodPlan, method_plans
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of

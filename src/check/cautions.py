@@ -1,0 +1,156 @@
+"""Cautions about labels, texts, memory and settings, whatever the method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from src.check.facts import Facts
+
+SMALL_DEV = 200
+"""Dev examples below which a warning says what rests on them. The paper's smallest have 64 and 114:
+it works, but by chance alone an accuracy on 200 examples is off by up to 7 points (two standard
+errors)."""
+RARE = 10
+"""Training examples of a label below which its F1 is more luck than learning."""
+UNEVEN = 3.0
+"""Examples of the most frequent label for one of the rarest from which on labels are imbalanced:
+ACL-ARC's ratio is 14, and the paper reports macro-F1 for it."""
+SEEN = 0.02
+"""Share of dev or test whose text is in train from which on it is warned of."""
+FULL = 0.9
+"""Share of the memory that the estimate may take: it is of tensors, and some memory is always lost
+between them."""
+CUT = 0.01
+"""Share of the texts that may be cut before a longer input is advised."""
+MORE_PIECES = 1.2
+"""Pieces a word, against general English, from which on the vocabulary does not fit: texts are a
+fifth longer to the encoder, and their words are put together from fragments that it has seldom read
+in this order, which is what masked language modelling on such text trains. For MiniLM, news are at
+1.07, SciERC at 1.14, ACL-ARC at 1.21 and ChemProt at 1.52."""
+SMALL_BATCH = 128
+"""Batch size below which the meta head may rather be fitted on other examples than the batch's own:
+docs/algorithm.md, the last table, has what it does to the task weights."""
+
+
+def cautions(facts: Facts, method: str) -> Iterator[str]:
+    """Yield what to look out for, one sentence each, if `method` is trained."""
+    if facts.method != method:
+        yield f"the command trains method={facts.method}, not what is recommended"
+    yield from _about_dev(facts, method)
+    yield from _about_labels(facts)
+    yield from _about_repeats(facts)
+    yield from _about_reading(facts)
+    yield from _about_settings(facts, method)
+
+
+def _about_dev(facts: Facts, method: str) -> Iterator[str]:
+    if facts.dev < SMALL_DEV:
+        weights = " and the task weights" if method == "meta_tartan" else ""
+        yield (
+            f"dev has {facts.dev} examples, on which the choice of the checkpoint{weights} rest: "
+            f"two standard errors of an accuracy there are up to {_two_errors(facts.dev):.0f} "
+            "points; compare methods over several seeds"
+        )
+    if facts.missing_in_dev:
+        yield f"dev has no example of {', '.join(facts.missing_in_dev)}"
+
+
+def _two_errors(examples: int) -> float:
+    """Two standard errors of an accuracy of 50 %, in points."""
+    return 100 * math.sqrt(1 / max(1, examples))
+
+
+def _about_labels(facts: Facts) -> Iterator[str]:
+    label, count = facts.rarest
+    if facts.imbalance >= UNEVEN:
+        yield (
+            f"the most frequent label has {facts.imbalance:.1f} times the examples of the rarest"
+            f"{_against_imbalance(facts)}; more examples of {label} help most"
+        )
+    if count < RARE:
+        yield f"label {label} has {count} training examples: find at least {RARE}, or merge it"
+
+
+def _against_imbalance(facts: Facts) -> str:
+    """Return options by which labels count alike in the choice of the checkpoint and the loss."""
+    measures = []
+    if facts.metric != "macro_f1":
+        measures.append("task.metric=macro_f1 makes each count alike in choosing the checkpoint")
+    if facts.weighs_labels is None:
+        measures.append("the loss counts each example alike (it has no class weights)")
+    elif not facts.weighs_labels:
+        measures.append("classifier.class_weights=balanced makes each count alike in the loss")
+    return "".join(f"; {measure}" for measure in measures)
+
+
+def _about_repeats(facts: Facts) -> Iterator[str]:
+    for split, share in facts.seen.items():
+        if share >= SEEN:
+            rests = "; the choice of the checkpoint rests on them too" if split == "dev" else ""
+            yield (
+                f"{share:.0%} of {split} have a text that train has too: memory is measured{rests}"
+            )
+    if facts.contradicted > 0:
+        yield (
+            f"{facts.contradicted:.1%} of train have a text that has another label elsewhere in "
+            "train: look at these labels"
+        )
+    if facts.held_out_in_corpus:
+        yield (
+            f"{facts.held_out_in_corpus:,} dev and test texts are in the domain corpus: take them "
+            "out, or masked language modelling trains on them"
+        )
+
+
+def _about_reading(facts: Facts) -> Iterator[str]:
+    limit = facts.longest_read
+    for option, sources in _by_option(facts.cut).items():
+        share = max(facts.cut[source][0] for source in sources)
+        enough = max(facts.cut[source][1] for source in sources)
+        upto = "up to " if len(sources) > 1 else ""
+        advice = f"{option}={enough} would cut less than 1 %"
+        if limit is not None and enough > limit:
+            advice = f"the encoder reads at most {limit} tokens"
+        yield f"{upto}{share:.0%} of the texts of {', '.join(sources)} are cut; {advice}"
+    if facts.more_pieces is not None and facts.more_pieces >= MORE_PIECES:
+        more = f"{facts.more_pieces - 1:.0%}"
+        if facts.domain:
+            rest = "masked language modelling on the domain's text is worth most here"
+        else:
+            rest = "find unlabelled text of the domain (auxiliary.dapt.path), or an encoder of it"
+        yield (
+            f"the encoder breaks the task's words into {more} more pieces than general English: "
+            f"{rest}"
+        )
+
+
+def _by_option(cut: Mapping[str, tuple[float, int]]) -> dict[str, list[str]]:
+    """The sources that are cut too often, by the option that says where."""
+    options: dict[str, list[str]] = {}
+    for source, (share, _) in cut.items():
+        if share >= CUT:
+            name = "task" if source in ("train", "dev", "test") else f"auxiliary.{source}"
+            options.setdefault(f"{name}.max_length", []).append(source)
+    return options
+
+
+def _about_settings(facts: Facts, method: str) -> Iterator[str]:
+    if facts.memory is not None and facts.memory > FULL:
+        yield (
+            f"training takes about {facts.memory:.0%} of the memory there is: lower "
+            "micro_batch_size, then task.max_length"
+        )
+    if method != facts.method or not facts.text:
+        return
+    small = facts.batch_size is not None and facts.batch_size < SMALL_BATCH
+    if small and facts.head_from_batch:
+        yield (
+            f"with batches of {facts.batch_size}, try fitting the meta head on other examples: "
+            "method.stages.joint.meta_head.examples_from=rest"
+        )
+    if method in ("mt_tartan", "meta_tartan") and not facts.brings_head and not facts.warms_heads:
+        yield (
+            "the encoder brings no masked-LM head: try "
+            "method.stages.head_warmup.enabled=true, which trains one first"
+        )

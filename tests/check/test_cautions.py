@@ -1,0 +1,116 @@
+"""Each caution, on the facts that call for it and on those that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from src.check.cautions import (
+    CUT,
+    FULL,
+    MORE_PIECES,
+    RARE,
+    SEEN,
+    SMALL_BATCH,
+    SMALL_DEV,
+    UNEVEN,
+    cautions,
+)
+from tests.check.fine import FINE
+
+
+def warnings(recommended="meta_tartan", **changes):
+    return list(cautions(replace(FINE, **changes), recommended))
+
+
+def test_another_method_than_the_commands_is_said():
+    (warning,) = warnings(method="tapt")
+    assert "method=tapt" in warning
+
+
+def test_a_small_dev_set_is_warned_of_with_its_error():
+    assert warnings(dev=SMALL_DEV) == []
+    (warning,) = warnings(dev=100)
+    assert "dev has 100 examples" in warning
+    assert "the choice of the checkpoint and the task weights rest" in warning
+    assert "10 points" in warning  # 2 sqrt(0.25 / 100)
+    few = warnings("finetune", dev=100, method="finetune")
+    assert "task weights" not in few[0]
+
+
+def test_imbalance_calls_for_macro_f1_and_class_weights():
+    assert warnings(imbalance=UNEVEN - 0.1) == []
+    (warning,) = warnings(imbalance=14.4)
+    assert "14.4 times" in warning
+    assert "more examples of rare" in warning
+    assert "task.metric" not in warning
+    assert "class_weights" not in warning
+    (warning,) = warnings(imbalance=14.4, metric="micro_f1", weighs_labels=False)
+    assert "task.metric=macro_f1" in warning
+    assert "classifier.class_weights=balanced" in warning
+    (warning,) = warnings(imbalance=14.4, weighs_labels=None)
+    assert "it has no class weights" in warning
+
+
+def test_a_label_with_a_handful_of_examples_is_named():
+    assert warnings(rarest=("rare", RARE)) == []
+    (warning,) = warnings(rarest=("rare", RARE - 1))
+    assert f"label rare has {RARE - 1} training examples" in warning
+
+
+def test_leaks_are_warned_of():
+    assert warnings(seen={"dev": SEEN / 2, "test": SEEN / 2}) == []
+    dev, test = warnings(seen={"dev": 0.377, "test": 0.374})
+    assert "38% of dev" in dev
+    assert "checkpoint" in dev
+    assert "37% of test" in test
+    assert "checkpoint" not in test
+
+
+def test_contradictory_labels_are_warned_of():
+    (warning,) = warnings(contradicted=0.03)
+    assert "3.0% of train" in warning
+
+
+def test_held_out_texts_in_the_corpus_are_warned_of():
+    (warning,) = warnings(held_out_in_corpus=3)
+    assert "3 dev and test texts are in the domain corpus" in warning
+
+
+def test_cut_texts_call_for_a_longer_input_once_an_option():
+    cut = {"train": (CUT / 2, 64), "dev": (0.02, 72), "test": (0.03, 80), "dapt": (0.5, 96)}
+    own, corpus = warnings(cut=cut)
+    assert "up to 3% of the texts of dev, test are cut; task.max_length=80" in own
+    assert "50% of the texts of dapt are cut; auxiliary.dapt.max_length=96" in corpus
+    (limited,) = warnings(cut={"train": (0.5, 600)})
+    assert "the encoder reads at most 512 tokens" in limited
+    (unlimited,) = warnings(cut={"train": (0.5, 600)}, longest_read=None)
+    assert "task.max_length=600" in unlimited
+
+
+def test_a_vocabulary_that_does_not_fit_is_warned_of():
+    assert warnings(more_pieces=None) == []
+    assert warnings(more_pieces=MORE_PIECES - 0.01) == []
+    (warning,) = warnings(more_pieces=1.52)
+    assert "52% more pieces" in warning
+    assert "masked language modelling" in warning
+    (warning,) = warnings(more_pieces=1.52, domain=0, configured=frozenset({"task"}))
+    assert "find unlabelled text" in warning
+
+
+def test_small_batches_call_for_a_meta_head_on_other_examples():
+    (warning,) = warnings(batch_size=SMALL_BATCH - 1)
+    assert "meta_head.examples_from=rest" in warning
+    assert warnings(batch_size=SMALL_BATCH - 1, head_from_batch=False) == []
+
+
+def test_an_encoder_without_a_masked_lm_head_calls_for_a_warm_up():
+    (warning,) = warnings(brings_head=False)
+    assert "head_warmup.enabled=true" in warning
+    assert warnings(brings_head=False, warms_heads=True) == []
+
+
+def test_too_little_memory_calls_for_smaller_micro_batches():
+    assert warnings(memory=FULL) == warnings(memory=None) == []
+    (warning,) = warnings(memory=1.7)
+    assert "170% of the memory" in warning
+    assert "micro_batch_size" in warning

@@ -1,0 +1,51 @@
+"""Each row of the decision table, on the facts that call for it and on those that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from src.check.decisions import DECISIONS, MANY_LABELS, ONE_BATCH, as_markdown
+from src.check.recommendation import recommend
+from tests.check.fine import FINE
+from tests.conftest import ROOT
+
+
+def of(**changes):
+    return recommend(replace(FINE, **changes))
+
+
+def test_much_labelled_data_calls_for_finetuning_first():
+    assert of(train=MANY_LABELS - 1).method == "meta_tartan"
+    found = of(train=MANY_LABELS)
+    assert found.options == ("method=finetune",)
+    assert f"{MANY_LABELS:,} training examples" in found.reasons[1]
+
+
+def test_an_encoder_without_a_mask_can_only_be_finetuned():
+    found = of(masks=False)
+    assert found.options == ("method=finetune",)
+    assert "no mask token" in found.reasons[0]
+
+
+def test_weights_are_not_learned_against_a_handful_of_examples():
+    assert of(dev=ONE_BATCH).method == "meta_tartan"
+    found = of(dev=ONE_BATCH - 1)
+    assert found.method == "mt_tartan"
+    assert f"dev has only {ONE_BATCH - 1} examples" in " ".join(found.reasons)
+
+
+def test_nor_against_a_dev_set_that_lacks_a_label():
+    found = of(missing_in_dev=("rare",))
+    assert found.method == "mt_tartan"
+    assert "dev has no example of rare" in " ".join(found.reasons)
+
+
+def test_the_last_row_always_applies_and_methods_exist():
+    assert DECISIONS[-1].applies(FINE)
+    for row in DECISIONS:
+        assert (ROOT / "conf" / "method" / f"{row.method}.yaml").is_file()
+
+
+def test_the_page_on_choosing_shows_the_table():
+    page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    assert as_markdown() in page, "copy src.check.decisions.as_markdown() into docs/choosing.md"
