@@ -28,6 +28,12 @@ from src.encoders.base import Encoder, freeze
 from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import reads_text
 from src.experiment.baseline import baseline_of
+from src.experiment.fine_tuning_baseline import (
+    FINE_TUNING,
+    at_equal_cost,
+    fine_tuning_baseline,
+    requested_baseline,
+)
 from src.experiment.prepare import (
     auxiliaries_of,
     enabled_stages,
@@ -46,7 +52,7 @@ from src.methods.stage import Stage
 from src.model_card.card import write_card
 from src.model_card.encoder_card import write_encoder_card
 from src.run_folder.lock import alone_in
-from src.run_folder.result import Result, write_result
+from src.run_folder.result import Baseline, Result, write_result
 from src.run_folder.splits import write_splits
 from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
 
@@ -67,17 +73,21 @@ def run_experiment(config: DictConfig, folder: Path) -> Result:
     """
     config.run.folder = str(folder)
     keep_freed_memory()
-    stages = enabled_stages(config)
+    stages, baseline = enabled_stages(config), requested_baseline(config)
     prepared = prepare(config, stages)
     with alone_in(folder), disk_advice(folder), own_processes():
         known = stored_result(config, folder)  # of a process that held the folder until now
         if known is not None:
             return known
-        return _run_prepared(config, folder, stages, prepared)
+        return _run_prepared(config, folder, stages, baseline, prepared)
 
 
 def _run_prepared(
-    config: DictConfig, folder: Path, stages: dict[str, Stage], prepared: Prepared
+    config: DictConfig,
+    folder: Path,
+    stages: dict[str, Stage],
+    fine_tuning: Stage | None,
+    prepared: Prepared,
 ) -> Result:
     inputs = fingerprints_of(prepared)
     check_same_inputs(inputs, folder)
@@ -90,8 +100,14 @@ def _run_prepared(
     if prepared.labelled is not None:
         write_splits(prepared.end_task, folder)
 
+    start = None if fine_tuning is None else whole_state(prepared.encoder.body)
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
+    baselines = []
+    if fine_tuning is not None and start is not None:
+        load_whole_state(prepared.encoder.body, start)
+        stage = at_equal_cost(fine_tuning, stages, outcomes)
+        baselines.append(_fine_tuned(config, folder / FINE_TUNING, stage, prepared))
     chosen = chain.keep_best()
     test = None
     if config.evaluate_test and prepared.labelled is not None:
@@ -103,8 +119,9 @@ def _run_prepared(
     if prepared.held_out is not None:
         _keep_encoder(prepared.encoder, chosen.module, result, config, folder)
         return result
-    baseline = baseline_of(config, prepared.end_task)
-    result = result.model_copy(update={"baseline": baseline})
+    simple = baseline_of(config, prepared.end_task)
+    baselines += [] if simple is None else [simple]
+    result = result.model_copy(update={"baselines": baselines})
     remark = prepared.encoder.save_classifier(
         chosen.module.heads[END_TASK],
         prepared.end_task.labels,
@@ -119,6 +136,16 @@ def _run_prepared(
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)
     return result
+
+
+def _fine_tuned(config: DictConfig, folder: Path, stage: Stage, prepared: Prepared) -> Baseline:
+    """Train the baseline from the weights that the body has, in a folder of its own."""
+    folder.mkdir(exist_ok=True)
+    chain = StageChain(config, folder, prepared)
+    outcome = chain.run(FINE_TUNING, stage)
+    tested = config.evaluate_test
+    test = evaluate_on_test(outcome.module, chain.data(), config) if tested else None
+    return fine_tuning_baseline(outcome, test)
 
 
 def _keep_encoder(

@@ -52,6 +52,7 @@ class RunSettings:
     verbose: bool
     checkpoint_minutes: NonNegative
     non_finite_patience: Count
+    fine_tuning_baseline: Stage | None
     num_workers: Annotated[Natural, Le(256)] | None  # more can only be a slip
     metrics: Nodes
     run: Mapping[str, Any]

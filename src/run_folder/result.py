@@ -171,19 +171,22 @@ class TotalTime(Plain):
 
 
 class Baseline(Plain):
-    """What a simple classifier reaches on the same splits, whole.
+    """What another classifier reaches on the same splits, whole.
 
     Attributes:
-        name: `tf_idf` for TF-IDF with logistic regression.
+        name: `tf_idf` for TF-IDF with logistic regression, `fine_tuning` for fine-tuning at the
+            run's cost.
         settings: what was chosen on dev.
         dev: metrics by name.
         test: the same on test; None where the run was not evaluated there.
+        seconds: wall time of its training and evaluations on dev; None where it is little.
     """
 
     name: Short
     settings: Short = ""
     dev: dict[Short, float]
     test: dict[Short, float] | None = None
+    seconds: Amount | None = None
 
 
 class Machine(Plain):
@@ -206,7 +209,8 @@ class Result(Plain):
         labels: of the end task; empty where a run only adapted an encoder.
         data: how the data were read, as plain JSON values.
         test_scores: None where the run was not evaluated on test, as those of a search.
-        baseline: None for images, pairs of texts, and many training texts.
+        baselines: TF-IDF, but not for images, pairs of texts, and many training texts; and
+            fine-tuning where it was asked for.
         final_task_weights: of the last stage that mixed tasks, by task.
         versions: of Python and the libraries, by name.
     """
@@ -223,7 +227,7 @@ class Result(Plain):
     train: TrainSplit
     dev: Split
     test_scores: Split | None = Field(default=None, alias="test")
-    baseline: Baseline | None = None
+    baselines: list[Baseline] = Field(default_factory=list)
     fingerprints: dict[Short, Short] = Field(default_factory=dict)
     auxiliaries: dict[Short, Auxiliary]
     final_task_weights: dict[Short, float] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ _SHOWN = 8
 """Auxiliary tasks whose weights are listed, where there are more the weightiest."""
 
 
-_TITLES = {"tf_idf": "TF-IDF"}
+_TITLES = {"tf_idf": "TF-IDF", "fine_tuning": "fine-tuning"}
 """Headings of baselines."""
 
 
@@ -44,6 +44,11 @@ def print_summary(
     else:
         steps = ", ".join(f"{stage.name} {stage.steps:,} steps" for stage in result.stages)
         console.print(f"{result.measured.seconds:,.0f} seconds: {steps}", highlight=False)
+        for baseline in result.baselines:
+            if baseline.seconds is not None:
+                title = _TITLES.get(baseline.name, escape(baseline.name))
+                spent = f"{baseline.seconds:,.0f} seconds: {title} at equal cost, "
+                console.print(f"{spent}{escape(baseline.settings)}", highlight=False)
         _print_weights(result, console)
     for what, name in (
         ("result", RESULT),
@@ -62,25 +67,25 @@ def print_summary(
 
 def _scores(result: Result, verbose: bool) -> Table:
     """Return the table of metrics: the one that chose the checkpoint, or all."""
-    metric, baseline = result.metric, result.baseline
+    metric, baselines = result.metric, result.baselines
     table = Table()
     names = _metric_names(result) if verbose else [metric]
     table.add_column("split")
     for name in names:
         table.add_column(f"{name} *" if verbose and name == metric else name, justify="right")
-    if baseline is not None:
+    for baseline in baselines:
         table.add_column(_TITLES.get(baseline.name, escape(baseline.name)), justify="right")
     table.add_column("examples", justify="right")
     for split, found in result.evaluated.items():
-        of_baseline: dict[str, float] | None = getattr(baseline, split, None)
         parts = [("whole", split), ("unseen", f"{split}, not in train")]
         if found.unseen.examples == found.whole.examples and not verbose:
             parts = parts[:1]
         for part, label in [("unseen", "held-out texts")] if metric == PERPLEXITY else parts:
             scores: Scores = getattr(found, part)
             cells = [_cell(scores.metrics, name) for name in names]
-            if baseline is not None:
-                cells.append(_cell(of_baseline, metric) if part == "whole" else "-")
+            for baseline in baselines:
+                reached: dict[str, float] | None = getattr(baseline, split)
+                cells.append(_cell(reached if part == "whole" else None, metric))
             table.add_row(label, *cells, f"{scores.examples:,}")
     return table
 

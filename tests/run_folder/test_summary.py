@@ -80,7 +80,7 @@ def test_every_split_has_its_metrics_and_its_number_of_examples(tmp_path):
 
 def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
     (tmp_path / "result.json").touch()
-    result = RESULT | {"baseline": BASELINE, "measured": {"seconds": 12.3}}
+    result = RESULT | {"baselines": [BASELINE], "measured": {"seconds": 12.3}}
     text = shown(result, tmp_path, verbose=False)
     assert row(text, "dev") == ["dev", "0.6123", "0.3100", "1,234"]
     assert row(text, "test") == ["test", "0.4123", "0.2900", "56"]
@@ -104,8 +104,16 @@ def test_where_no_text_is_in_train_its_part_is_not_repeated(tmp_path):
 
 
 def test_a_baseline_without_test_has_a_dash(tmp_path):
-    result = RESULT | {"baseline": BASELINE | {"test": None}}
+    result = RESULT | {"baselines": [BASELINE | {"test": None}]}
     assert row(shown(result, tmp_path, verbose=False), "test") == ["test", "0.4123", "-", "56"]
+
+
+def test_fine_tuning_at_equal_cost_says_what_it_took(tmp_path):
+    trained = {"name": "fine_tuning", "settings": "90 steps", "dev": {"macro_f1": 0.6}}
+    result = RESULT | {"baselines": [trained | {"seconds": 45.6}, BASELINE]}
+    text = shown(result, tmp_path, verbose=False)
+    assert row(text, "dev") == ["dev", "0.6123", "0.6000", "0.3100", "1,234"]
+    assert "46 seconds: fine-tuning at equal cost, 90 steps" in text
 
 
 def test_a_part_without_examples_has_dashes(tmp_path):

@@ -1,0 +1,102 @@
+"""Fine-tuning at the cost of a run, beside the run."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from src.errors import UserError
+from src.experiment.fine_tuning_baseline import at_equal_cost, requested_baseline
+from src.experiment.run import run_experiment
+from src.methods.stage import Stage
+from tests.in_process import config_of, part, recorded_run, same, toy
+
+ASKED = "+stage@fine_tuning_baseline=finetune"
+
+
+def outcome(name, steps, evaluations, **flops):
+    return SimpleNamespace(
+        name=name, steps=steps, evaluations=[(0, 0.5)] * evaluations,
+        cost=SimpleNamespace(flops=flops),
+    )  # fmt: skip
+
+
+def test_it_spends_what_all_stages_spent():
+    asked = Stage("x", batch_size=16, max_epochs=10, patience=3)
+    stages = {"tapt": Stage("x", max_steps=4, batch_size=64), "joint": Stage("y", max_steps=10)}
+    stages["joint"].batch_size = 8
+    outcomes = [
+        outcome("tapt", 4, 0, tapt=400),
+        outcome("joint", 10, 5, end_task=100, tapt=120, meta_gradient=60, meta_head=20),
+    ]
+    found = at_equal_cost(asked, stages, outcomes)
+    # a step of the end task takes 10, all of it 700
+    assert (found.max_steps, found.max_epochs, found.batch_size) == (70, None, 8)
+    assert (found.evaluate_every, found.patience) == (14, None)
+
+
+@pytest.fixture(scope="module")
+def options(data_dir, cache_dir):
+    return toy(data_dir, cache_dir, "meta_tartan", "logger=none")
+
+
+@pytest.fixture(scope="module")
+def beside(options, tmp_path_factory):
+    return recorded_run([*options, ASKED], tmp_path_factory.mktemp("beside"))
+
+
+def test_it_starts_where_the_run_started(beside):
+    assert beside.events == ["joint", "fine_tuning", "test", "test"]
+    bodies = [part(beside.starts[name], "body") for name in ("joint", "fine_tuning")]
+    assert same(*bodies)
+    assert not same(bodies[0], part(beside.ends["joint"], "body"))
+
+
+def test_its_cost_is_the_runs(beside):
+    (stage,) = beside.result["stages"]  # the baseline is no stage of the run
+    flops = stage["cost"]["flops"]
+    step = flops["end_task"] / stage["steps"]
+    baseline = beside.result["baselines"][0]
+    steps = int(baseline["settings"].split()[0])
+    assert abs(steps * step - sum(flops.values())) <= step / 2
+
+
+def test_the_run_is_not_changed_by_it(beside, options, tmp_path):
+    alone = recorded_run(options, tmp_path)
+    assert same(alone.tested, beside.tested)  # the run itself meets test last
+    for entry in ("dev", "test", "stages", "cost"):
+        mine, other = alone.result[entry], beside.result[entry]
+        if entry == "stages":
+            mine, other = ([{**s, "measured": None} for s in own] for own in (mine, other))
+        assert mine == other
+    names = [baseline["name"] for baseline in beside.result["baselines"]]
+    assert names == ["fine_tuning", "tf_idf"]
+    assert [b["name"] for b in alone.result["baselines"]] == ["tf_idf"]
+
+
+def test_a_run_that_was_stopped_before_its_result_ends_with_the_same(beside, options, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(beside.folder, folder)
+    (folder / "result.json").unlink()
+    shutil.rmtree(folder / "fine_tuning")  # it had not begun
+    again = run_experiment(config_of([*options, ASKED]), folder).as_json()
+    for mine, other in zip(again["baselines"], beside.result["baselines"], strict=True):
+        assert {**mine, "seconds": None} == {**other, "seconds": None}
+
+
+def test_without_test_it_has_none(options, tmp_path):
+    quick = [*options, ASKED, "evaluate_test=false", "max_steps=1"]
+    result = run_experiment(config_of(quick), tmp_path)
+    assert [baseline.test for baseline in result.baselines] == [None, None]
+
+
+def test_what_is_no_fine_tuning_is_refused(options):
+    for wrong in (
+        [*options, "+stage@fine_tuning_baseline=mt_joint"],
+        ["+experiment=pretrain", "auxiliary.dapt.path=texts.txt", ASKED],
+    ):
+        with pytest.raises(UserError, match="fine_tuning_baseline trains the end task alone"):
+            requested_baseline(config_of(wrong))
+    assert requested_baseline(config_of(options)) is None
