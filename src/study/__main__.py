@@ -104,7 +104,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("part", nargs="?", help="a file of conf/study/ (default: all)")
     run.add_argument("options", nargs="*", metavar="NAME=VALUE", help="options of all runs")
     run.add_argument("--seeds", type=int, help="seeds of each cell (default: the part's)")
-    run.add_argument("--only", default="", metavar="BUDGET/SETTING", help="only cells like this")
+    run.add_argument(
+        "--only",
+        default="",
+        metavar="BUDGET[/SETTING]",
+        help="only cells of this budget, or this one",
+    )
     run.set_defaults(action=_run)
     collect = actions.add_parser(
         "collect", parents=[shared, runs], help="keep the rows of runs trained elsewhere"

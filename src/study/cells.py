@@ -34,19 +34,25 @@ def run_part(
         results: the folder of the rows.
         options: of all runs, beside the part's: where data and caches are, the trainer.
         seeds: how many seeds of each cell; None for the part's.
-        only: the beginning of the cells to run, as `BUDGET/SETTING`; empty for all.
+        only: the cells to run, as `BUDGET` or `BUDGET/SETTING`; empty for all.
 
     Returns:
         The places of the cells that failed.
 
     Raises:
-        UserError: the rows that are there cannot be read.
+        UserError: the rows that are there cannot be read, or there are no cells like `only`.
         SystemExit: a run was stopped by a signal.
     """
     if seeds is not None:
         part = part.model_copy(update={"seeds": seeds})
     path = results / f"{name}.csv"
-    cells = [c for c in cells_of(name, part) if f"{c.budget}/{c.setting}".startswith(only)]
+    cells = [
+        cell
+        for cell in cells_of(name, part)
+        if only in ("", cell.budget, f"{cell.budget}/{cell.setting}")
+    ]
+    if not cells:
+        raise UserError(f"part {name} has no cells {only}; give a BUDGET or BUDGET/SETTING of it")
     failed = []
     for number, cell in enumerate(cells, 1):
         if cell.key in {row.key for row in read_rows(path)}:

@@ -87,8 +87,12 @@ def test_a_signal_ends_the_study(tmp_path, part, trained, code, left):
 
 
 def test_some_cells_can_be_chosen(tmp_path, part, trained):
-    run(tmp_path, part, only="end/")
+    run(tmp_path, part, only="end")
     assert trained == ["end/finetune"] * 2
+    run(tmp_path, part, only="1x/tapt", seeds=1)
+    assert trained[2:] == ["1x/tapt"]
+    with pytest.raises(UserError, match="part toy has no cells 1x/ta; give a BUDGET"):
+        run(tmp_path, part, only="1x/ta")
 
 
 def test_rows_of_runs_trained_elsewhere_are_collected(tmp_path, part, trained):
@@ -123,7 +127,7 @@ def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, train
         folder.mkdir(parents=True)
         note = CellNote(part="toy", budget="1x", setting=setting, commit=before)
         (folder / CELL).write_text(note.model_dump_json())
-    run(tmp_path, part, seeds=1, only="1x/")
+    run(tmp_path, part, seeds=1, only="1x")
     commits = {r.setting: r.commit for r in read_rows(tmp_path / "results" / "toy.csv")}
     assert commits == {"finetune": "old+new", "tapt": "new"}
 
