@@ -56,6 +56,9 @@ def save_masked_lm(
     written.backend_tokenizer.no_truncation()  # what the last call asked for
     written.backend_tokenizer.no_padding()
     written.save_pretrained(folder)
+    # safetensors lets nobody else read its files; the others are as the umask says
+    for path in folder.glob("*.safetensors"):
+        path.chmod((folder / "config.json").stat().st_mode)
 
 
 def _as_transformers(body: PreTrainedModel, head: MaskedLMHead, name: str) -> PreTrainedModel:

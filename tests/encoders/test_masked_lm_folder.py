@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
@@ -42,6 +44,16 @@ def test_an_encoder_that_brought_no_head_is_written_with_a_fresh_ones_training(t
     torch.testing.assert_close(
         own_logits(model), our_logits(encoder.body, head), atol=1e-5, rtol=1e-5
     )
+
+
+def test_all_files_can_be_read_by_whom_the_umask_says(tmp_path):
+    encoder = TinyEncoder().load()
+    before = os.umask(0o022)
+    try:
+        save_masked_lm(encoder.body, encoder.new_mlm_head(), encoder.tokenizer, tmp_path)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
 
 
 def test_the_tokenizer_is_written_without_what_its_last_call_asked_for(tmp_path):
