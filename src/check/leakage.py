@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from src.core.seeding import generator_for
-from src.data.overlap import HeldOut
+from src.data.overlap import HeldOutGrams
 
 MOST_CORPUS_TEXTS = 1_000_000
 """Texts of a corpus that are compared; of more, a seeded sample."""
@@ -153,7 +153,7 @@ def in_corpus(
     texts: datasets.Dataset,
     splits: Mapping[str, Contents],
     most: int = MOST_CORPUS_TEXTS,
-    held_out: HeldOut | None = None,
+    held_out: HeldOutGrams | None = None,
 ) -> InCorpus:
     """Count the examples of dev and test that a corpus holds.
 

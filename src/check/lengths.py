@@ -8,7 +8,7 @@ import numpy as np
 
 from src.check.inputs import Source
 from src.check.sample import Sample
-from src.data.tokenise import cuts_of
+from src.data.tokenise import truncation_of
 from src.encoders.text_encoder import TextEncoder
 
 LOST = 0.01
@@ -72,7 +72,7 @@ def lengths_of(
         lengths: their lengths, `(texts,)`.
         readable: the longest input that the encoder reads.
     """
-    cuts = cuts_of(source.rows)
+    cuts = truncation_of(source.rows)
     return Lengths(
         source=source.name,
         texts=cuts.texts,

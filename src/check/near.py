@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.data.alike import alike
+from src.data.near_duplicates import near_duplicate_pairs
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def near_duplicates(
     split: str, own: Sequence[str], other: str, others: Sequence[str]
 ) -> list[Near]:
     """The examples of `own` that are near-duplicates of one of `others`, the most similar first."""
-    pairs = alike(own, others)
+    pairs = near_duplicate_pairs(own, others)
     best = {}
     for i in np.lexsort((-pairs.other, pairs.similarity)):  # the last of each is the most similar
         best[int(pairs.own[i])] = (float(pairs.similarity[i]), int(pairs.other[i]))

@@ -1,4 +1,4 @@
-"""A labelled table and any unlabelled text, as the data of the methods' modules."""
+"""Prepares a labelled table and any unlabelled texts as a LightningDataModule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class TartanData(TaskData):
-    """One LightningDataModule for labelled texts and unlabelled ones.
+    """A LightningDataModule for labelled and unlabelled texts.
 
     Nothing is read before a module (`MetaTartan.for_data`) or a Trainer asks for it. Steps are
     functions of `seed` and their number: a training can go on from any checkpoint.
@@ -65,7 +65,7 @@ class TartanData(TaskData):
         column: the column of unlabelled texts, in files and data sets that have several.
         dropout: probability, in the end task's head.
         class_weights: `balanced`, or a weight for each label; None for equal ones.
-        name: what to call the task in messages.
+        name: the task's name in messages.
         sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
             `evaluation_batch_size`, `packed`, `epoch_steps`.
         num_workers: loader processes; None chooses.

@@ -17,7 +17,7 @@ from torch import nn
 from src.core.task_names import END_TASK
 from src.core.weighting.uniform import Uniform
 from src.cpu.allocator import keep_freed_memory
-from src.data.columns import write_trained
+from src.data.columns import write_trained_columns
 from src.data.prepared import Prepared
 from src.data.task_data import BatchSizes, TaskData
 from src.distributed.identity import is_main_process
@@ -131,7 +131,7 @@ def _run_prepared(
     if remark is not None:
         log.warning(remark)
     if (columns := prepared.end_task.notes.get("columns")) is not None:
-        write_trained(columns, folder / "classifier")
+        write_trained_columns(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)

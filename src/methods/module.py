@@ -237,7 +237,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             self.stage,
             tuple(task.name for task in self.tasks),
             meta=self.uses_meta_gradient,
-            apart=apart,
+            meta_head_examples=apart,
             second=self.weighting.needs.second_batches,
             sampled=self.sampled,
         )

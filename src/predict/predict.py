@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from src.configuration.options import Checked, Count, Length
-from src.data.columns import Columns, columns_to_predict, read_trained
+from src.data.columns import Columns, columns_to_predict, read_trained_columns
 from src.data.labelled import text_of
 from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
 from src.data.table.formats import STREAM, Format
@@ -91,7 +91,9 @@ def predict_file(settings: Settings) -> Done:
         max_length = _max_length(settings, classifier)
         is_stream = settings.input == STREAM
         table = open_lines(None, formats[0]) if is_stream else open_table(source)
-        columns = columns_to_predict(table, settings.text, settings.text_pair, read_trained(model))
+        columns = columns_to_predict(
+            table, settings.text, settings.text_pair, read_trained_columns(model)
+        )
         writer = Writer(table, formats, classifier.labels, settings.prefix)
         recorded = _recorded(settings, classifier, columns, formats)
         recorded |= {"max_length": max_length, "device": str(device)}
@@ -150,7 +152,7 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
 def _recorded(
     settings: Settings, classifier: SavedClassifier, columns: Columns, formats: tuple[Format, ...]
 ) -> dict[str, Any]:
-    """What the bytes of the output depend on, apart from the input."""
+    """Return what the bytes of the output depend on, apart from the input."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in (".safetensors", ".json"):
