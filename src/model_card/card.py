@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
-from src.files.escape import markdown
+from src.files.escape import escape_markdown
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM
@@ -45,7 +45,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
     card = ModelCard.from_template(
         _metadata(result, config, text),
         template_path=str(_TEMPLATE),
-        md=markdown,
+        md=escape_markdown,
         home=str(Path.home()),
         result=result.as_json(),
         text=text,

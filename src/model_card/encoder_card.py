@@ -8,7 +8,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from omegaconf import DictConfig
 
 from src.encoders.text_encoder import TextEncoder
-from src.files.escape import markdown
+from src.files.escape import escape_markdown
 from src.model_card.card import base_model, command, settings
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.result import Result
@@ -35,12 +35,12 @@ def write_encoder_card(
             tags=["fill-mask", "tartan", "continued-pretraining"],
         ),
         template_path=str(_TEMPLATE),
-        md=markdown,
+        md=escape_markdown,
         home=str(Path.home()),
         result=result.as_json(),
         scores=result.dev.whole,
         max_length=config.task.max_length,
-        mask=markdown(str(encoder.tokenizer.mask_token)),
+        mask=escape_markdown(str(encoder.tokenizer.mask_token)),
         settings=settings(result, config, ["seed", "max_steps", "task", "encoder"]),
         encoder_licence=encoder_licence(encoder),
         unknown=UNKNOWN,

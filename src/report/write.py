@@ -6,7 +6,7 @@ from pathlib import Path
 
 from src.errors import UserError
 from src.figures.style import save
-from src.files.escape import markdown
+from src.files.escape import escape_markdown
 from src.report.labels import seconds_label
 from src.report.page.page import page_of
 from src.report.reading.progress import Progress
@@ -59,12 +59,12 @@ def _write_table(table: ResultTable, folder: Path) -> None:
 
 
 def _text(report: Report) -> str:
-    blocks = ["# Report", markdown(in_words(report.inventory))]
+    blocks = ["# Report", escape_markdown(in_words(report.inventory))]
     if not report.progress.is_over:
         blocks.append(f"Progress: {progress_line(report.progress)}.")
     for part in report.benches:
-        blocks.append(f"## {markdown(part.bench.label)}")
-        blocks += ["\n".join(f"- {markdown(in_words(s))}" for s in part.sentences)]
+        blocks.append(f"## {escape_markdown(part.bench.label)}")
+        blocks += ["\n".join(f"- {escape_markdown(in_words(s))}" for s in part.sentences)]
         blocks += [to_markdown(table) for table in part.tables]
         blocks += [
             f"![{picture.caption}](figures/{picture.name}.png)"
@@ -83,5 +83,5 @@ def _text(report: Report) -> str:
     others += [f"{u.name}: {u.reason}" for u in report.progress.unreadable]
     if others or report.remarks:
         lines = [*others, *report.remarks]
-        blocks += ["## Not read", "\n".join(f"- {markdown(line)}" for line in lines)]
+        blocks += ["## Not read", "\n".join(f"- {escape_markdown(line)}" for line in lines)]
     return "\n\n".join(blocks) + "\n"

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from src.files.escape import markdown as escape
+from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
 from src.report.tables.paper import paper_tables
 from src.report.tables.table import p_words

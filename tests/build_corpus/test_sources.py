@@ -57,7 +57,7 @@ def test_files_at_an_address_are_listed_with_their_version(folder):
             "memory:///corpus/b.jsonl",
         ]
         assert [source.size for source in found] == [1, 3]
-        assert all(source.seen()["checksum"] == source.version for source in found)
+        assert all(source.description()["checksum"] == source.version for source in found)
     before = find_sources(["memory://corpus/b.jsonl"], "sources")[0].seen()
     memory.pipe("/corpus/b.jsonl", b"[]\n")
     assert find_sources(["memory://corpus/b.jsonl"], "sources")[0].seen() != before
@@ -68,7 +68,7 @@ def test_files_at_an_address_are_listed_with_their_version(folder):
 def test_a_file_is_known_by_its_content_where_its_time_has_changed(folder):
     path = folder / "a.jsonl"
     (found,) = find_sources([str(path)], "sources")
-    known = found.seen()
+    known = found.description()
     assert known["checksum"].startswith("sha256:")
     found.check_unchanged()
     os.utime(path, ns=(1, 1))

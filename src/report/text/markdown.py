@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from src.files.escape import markdown as escape
+from src.files.escape import escape_markdown as escape
 from src.report.tables.table import ResultTable
 from src.report.text.rows import Markup
 
