@@ -1,4 +1,4 @@
-"""Checks of the whole run before anything is read: folders, the machine."""
+"""Checks the folders and the machine of a run before anything is read."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ _NOT_OURS = {
     "reload_dataloaders_every_n_epochs": (0, "seed, of which batches are functions"),
     "barebones": (False, "logger=none with trainer.enable_progress_bar=false"),
 }
-"""Lightning's options that a run does not take: their defaults, and what to use instead."""
+"""Options of Lightning's Trainer that a run does not take: their defaults, and
+what to use instead.
+"""
 
 
 def check_trainer(config: DictConfig) -> None:
-    """Check what of `trainer` depends on this machine, or on how training is done here.
+    """Check the options of `trainer` against this machine and this program's way of training.
 
     Raises:
-        UserError: names the option.
+        UserError: an option does not fit; the message names it.
     """
     settings = config.trainer
     check_accelerator(settings.accelerator)
@@ -50,10 +52,10 @@ def check_trainer(config: DictConfig) -> None:
 
 
 def writable_folder(named: str, option: str) -> Path:
-    """Return the folder that `option` names, made if need be.
+    """Return the folder that `option` names, created if need be.
 
     Raises:
-        UserError: nothing can be written there.
+        UserError: the folder cannot be written.
     """
     folder = Path(named).expanduser()
     try:

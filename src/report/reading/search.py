@@ -12,7 +12,7 @@ from typing import Literal
 from src.errors import UserError
 from src.report.reading.run import Run, read_options, read_run
 from src.report.reading.steps import last_step
-from src.run_folder.lock import is_held
+from src.run_folder.lock import is_running
 from src.run_folder.name import RESULT
 
 State = Literal["running", "stopped", "not begun"]
@@ -93,7 +93,7 @@ def _unfinished(folder: Path, name: str) -> Unfinished:
     if began:
         read_options(folder)  # whoever wrote it: it has to be one of ours
     try:
-        held = is_held(folder)
+        held = is_running(folder)
         reference = folder / "config.yaml" if began else folder / ".hydra"
         at = reference.stat().st_mtime
     except OSError as error:
