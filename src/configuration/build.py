@@ -38,7 +38,8 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
 
 
 def typed(node: DictConfig, schema: type[T], option: str = "") -> T:
-    """The dataclass `schema` filled from `node`, every value checked against its declared type.
+    """Return the dataclass `schema` filled from `node`, every value checked against its declared
+    type.
 
     Raises:
         UserError: an unknown option, or a value of the wrong type.

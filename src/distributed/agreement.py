@@ -21,7 +21,7 @@ class Agreement:
         self._group: distributed.ProcessGroup | None = None
 
     def highest(self, number: int) -> int:
-        """The highest number that any process says."""
+        """Return the highest number that any process says."""
         if not _several():
             return number
         said = torch.tensor([number])

@@ -75,7 +75,7 @@ class FilledBatch(Batch):
 
 
 def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
-    """The micro-batches at `numbers`, and the smallest of all as often as makes `passes`."""
+    """Return the micro-batches at `numbers`, and the smallest of all as often as makes `passes`."""
     own = batch.only(numbers)
     smallest = min(batch.micro_batches, key=lambda part: part.examples)
     missing = max(0, passes - len(own.micro_batches))
@@ -151,7 +151,7 @@ _FORM = "_tartan_form"
 
 
 def _form_of(body: nn.Module) -> nn.Module:
-    """A copy whose parameters take no memory."""
+    """Return a copy whose parameters take no memory."""
     empty = {
         id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
         for p in body.parameters()

@@ -37,7 +37,7 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
 
 
 def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
-    """Numbers of the micro-batches of each process; adds what they cost to `loads`."""
+    """Return numbers of the micro-batches of each process; adds what they cost to `loads`."""
     costs = [_cost(part) for part in parts]
     shares: list[list[int]] = [[] for _ in loads]
     for number in sorted(range(len(parts)), key=lambda number: -costs[number]):

@@ -61,7 +61,8 @@ class EndTaskMetrics(nn.Module):
             self.unseen.update(logits[unseen], labels[unseen])
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
-        """All metrics by name; those of the unseen part end in `_unseen`. Sets `confusion`.
+        """Return all metrics by name; those of the unseen part end in `_unseen`.
+        Sets `confusion`.
 
         Args:
             any_unseen: whether any process `saw_unseen`; all have to compute alike.

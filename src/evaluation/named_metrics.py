@@ -57,5 +57,5 @@ def check_metric(name: str, configured: Collection[str]) -> None:
 
 
 def named_metric(name: str, classes: int) -> Metric:
-    """The metric for so many labels."""
+    """Return the metric for so many labels."""
     return NAMED[name](num_classes=classes)

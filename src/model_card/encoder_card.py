@@ -1,4 +1,4 @@
-"""The card of an encoder that continued pre-training leaves."""
+"""Writes the model card of an encoder that was trained by continued pre-training."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def write_encoder_card(
     """Write `README.md` beside the weights.
 
     Args:
-        result: the content of `result.json`.
-        encoder: the one that was trained.
+        result: the run's result.
+        config: the run's config.
+        encoder: the trained encoder.
         folder: the encoder's folder.
     """
     card = ModelCard.from_template(

@@ -1,4 +1,4 @@
-"""A report as files: tables, figures, a Markdown file and one HTML page."""
+"""Writes a report as files: tables, figures, a Markdown file and an HTML page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_report(report: Report, folder: Path) -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """E.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
+    """Return the progress in words, e.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
     line = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
     if progress.seconds_left is not None:
         line += f"; about {seconds_label(progress.seconds_left)} left"

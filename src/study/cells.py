@@ -1,4 +1,4 @@
-"""Running a part's cells, each as `python -m src.run` runs it, and keeping their rows."""
+"""Runs a part's cells with `python -m src.run`, and stores their rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run_part(
 
 
 def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
-    """Keep the rows of all finished runs of a part, wherever they were trained.
+    """Store the rows of all finished runs of a part, wherever they were trained.
 
     A run replaces the row that its cell has.
 
@@ -87,7 +87,7 @@ def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
 
 
 def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
-    """Put rows among those that are there, in the order of the cells."""
+    """Add rows to those that are stored, in the order of the cells."""
     known = {row.key: row for row in (*read_rows(path), *rows)}
     places = {cell.key: place for place, cell in enumerate(order)}
     # those of seeds beyond the part's come last
@@ -95,7 +95,7 @@ def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that is checked out in `folder`, marked where files differ from it."""
+    """Return the commit that is checked out in `folder`, marked if files differ from it."""
     git = ["git", "-C", str(folder)]
     found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     if found.returncode != 0:
@@ -111,7 +111,7 @@ def train(overrides: Sequence[str], folder: Path) -> int:
 
 
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
-    """Run a cell; None if it failed."""
+    """Run a cell and return its row; None if it failed."""
     commit = commit_of(Path(__file__).parent)
     if cell.method == TFIDF:
         from src.study.tfidf import tfidf_row
@@ -129,7 +129,7 @@ def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
 
 
 def _write_note(cell: Cell, folder: Path, commit: str) -> None:
-    """Note which cell a folder is, and the commit; both, where another one goes on with a run."""
+    """Record in a run folder its cell and commit; all commits, if another one resumes the run."""
     path = folder / CELL
     if path.is_file():
         before = read_json(path, CellNote).commit

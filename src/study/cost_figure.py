@@ -1,4 +1,4 @@
-"""The metric on test against the cost of training, of a part's runs."""
+"""Draws a part's test metric against the cost of training."""
 
 from __future__ import annotations
 

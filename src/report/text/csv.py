@@ -1,4 +1,4 @@
-"""A table as CSV: numbers as numbers, one row a cell, for other programs."""
+"""Writes a table as CSV for other programs: numbers as numbers, one row for each cell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from src.report.tables.table import Cell, Number, ResultTable, Score
 
 
 def to_csv(table: ResultTable) -> str:
-    """One row for each cell, scores as shares of 1.
+    """Return a CSV with one row for each cell, scores as shares of 1.
 
     Columns: table, part, row, whose, column, value, deviation, seeds, best, text, folders.
     """

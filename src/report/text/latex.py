@@ -1,4 +1,4 @@
-"""A table as LaTeX, for `booktabs`."""
+"""Writes a table as LaTeX, for `booktabs`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _LATEX = Markup(escape, bold=r"\textbf{{}}", italic=r"\textit{{}}")
 
 
 def to_latex(table: ResultTable) -> str:
-    """A `table` environment; the significantly better in bold, the paper's rows in italics."""
+    """Return a `table` environment; significantly better scores in bold, the paper's rows in
+    italics.
+    """
     frame = pd.DataFrame(_LATEX.rows(table), columns=_LATEX.heads(table))
     body = frame.to_latex(index=False, escape=False, column_format="ll" + "r" * len(table.columns))
     notes = " ".join(escape(note) for note in table.notes)

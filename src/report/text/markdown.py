@@ -1,4 +1,4 @@
-"""A table as Markdown."""
+"""Writes a table as Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _MARKDOWN = Markup(escape, bold="**{}**", italic="*{}*")
 
 
 def to_markdown(table: ResultTable) -> str:
-    """Title, table and notes; the significantly better in bold, the paper's rows in italics."""
+    """Return title, table and notes; significantly better scores in bold, the paper's rows in
+    italics.
+    """
     aligned = ["left", "left", *["right"] * len(table.columns)]
     frame = pd.DataFrame(_MARKDOWN.rows(table), columns=_MARKDOWN.heads(table))
     text = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)
