@@ -87,7 +87,7 @@ def batch_sizes(plans: list[MethodPlan]) -> dict[str, set[int]]:
             sizes.setdefault(task, set()).add(stage.settings.batch_size)
         if stage.meta_gradient:
             sizes[END_TASK].add(stage.settings.meta_batch_size)
-            apart = stage.settings.meta_head.examples_apart
+            apart = stage.settings.meta_head.extra_examples
             sizes[END_TASK] |= {apart} if apart else set()
     return sizes
 
@@ -147,7 +147,7 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
     if plan.meta_gradient:
         end = rates[END_TASK]
         seconds += end.seconds * positions(END_TASK, settings.meta_batch_size)
-        apart = settings.meta_head.examples_apart
+        apart = settings.meta_head.extra_examples
         seconds += end.forward_seconds * positions(END_TASK, apart) if apart else 0.0
     return seconds
 

@@ -60,6 +60,9 @@ class AuxiliaryText(Checked):
             task's training texts (see `src.data.nearest`), decontaminated first.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
+
+    Raises:
+        UserError: options contradict each other; the message names them.
     """
 
     text: Literal["task", "domain"] = "domain"

@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from src.errors import UserError
-from src.methods.fit import build_trainer, users_callbacks
+from src.methods.fit import build_trainer, user_callbacks
 from src.methods.precision import check_accelerator
 
 _NOT_OURS = {
@@ -48,7 +48,7 @@ def check_trainer(config: DictConfig) -> None:
             raise UserError(f"trainer.{option} is not used here; set {instead} instead")
     # Lightning and the loggers, which need a folder to be built for, say what else is wrong
     loggers = {"logger": False} if config.run.folder is None else {}
-    build_trainer(config, users_callbacks(config), max_steps=1, **loggers)
+    build_trainer(config, user_callbacks(config), max_steps=1, **loggers)
 
 
 def writable_folder(named: str, option: str) -> Path:

@@ -301,7 +301,7 @@ def _check_meta_head(
             continue
         names = [END_TASK, *auxiliaries_of(stage, used)]
         weighting = build(config.weighting, "weighting", task_names=names)
-        apart = stage.meta_head.examples_apart if weighting.needs.meta_gradient else 0
+        apart = stage.meta_head.extra_examples if weighting.needs.meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(
                 f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "

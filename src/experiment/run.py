@@ -21,7 +21,7 @@ from src.data.columns import write_trained_columns
 from src.data.prepared import Prepared
 from src.data.task_data import BatchSizes, TaskData
 from src.distributed.identity import is_main_process
-from src.distributed.launch import own_processes
+from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import Encoder, freeze
@@ -75,7 +75,7 @@ def run_experiment(config: DictConfig, folder: Path) -> Result:
     keep_freed_memory()
     stages, baseline = enabled_stages(config), requested_baseline(config)
     prepared = prepare(config, stages)
-    with exclusive_run(folder), disk_advice(folder), own_processes():
+    with exclusive_run(folder), disk_advice(folder), clean_processes():
         known = stored_result(config, folder)  # of a process that held the folder until now
         if known is not None:
             return known

@@ -63,7 +63,11 @@ class SweepReport(Callback):
             os.environ[VARIABLE] = str(self._folder)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print the table, and keep the record for reports of the runs."""
+        """Print the table, and keep the record for reports of the runs.
+
+        Raises:
+            SystemExit: a job failed; the exit code is 1.
+        """
         folder = Path(os.environ.pop(VARIABLE))
         jobs = _jobs_in(folder)
         if not jobs:
