@@ -19,9 +19,9 @@ class Aang(Factored):
     Each sampled objective's `c_j = cos(g_meta, g_j)` counts for all five factors of its logit. Of
     the two-way logits, the end task's gets the end task's cosine, and the auxiliaries' that of
     their weighted sum. Every third step, each moves by its learning rate times the mean over three
-    steps. A step is combined with the weights from before it, so that each gradient is added as soon
-    as it is computed; besides the meta-gradient and the sum, the end task's gradient is kept until
-    the auxiliaries' sum is known.
+    steps. A step is combined with the weights from before it, so that each gradient is added as
+    soon as it is computed; besides the meta-gradient and the sum, the end task's gradient is kept
+    until the auxiliaries' sum is known.
 
     Args:
         task_names: see `Factored`.
