@@ -63,7 +63,7 @@ class DocstringsTask(TextSource):
     paragraphs are never in the domain text.
 
     Attributes:
-        cache_dir: where the extracted files are kept.
+        cache_dir: folder for the extracted files.
         libraries: the libraries, one class each.
         train_per_class: labelled paragraphs of each class to train on [paragraphs].
         dev_per_class: the same for validation [paragraphs].

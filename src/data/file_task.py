@@ -34,15 +34,15 @@ class FileTask(TextSource):
         train: training examples.
         test: test examples; None splits them off the training ones.
         dev: validation examples; None splits them off the training ones.
-        test_share: which share of those, every label's alike.
-        dev_share: the same for dev.
+        test_share: share of the training examples that becomes test; labels keep their shares.
+        dev_share: share of the training examples that becomes dev.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
         hub: a data set on the Hugging Face Hub, or a folder that `datasets` reads.
         hub_config: its configuration.
         domain: unlabelled text of the domain; None where there is none.
-        cache_dir: where a data set from the Hub is kept.
+        cache_dir: folder for a data set from the Hub.
     """
 
     train: str | None = None

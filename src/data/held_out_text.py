@@ -18,8 +18,8 @@ class HeldOutText(Checked):
         max_length: longest input of a corpus that sets no length of its own [tokens].
         share: share of a corpus' texts that are held out.
         most: maximum number of held-out texts of a corpus that are evaluated, approximately.
-        seed: of the choice and of the masks. Perplexities are comparable only where seed, share and
-            tokenizer are the same.
+        seed: seed of the choice and of the masks. Perplexities are comparable only where seed,
+            share and tokenizer are the same.
     """
 
     name: str = "held_out_text"

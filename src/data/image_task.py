@@ -71,8 +71,8 @@ class ImageSource(Checked, ABC):
         end_classes: names of the end task's classes.
         train_per_class: labelled images of each class to train on [images].
         dev_per_class: the same for validation [images].
-        split_seed: of the choice of both.
-        mean: of each channel, of pixels scaled to [0, 1]; the encoder's config refers to it.
+        split_seed: seed of the choice of both.
+        mean: mean of each channel, of pixels scaled to [0, 1]; the encoder's config refers to it.
         std: standard deviation of each channel, of pixels scaled to [0, 1].
     """
 

@@ -44,7 +44,7 @@ class PaperTask(TextSource):
     Attributes:
         public_url: address of the folder in which the task is published.
         sha256: checksum of each labelled file, by name.
-        cache_dir: where downloads are kept.
+        cache_dir: folder for downloads.
         data_dir: a local folder that holds a folder for each task; None fetches from `public_url`.
         domain: the published files of domain text; empty where there are none.
     """

@@ -65,7 +65,7 @@ class TaskData(pl.LightningDataModule):
     Args:
         prepared: the data, or a function that reads them when they are first needed.
         sizes: sizes of the batches.
-        seed: of every random draw.
+        seed: seed of every random draw.
         num_workers: loader processes; None chooses 0 on a CPU (where they would compete with the
             training for cores) and 2 with an accelerator.
     """

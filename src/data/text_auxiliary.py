@@ -227,7 +227,7 @@ class TextAuxiliary(AuxiliaryText):
     """An auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
 
     Attributes:
-        objective: what it asks of the encoder.
+        objective: the task's objective.
         optional: do without this task where neither `path` nor `hub` is given.
     """
 

@@ -53,8 +53,8 @@ class TextSource(Checked, ABC):
         max_length: longest input; longer texts are cut [tokens].
         split: `published` for the splits as they are given; `clean` for new ones of the same sizes,
             with all examples of one text, and near-duplicates of it, in the same split.
-        labelled: how many training examples keep their labels, every label by its share; the texts
-            of the others remain as unlabelled text of the task. None keeps all [examples].
+        labelled: number of training examples that keep their labels, each label by its share; the
+            texts of the others remain as unlabelled text of the task. None keeps all [examples].
         split_seed: seed of that choice, and of the choice of held-out examples.
     """
 
@@ -211,7 +211,7 @@ def load_text_task(source: TextSource) -> TextTask:
     """Read the files of `source`.
 
     Raises:
-        UserError: see `TextSource.load`.
+        UserError: a file is missing or malformed, or a label is too rare (see `TextSource.load`).
     """
     files = source.files()
     given = {"train": files.train, "dev": files.dev, "test": files.test}

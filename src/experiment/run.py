@@ -139,7 +139,7 @@ def _run_prepared(
 
 
 def _fine_tuned(config: DictConfig, folder: Path, stage: Stage, prepared: Prepared) -> Baseline:
-    """Train the baseline from the weights that the body has, in a folder of its own."""
+    """Train the fine-tuning baseline from the body's present weights, in a folder of its own."""
     folder.mkdir(exist_ok=True)
     chain = StageChain(config, folder, prepared)
     outcome = chain.run(FINE_TUNING, stage)
@@ -190,10 +190,12 @@ class StageChain:
         self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
 
     def run(self, name: str, stage: Stage, observers: Sequence[pl.Callback] = ()) -> StageOutcome:
-        """Run one stage; body and heads are left as it is to be followed.
+        """Train one stage, whose weights the next stage then starts from.
 
         Args:
-            observers: callbacks that look on, after all others.
+            name: the stage's name.
+            stage: its settings.
+            observers: further callbacks, which come after all others.
         """
         config, body = self._config, self._prepared.encoder.body
         config.run.stage = name

@@ -68,7 +68,7 @@ def draw_task_weights(
         stage: the stage to draw.
         evaluations: `(step, value)` of the dev metric in the same stage.
         metric: the metric's name.
-        title: of the whole figure.
+        title: title of the whole figure.
     """
     table = pd.read_csv(weights_file)
     weights = mean_weights([table[(table["stage"] == stage) & table["weight"].notna()]])

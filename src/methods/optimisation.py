@@ -21,7 +21,7 @@ class Optimisation(Checked):
     Attributes:
         body_lr: peak learning rate of the body and of the auxiliary heads.
         end_head_lr: peak learning rate of the end task's head.
-        weight_decay: on matrices; biases and norms are not decayed.
+        weight_decay: decay of matrices; biases and norms are not decayed.
         beta1: decay of AdamW's first moment.
         beta2: decay of AdamW's second moment.
         eps: AdamW's epsilon.

@@ -32,8 +32,9 @@ def run_part(
     Args:
         runs: the folder of all runs.
         results: the folder of the rows.
-        options: of all runs, beside the part's: where data and caches are, the trainer.
-        seeds: how many seeds of each cell; None for the part's.
+        options: options of all runs, in addition to the part's: folders of data and caches, the
+            trainer.
+        seeds: number of seeds of each cell; None for the part's.
         only: the cells to run, as `BUDGET` or `BUDGET/SETTING`; empty for all.
 
     Returns:

@@ -33,8 +33,8 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
     """Return the page as Markdown.
 
     Args:
-        parts: by name, in order.
-        rows: of each part.
+        parts: the parts by name, in order.
+        rows: the rows of each part.
     """
     blocks = [_HEAD.format(least=LEAST_SEEDS)]
     for name, part in parts.items():

@@ -179,7 +179,7 @@ def all_parts(folder: Path = FOLDER) -> dict[str, Part]:
     """Return all parts by name, in their order.
 
     Raises:
-        UserError: see `read_part`.
+        UserError: a part's file is malformed.
     """
     parts = {name: read_part(name, folder) for name in part_names(folder)}
     return dict(sorted(parts.items(), key=lambda entry: entry[1].order))

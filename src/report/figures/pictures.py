@@ -27,7 +27,7 @@ class Picture:
         name: name of its files, without ending.
         bench: key of the benchmark that it shows; empty if it shows several.
         kind: kind of figure, e.g. `seeds-whole`.
-        caption: what it shows.
+        caption: a sentence on what it shows.
         figure: the figure.
     """
 
