@@ -18,7 +18,5 @@ def first_line(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` with control characters, such as the first of escape
-    sequences, made visible.
-    """
+    """Return `text` with control characters, as in escape sequences, made visible."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -136,7 +136,5 @@ class ChosenArticles(Articles):
 
 
 def _digest(identity: str) -> int:
-    """Return 64 bits of an article's identity; among 10^7 articles, one in
-    10^12 others collides.
-    """
+    """Return 64 bits of an identity; among 10^7 articles, one in 10^12 others has the same."""
     return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "big")

@@ -102,8 +102,7 @@ class Findings:
 
 
 def findings_of(config: DictConfig) -> Findings:
-    """Read and count what a run would read, and measure a few passes; nothing
-    is trained or kept.
+    """Read and count what a run would read, and measure a few passes; train nothing.
 
     Raises:
         UserError: an error that would end the run before its first step.

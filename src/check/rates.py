@@ -198,9 +198,7 @@ def bytes_of(module: nn.Module) -> int:
 
 
 def _spread(by_size: list[MicroBatch]) -> list[MicroBatch]:
-    """Return all parts in an order whose first few represent all: from the
-    middle, then the ends.
-    """
+    """Return all parts such that the first few represent all: from the middle, then the ends."""
     count = len(by_size)
     order: list[int] = []
     seen: set[int] = set()

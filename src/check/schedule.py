@@ -51,9 +51,7 @@ class StagePlan:
 
     @property
     def passes(self) -> int:
-        """Number of forward and backward passes of a step, each over a batch or a sampled task's
-        part.
-        """
+        """Number of forward and backward passes of a step, of a batch or a sampled part each."""
         tasks, sampled = len(self.tasks), self.settings.sampled
         if sampled is not None:
             tasks -= self.auxiliaries - sampled
@@ -130,9 +128,7 @@ def _lacking(stages: Mapping[str, Stage], inputs: Inputs) -> str | None:
 
 
 def _auxiliaries(stage: Stage, inputs: Inputs) -> list[str]:
-    """Return the auxiliary tasks that a stage would train: the config's, or the end task's own
-    text.
-    """
+    """Return the auxiliary tasks of a stage: the config's, or the end task's own text."""
     found = {name: auxiliary for name, (auxiliary, _) in inputs.auxiliaries.items()}
     configured = {name: found[name] for name in inputs.configured}
     return auxiliaries_of(stage, configured) or auxiliaries_of(stage, found)

@@ -97,9 +97,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def explanation(error: Exception) -> str:
-    """Return a line that names the invalid option or group and, if there is one, the nearest valid
-    name.
-    """
+    """Return a line that names the invalid option or group, and the nearest valid name."""
     cause = error.__cause__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         missing = str(error.missing_cfg_file)

@@ -17,8 +17,7 @@ T = TypeVar("T")
 
 
 def build(node: Any, option: str, **arguments: Any) -> Any:
-    """Build the object that `node._target_` names, with `arguments` in addition
-    to the node's own.
+    """Build the object that `node._target_` names, with `arguments` besides the node's own.
 
     Arguments of this project's own classes are checked against their declared types first.
 
@@ -44,8 +43,7 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
 
 
 def typed(node: DictConfig, schema: type[T], option: str = "") -> T:
-    """Return the dataclass `schema` filled from `node`, every value checked by
-    its declared type.
+    """Return the dataclass `schema` filled from `node`, each value checked by its type.
 
     Args:
         node: the node of the config.

@@ -20,8 +20,7 @@ def example_alignments(
     direction: Gradient,
     seed: Callable[[int], None],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return `<direction, grad l_j>` for each example's mean loss `l_j`, over the body's
-    parameters.
+    """Return `<direction, grad l_j>` over the body for each example's mean loss `l_j`.
 
     One forward-mode product per micro-batch gives the derivatives of all its examples' losses along
     `direction`; reverse mode would need a pass for each example. Nothing is kept for a

@@ -76,9 +76,7 @@ def inner_product(left: BodyGradient, right: BodyGradient) -> Tensor:
 
 
 def cosine(left: BodyGradient, right: BodyGradient) -> Tensor:
-    """Return `<left, right> / (||left|| ||right||)` over the whole body, a scalar; 0 if a norm is
-    0.
-    """
+    """Return the cosine over the whole body, a scalar; 0 if a norm is 0."""
     return cosine_of(inner_product(left, right), left.squared_norm, right.squared_norm)
 
 

@@ -49,9 +49,7 @@ class MetaHeadSettings(Checked):
 
     @property
     def extra_examples(self) -> int:
-        """Number of examples that a step must bring besides its end-task batch,
-        to fit the head on.
-        """
+        """Number of examples that a step must bring besides its end-task batch."""
         apart = self.kind == "separate" and self.examples_from == "rest"
         return self.examples if apart else 0
 

@@ -21,8 +21,7 @@ from src.core.task import Batch, Inputs, Task
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a computation in a step is for, from which its random seed and its account of cost
-    follow.
+    """What a computation in a step is for, which decides its random seed and cost account.
 
     Computations for the meta-gradient have kinds of their own, so that no task's name, whatever it
     is, can coincide with them.
@@ -183,8 +182,7 @@ class Passes:
     def alignments(
         self, task: Task, batch: Batch, direction: BodyGradient
     ) -> tuple[Tensor, Tensor]:
-        """Return each example's alignment `<direction, grad l_j>` and number of units, both
-        `(examples,)`.
+        """Return each example's `<direction, grad l_j>` and number of units, `(examples,)`.
 
         Dropout has the seed of the task's own pass (see `example_alignments`).
         """

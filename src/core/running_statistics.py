@@ -11,8 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @contextmanager
 def frozen_running_statistics(body: nn.Module) -> Iterator[None]:
-    """Let passes normalise by their own batch, as in training, without updating
-    running statistics.
+    """Let passes normalise by their own batch without updating running statistics.
 
     For the meta-gradient's passes: the validation batch must not influence later evaluations.
     """

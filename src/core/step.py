@@ -98,8 +98,7 @@ class Step:
     # What a weighting can ask for
 
     def meta_gradient(self) -> BodyGradient:
-        """Return the gradient of the end task's loss on a validation batch,
-        through the meta head.
+        """Return the gradient of the end task's validation loss, through the meta head.
 
         The end task's own pass comes first, because the meta head is fitted on its features, unless
         the step brings other examples for that. Its gradient is kept for `gradients`.
@@ -134,8 +133,7 @@ class Step:
         return self._meta
 
     def gradients(self) -> Iterator[BodyGradient]:
-        """Yield each task's gradient, in order; its head's gradient goes to the
-        head, unweighted.
+        """Yield each task's gradient, in order; a head gets its own gradient, unweighted.
 
         Where a sum over processes takes time, the next task's pass has run by then.
         """
@@ -148,8 +146,7 @@ class Step:
             yield self._arrived(begun.popleft())
 
     def weighing_examples(self, weigh: WeighExamples) -> Step:
-        """Make `gradients` yield those of auxiliary batches whose examples are weighted; return the
-        step.
+        """Make `gradients` weight the examples of auxiliary batches; return the step.
 
         Heads get the gradient of the unweighted batch.
 
@@ -188,8 +185,7 @@ class Step:
     # What a step leaves behind
 
     def run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
-        """Fill `.grad` of the body with the gradient that `mix` returns, and of each head with its
-        own.
+        """Fill `.grad` of the body with the gradient of `mix`, and of each head with its own.
 
         A head that several tasks share gets the mean of their gradients.
 

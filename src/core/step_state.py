@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 
 class StepState:
-    """A copy of what a step changes, from before the step, to undo a step with
-    non-finite numbers.
+    """A copy of what a step changes, to undo a step with non-finite numbers.
 
     These are buffers of modules, such as a weighting's weights and running statistics, and
     parameters of the meta head. Whether to restore them is decided on the device, so that the host

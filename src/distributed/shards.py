@@ -76,9 +76,7 @@ class FilledBatch(Batch):
 
 
 def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
-    """Return the micro-batches at `numbers`, with the smallest repeated until
-    there are `passes`.
-    """
+    """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
     own = batch.only(numbers)
     smallest = min(batch.micro_batches, key=lambda part: part.examples)
     missing = max(0, passes - len(own.micro_batches))
@@ -116,8 +114,7 @@ class Shards(Replicas):
 
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:
-    """Shard a body's layers, each by itself, and the rest of it; a sharded body
-    is left as it is.
+    """Shard a body's layers, each by itself, and the rest of it; do nothing if it is sharded.
 
     Gradients are summed, not averaged: a process's loss is already its share of the batch's.
     """

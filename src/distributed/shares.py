@@ -49,8 +49,6 @@ def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
 
 
 def _cost(part: MicroBatch) -> int:
-    """Return the number of positions that go through the body; of examples where there are no
-    tokens.
-    """
+    """Return the positions that go through the body; examples where there are no tokens."""
     ids = part.inputs.get("input_ids")
     return part.examples if ids is None else int(ids.numel())

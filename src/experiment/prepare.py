@@ -185,8 +185,7 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
 def _warn_of_large_batches(
     stages: Mapping[str, Stage], used: Mapping[str, Auxiliary], counts: Mapping[str, int]
 ) -> None:
-    """Warn where a batch holds examples several times, as the paper's batch
-    sizes do on small data.
+    """Warn where a batch holds examples several times, as the paper's do on small data.
 
     Args:
         stages: the stages by name.

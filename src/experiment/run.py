@@ -276,9 +276,7 @@ def _plain(node: DictConfig) -> dict[str, Any]:
 
 
 def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
-    """Draw the task weights of the stage that trained the end task with others,
-    if there was one.
-    """
+    """Draw the task weights of joint training, if a stage trained the end task with others."""
     for outcome in outcomes:
         if outcome.task_weights and outcome.dev is not None:
             title = f"{result.method} on {result.task} ({result.encoder})"

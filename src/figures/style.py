@@ -77,9 +77,7 @@ def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) ->
 
 
 def plain(text: str, longest: int = 60) -> str:
-    """Return text from runs so that Matplotlib shows it as it is, without
-    formulas, and shortened.
-    """
+    """Return text from runs such that Matplotlib shows no formulas, and shortened."""
     shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return shown.replace("$", r"\$")
 

@@ -1,6 +1,4 @@
-"""Continued pre-training on domain text (DAPT) or the task's text (TAPT;
-Gururangan et al., 2020).
-"""
+"""Continued pre-training: DAPT and TAPT (Gururangan et al., 2020)."""
 
 from __future__ import annotations
 

@@ -110,8 +110,7 @@ class MixedStep(EndTaskClassifier):
         return self.optimisation.optimiser(self.body, end_head, others)
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
-        """Take one optimiser step (paper: Algorithm 1); its random draws depend
-        on the step alone.
+        """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
 
         Where a loss or the gradient is not finite, the step changes nothing except the schedule
         (and the memory of a TorchJD weighting, if only a head's gradient was not finite).

@@ -91,9 +91,7 @@ class StopAtNonFinite(pl.Callback):
 
 
 def _culprit(record: StepRecord) -> tuple[str | None, str]:
-    """Return the first task whose loss, or else gradient, is not finite, and
-    which of these it is.
-    """
+    """Return the first task with a non-finite loss, or else gradient, and which of these."""
     for values, what in ((record.losses, "the loss"), (record.gradient_norms, "the gradient")):
         for task, finite in zip(record.tasks, values.isfinite().tolist(), strict=True):
             if not finite:

@@ -62,9 +62,7 @@ class Optimisation(Checked):
     def schedule(
         self, optimiser: torch.optim.Optimizer, steps: int
     ) -> torch.optim.lr_scheduler.LambdaLR:
-        """Return the schedule: warm-up to the peak rates, then linear decay to 0 at `steps`, or
-        none.
-        """
+        """Return the schedule: warm-up, then linear decay to 0 at `steps`, or none."""
         rising = round(self.warmup * steps)
         schedule: torch.optim.lr_scheduler.LambdaLR = (
             get_linear_schedule_with_warmup(optimiser, rising, steps)

@@ -67,8 +67,7 @@ def store_outcome(outcome: StageOutcome, folder: Path) -> None:
 
 
 def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
-    """Return the outcome of a finished stage, its weights in `module`; None if
-    it is not finished.
+    """Return a finished stage's outcome, its weights in `module`; None if not finished.
 
     Raises:
         UserError: the weights are damaged, or the outcome is of another version.

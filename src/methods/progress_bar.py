@@ -12,8 +12,7 @@ READ_EVERY = 10
 
 
 class StageProgressBar(RichProgressBar):
-    """Lightning's Rich progress bar with each task's loss and, if tasks are
-    weighted, its weight.
+    """Lightning's Rich progress bar with each task's loss, and its weight if tasks have any.
 
     Args:
         stage: the name shown while training.
@@ -30,8 +29,7 @@ class StageProgressBar(RichProgressBar):
     def get_metrics(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule
     ) -> dict[str, int | str | float | dict[str, float]]:
-        """Return Lightning's metrics for the bar, `loss/x` and `weight/x` joined to `x: loss
-        (weight)`.
+        """Return Lightning's metrics, `loss/x` and `weight/x` as `x: loss (weight)`.
 
         On a GPU they are read every `READ_EVERY` steps: reading one waits for all queued work.
         """

@@ -25,9 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Interrupted(SystemExit):
-    """Raised where a signal ends the run, after a step and a checkpoint; exit code 128 + its
-    number.
-    """
+    """Raised where a signal ends the run after a checkpoint; exit code 128 + its number."""
 
     def __init__(self, signum: int, step: int) -> None:
         super().__init__(128 + signum)
@@ -126,8 +124,7 @@ class ResumePoints(Checkpoint):
             self.leave_if_asked(trainer.global_step)
 
     def leave_if_asked(self, step: int) -> None:
-        """End the run if a signal came after the last point; the stage's outcome
-        is stored by now.
+        """End the run if a signal came after the last point; the outcome is stored by now.
 
         Raises:
             Interrupted: a signal came.
@@ -162,8 +159,7 @@ class ResumePoints(Checkpoint):
 
 
 def submitit_handler() -> tuple[int, Callable[..., Any]] | None:
-    """Return the signal on which submitit requeues its job, and its handler;
-    None outside submitit.
+    """Return the signal on which submitit requeues its job, and its handler; None elsewhere.
 
     Submitit requeues on preemption and, up to `max_num_timeout` times, at the time limit.
     """
@@ -181,9 +177,7 @@ def points(folder: Path) -> list[Path]:
 
 
 def newest_point(folder: Path) -> Path | None:
-    """Return the newest complete resume point, None without one; remove incomplete ones with a
-    warning.
-    """
+    """Return the newest complete resume point, or None; remove incomplete ones with a warning."""
     for point in reversed(points(folder)):
         if is_whole(point):
             return point

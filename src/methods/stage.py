@@ -91,9 +91,7 @@ class Stage(Checked):
         return max([*others, *([] if end_task is None else [end_task])])
 
     def steps(self, examples: int) -> int:
-        """Return the optimiser steps over `examples` training examples, by the lower of the two
-        bounds.
-        """
+        """Return the optimiser steps over `examples` training examples: the lower of two bounds."""
         bounds = []
         if self.max_steps is not None:
             bounds.append(self.max_steps)

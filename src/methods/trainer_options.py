@@ -67,8 +67,7 @@ def _check_length(trainer: pl.Trainer) -> None:
 
 
 def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
-    """Return the optimiser steps of the whole training, by the lower of the
-    Trainer's two bounds.
+    """Return the optimiser steps of the training, the lower of the Trainer's two bounds.
 
     `trainer.estimated_stepping_batches` would ask for the loaders, and drop the state that a
     checkpoint has for them.

@@ -82,9 +82,7 @@ def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
 
 
 def _f1(counts: Counts) -> NDArray[np.float64]:
-    """Return the F1 of each class, `(..., classes)`; NaN for one that is neither labelled nor
-    predicted.
-    """
+    """Return each class' F1, `(..., classes)`; NaN if it is neither a label nor predicted."""
     right = np.diagonal(counts, axis1=-2, axis2=-1)
     both = counts.sum(axis=-1) + counts.sum(axis=-2)
     scores: NDArray[np.float64] = np.where(both > 0, 2 * right / np.maximum(both, 1), np.nan)

@@ -21,9 +21,7 @@ from src.run_folder.result import PARTS
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """A benchmark's sentences, and its tables: for the whole test split and, if they differ,
-    unseen.
-    """
+    """A benchmark's sentences, and its tables: for all of test and, if it differs, unseen."""
 
     bench: Benchmark
     sentences: list[Sentence]

@@ -240,9 +240,7 @@ class Result(Plain):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        """Check that the metric has values; in a file from elsewhere, also check
-        sizes and numbers.
-        """
+        """Check that the metric has values; of a file from elsewhere, check more."""
         bounded = is_bounded(info)
         for name, split in self.evaluated.items():
             value = (split.whole.metrics or {}).get(self.metric)
@@ -306,9 +304,7 @@ class Result(Plain):
 
     @property
     def flops(self) -> float | None:
-        """Floating-point operations of all training passes; None unless every
-        stage counted them.
-        """
+        """Floating-point operations of all training passes; None unless all were counted."""
         counted = [stage.flops for stage in self.stages]
         return None if None in counted else float(sum(f for f in counted if f is not None))
 

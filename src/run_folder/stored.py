@@ -73,7 +73,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
 
 
 def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
-    """Check that the run in `folder` was started with the same data; for a new run, record them.
+    """Check that the run in `folder` was started with the same data; a new run passes.
 
     Args:
         inputs: fingerprints by name.
@@ -97,9 +97,7 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
 
 
 def options_of(config: DictConfig) -> dict[str, Any]:
-    """Return the options of `config` by dotted name, without those that do not
-    change the training.
-    """
+    """Return the options that change the training, by dotted name."""
     return dict(_leaves(OmegaConf.to_container(config, resolve=True)))
 
 
@@ -113,9 +111,7 @@ def stored_options(folder: Path) -> dict[str, Any]:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Return `folder` if no run was begun there, else the first such of
-    `folder-2`, `folder-3`, ...
-    """
+    """Return `folder` if no run was begun there, else the first unused of `folder-2`, ..."""
     candidate, number = folder, 1
     while (candidate / "config.yaml").exists():
         number += 1

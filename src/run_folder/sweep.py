@@ -113,8 +113,7 @@ def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def planned_commands(config: DictConfig) -> list[str] | None:
-    """Return the commands of a sweep's jobs, in order; None where they are not known before
-    (Optuna).
+    """Return the commands of a sweep's jobs, in order; None if not known before (Optuna).
 
     Args:
         config: the sweep's config, with `hydra`.

@@ -51,8 +51,7 @@ class Estimate:
         return "does not hold" if self.high <= margin else "not decided"
 
     def test(self) -> PermutationTest | None:
-        """Test whether chance alone makes differences with so large a mean; None
-        for a single seed.
+        """Test whether chance alone makes so large a mean difference; None for a single seed.
 
         The signs of the differences are exchanged, as the two values of each pair would be.
         """
@@ -97,9 +96,7 @@ def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | 
 
 
 def answer(question: Question, rows: Sequence[Row]) -> Verdict:
-    """Return whether a statement holds: all of its contrasts have to, and one that fails refutes
-    it.
-    """
+    """Return whether a statement holds: all its contrasts must, and one that fails refutes it."""
     verdicts = []
     for contrast in question.contrasts.values():
         estimate = contrast_of(contrast, rows, question.of)

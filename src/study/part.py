@@ -127,15 +127,11 @@ class Part(_Described):
 
     @property
     def draws_data(self) -> bool:
-        """Return whether each seed draws its own data; otherwise TF-IDF is the
-        same for all seeds.
-        """
+        """Return whether each seed draws its own data; else TF-IDF is the same for all."""
         return any("${seed}" in option for option in self.options)
 
     def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
-        """Return the optimiser steps of each stage, at least one; stages share
-        the budget equally.
-        """
+        """Return each stage's optimiser steps, at least one; stages share the budget equally."""
         share = budget.multiple * self.steps / len(setting.stages)
         return {stage: max(1, round(share / cost)) for stage, cost in setting.stages.items()}
 

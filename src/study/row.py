@@ -140,9 +140,7 @@ def _placeless(name: str, value: Any) -> Any:
 
 
 def encoder_name(name: str) -> str:
-    """Return a Hub name as it is; for a folder `RUN/encoder` the run's name,
-    for others their own.
-    """
+    """Return a Hub name as it is; for a folder `RUN/encoder` the run's name, else its own."""
     path = Path(name)
     if not path.is_absolute() and len(path.parts) <= 2:
         return name

@@ -1,6 +1,4 @@
-"""Trains SetFit (Tunstall et al., 2022): contrastive learning of pairs, then
-logistic regression.
-"""
+"""Trains SetFit (Tunstall et al., 2022): contrastive pairs, then logistic regression."""
 
 from __future__ import annotations
 

@@ -67,9 +67,7 @@ class Aang(Factored):
         return Mixed(mixed.gradient, alpha, torch.stack(cosines))
 
     def _count(self, rows: list[int], cosines: Tensor, of_all: Tensor) -> None:
-        """Store a step's cosines, of the tasks and of the auxiliaries' sum; apply them when it is
-        time.
-        """
+        """Store a step's cosines, of tasks and of the auxiliaries' sum; apply them when due."""
         dtype = self.factors.dtype
         self.pending.add_(self.incidence[rows].T @ cosines[1:].to(dtype))
         self.pending_two_way.add_(torch.stack([cosines[0], of_all]).to(dtype))

@@ -85,9 +85,7 @@ class Weighting(nn.Module, ABC):
         return mixed
 
     def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
-        """Return the number of one batch's `total` examples that each sampled
-        auxiliary task gets.
-        """
+        """Return how many of one batch's `total` examples each sampled task gets."""
         return dict(zip(tasks, apportioned(total, [1 / len(tasks)] * len(tasks)), strict=True))
 
     def overall(self) -> Tensor | None:

@@ -17,8 +17,7 @@ from src.errors import UserError
 
 
 class Factored(Weighting):
-    """Gives each objective a logit that is the sum of a factor for each of its parts and one of its
-    own.
+    """Gives each objective a logit: the sum of a factor for each part and one of its own.
 
     `logit_j = W_D[d] + W_T[t] + W_R[r] + W_O[o] + W_all[j]`, all 0 at first. A softmax over two
     further logits gives the end task's share and that of all auxiliaries. A step samples some
@@ -135,9 +134,7 @@ class Factored(Weighting):
         return {task: sizes[way] for task, way in ways.items()}
 
     def overall(self) -> Tensor:
-        """Return the weights of all tasks, the auxiliaries' by a softmax over all objectives'
-        logits.
-        """
+        """Return all tasks' weights, the auxiliaries' by a softmax over all objectives' logits."""
         end_task, auxiliaries = self.two_way.softmax(dim=0)
         among = (self.incidence @ self.factors).softmax(dim=0)
         return torch.cat([end_task[None], auxiliaries * among])

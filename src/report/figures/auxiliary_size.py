@@ -19,9 +19,7 @@ from src.run_folder.result import Part
 
 @dataclass(frozen=True)
 class SizedPoint:
-    """A setting's mean metric at an amount of domain text, in multiples of the
-    training examples.
-    """
+    """A setting's metric at an amount of domain text, in multiples of the training examples."""
 
     size: float
     setting: Setting
@@ -30,8 +28,7 @@ class SizedPoint:
 
 
 def lines_of(bench: Benchmark, part: Part) -> dict[str, list[SizedPoint]]:
-    """Return, by method, its settings by amount of domain text; without domain text the amount is
-    0.
+    """Return each method's settings by amount of domain text, which is 0 without any.
 
     Of several settings of a method with the same amount, the one with most seeds is taken, then the
     best on dev.

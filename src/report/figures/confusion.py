@@ -36,9 +36,7 @@ def best_run(bench: Benchmark) -> BestRun | None:
 
 
 def f1_of_classes(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the F1 of each class, `(classes,)`, from counts `(classes, classes)` with labels in
-    rows.
-    """
+    """Return each class' F1, `(classes,)`, from counts `(classes, classes)`, labels in rows."""
     right = confusion.diagonal().astype(float)
     seen = confusion.sum(axis=0) + confusion.sum(axis=1)
     scores: NDArray[np.float64] = np.zeros_like(right)

@@ -19,8 +19,7 @@ _AXES: dict[Unit, tuple[str, str]] = {
 
 
 def draw_cost(bench: Benchmark) -> Figure | None:
-    """Draw each run's test metric against its whole cost, and below, dev
-    against the cost so far.
+    """Draw each run's test metric against its cost, and below, dev against the cost so far.
 
     The lower row compares at equal cost: a vertical line meets what each setting had reached.
 

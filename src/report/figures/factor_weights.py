@@ -20,8 +20,7 @@ _COLUMNS = {"stage": str, "step": float, "factor": str, "logit": float}
 
 
 def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Draw the setting with most seeds, then the best on dev; return None if no run learned
-    factors.
+    """Draw the setting with most seeds, then best on dev; None if no factors were learned.
 
     Args:
         bench: the benchmark.

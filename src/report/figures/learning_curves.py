@@ -42,9 +42,7 @@ def mean_curve(setting: Setting, unit: Unit) -> Curve:
 
 
 def draw_learning_curves(bench: Benchmark) -> Figure | None:
-    """Draw dev against optimiser steps, earlier stages included; return None
-    without evaluations.
-    """
+    """Draw dev against steps, earlier stages included; return None without evaluations."""
     picture = figure(7.2, 4.4)
     (axes,) = axes_of(picture)
     styles = styles_of([setting.key for setting in bench.settings])

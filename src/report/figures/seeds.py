@@ -13,9 +13,7 @@ from src.run_folder.result import Part
 
 
 def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
-    """Draw a row for each setting, best mean on top; return None if no run has a score on this
-    part.
-    """
+    """Draw a row for each setting, best mean on top; return None without scores."""
     scored = [setting for setting in bench.settings if setting.scores(part)]
     if not scored:
         return None

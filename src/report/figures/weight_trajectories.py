@@ -28,8 +28,7 @@ def learned(bench: Benchmark) -> Setting | None:
 
 
 def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -> Figure | None:
-    """Draw a panel for each benchmark and a line for each task; return None if no weights were
-    learned.
+    """Draw a panel for each benchmark and a line for each task; None without learned weights.
 
     Bands are one standard deviation.
     """

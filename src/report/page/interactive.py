@@ -30,9 +30,7 @@ def anchor(run: Run, setting: Setting) -> str:
 
 
 def seeds_figure(bench: Benchmark) -> go.Figure:
-    """Return the test metric of every run, whole and unseen, by setting; a
-    click leads to the run.
-    """
+    """Return the test metric of every run, whole and unseen; a click leads to the run."""
     figure = go.Figure()
     settings = list(bench.settings)[::-1]
     labels = [html.escape(setting.label) for setting in settings]

@@ -112,9 +112,7 @@ def _image(picture: Picture, figures: Path) -> str:
 
 
 def _differing(bench: Benchmark) -> dict[str, list[str]]:
-    """Return the options that differ between a benchmark's settings, as text;
-    empty where not set.
-    """
+    """Return the options that differ between settings, as text; empty where not set."""
     return {
         name: ["" if value is None else str(value) for value in row]
         for name, row in differing_options(bench.settings).items()

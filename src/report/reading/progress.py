@@ -158,9 +158,7 @@ def _jobs_of(
     runs: Mapping[str, Run],
     others: Mapping[str, Unfinished | Unreadable],
 ) -> dict[str, Job]:
-    """Return a sweep's jobs by command; a later sweep's report of the same job replaces an earlier
-    one.
-    """
+    """Return a sweep's jobs by command; later reports of a job replace earlier ones."""
     plan = record / PLAN
     commands = read_json(plan, _Plan).commands if plan.is_file() else []
     jobs = {command: Job("missing", "", command) for command in commands}

@@ -141,8 +141,7 @@ def auxiliaries_label(result: Result) -> str:
 
 
 def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
-    """Return the options that differ between settings: by name, each setting's value, None if
-    absent.
+    """Return each setting's value of the options that differ, by name; None if absent.
 
     Options of stages that a setting did not run are left out.
     """
@@ -225,8 +224,7 @@ def _place(setting: Setting) -> tuple[Any, ...]:
 
 
 def _key(text: str, taken: Sequence[str]) -> str:
-    """Return `text` in characters that are safe in file names and HTML ids, unlike the keys in
-    `taken`.
+    """Return `text` in characters for file names and HTML ids, unlike the keys in `taken`.
 
     Two dashes in a row occur only where something is appended to it.
     """

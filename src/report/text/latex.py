@@ -12,9 +12,7 @@ _LATEX = Markup(escape, bold=r"\textbf{{}}", italic=r"\textit{{}}")
 
 
 def to_latex(table: ResultTable) -> str:
-    """Return a `table` environment; significantly better scores in bold, the paper's rows in
-    italics.
-    """
+    """Return a `table` environment; significant scores in bold, the paper's rows in italics."""
     frame = pd.DataFrame(_LATEX.rows(table), columns=_LATEX.heads(table))
     body = frame.to_latex(index=False, escape=False, column_format="ll" + "r" * len(table.columns))
     notes = " ".join(escape(note) for note in table.notes)

@@ -12,9 +12,7 @@ _MARKDOWN = Markup(escape, bold="**{}**", italic="*{}*")
 
 
 def to_markdown(table: ResultTable) -> str:
-    """Return title, table and notes; significantly better scores in bold, the paper's rows in
-    italics.
-    """
+    """Return title, table, notes; significant scores in bold, the paper's rows in italics."""
     aligned = ["left", "left", *["right"] * len(table.columns)]
     frame = pd.DataFrame(_MARKDOWN.rows(table), columns=_MARKDOWN.heads(table))
     text = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)
