@@ -1,4 +1,4 @@
-"""The one exception whose message is meant for the person at the terminal."""
+"""Defines the exception whose message is meant for the person at the terminal."""
 
 
 class UserError(Exception):
@@ -8,15 +8,15 @@ class UserError(Exception):
     """
 
     def __str__(self) -> str:
-        """The message, in which nothing that was read from a file commands the terminal."""
+        """Return the message, with control characters made visible: parts may come from files."""
         return printable(super().__str__())
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message; its kind where it has none."""
+    """Return the first line of an error's message; the name of its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def printable(text: str) -> str:
-    """`text` with control characters, escape sequences' first ones among them, made visible."""
+    """Return `text` with control characters, as in escape sequences, made visible."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""The command line: `python -m src.run +experiment=acl_arc_meta`, and Hydra's sweeps with `-m`.
+"""The command line `python -m src.run +experiment=acl_arc_meta`, and Hydra's sweeps with `-m`.
 
 Only Hydra is imported here, so that `--help` and `--cfg job` answer at once; everything heavy is
 imported inside the run.
@@ -20,8 +20,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
-from src.distributed.command import started_as
-from src.distributed.identity import is_main_process, started_from_outside
+from src.distributed.command import processes_get_arguments
+from src.distributed.identity import is_main_process, torchrun_processes
 from src.errors import UserError, first_line
 from src.run_folder.lock import BusyError
 from src.run_folder.name import command_of, run_name
@@ -35,9 +35,9 @@ OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 log = logging.getLogger(__name__)
 
 FOLDER = "TARTAN_RUN_FOLDER"
-"""Environment variable that tells the processes which a run starts where it is."""
+"""Environment variable that tells the processes which a run starts where the run folder is."""
 _GRACE_S = 10.0
-"""Seconds a started process gives the one that started it to end by the same error."""
+"""Time that a started process waits for the one that started it to end with the same error [s]."""
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
@@ -73,7 +73,7 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     command = command_of(overrides.task, overrides.hydra)
     report_job(number, "started", folder, command)
     try:
-        with started_as(list(overrides.task)):
+        with processes_get_arguments(list(overrides.task)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         print(f"job {number}: {error}", file=sys.stderr)
@@ -132,7 +132,7 @@ def _run_folder(config: DictConfig, folder: Path) -> Path:
     """
     from src.run_folder.stored import fresh_folder
 
-    if not config.resume and started_from_outside() is not None:
+    if not config.resume and torchrun_processes() is not None:
         raise UserError(
             "with resume=false each process would choose a folder of its own; name a new one "
             "instead: hydra.run.dir=FOLDER"

@@ -12,8 +12,8 @@ from tests.conftest import ROOT
 
 HOLD = """
 import pathlib, sys
-from src.run_folder.lock import alone_in
-with alone_in(pathlib.Path(sys.argv[1])):
+from src.run_folder.lock import exclusive_run
+with exclusive_run(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """

@@ -26,7 +26,7 @@ import torch
 from omegaconf import OmegaConf
 from transformers import BertConfig, BertForMaskedLM
 
-from src.data.columns import write_trained
+from src.data.columns import write_trained_columns
 from src.data.corpus import load_corpus
 from src.data.corpus_manifest import read_corpus_folder
 from src.encoders.text_encoder import PretrainedEncoder
@@ -67,7 +67,9 @@ class Targets:
         letter_pair_tokenizer().save_pretrained(folder / "encoder")
         for name in ("classifier", "encoder"):
             (folder / name / "own.py").write_text(CODE.format(canary=str(self.canary)))
-        write_trained({"text": "text", "label": "label", "text_pair": None}, folder / "classifier")
+        write_trained_columns(
+            {"text": "text", "label": "label", "text_pair": None}, folder / "classifier"
+        )
         for name in ("run", "checkpoint", "table", "corpus"):
             (folder / name).mkdir()
         OmegaConf.save(OmegaConf.create(CONFIG), folder / "run" / "config.yaml")

@@ -1,4 +1,4 @@
-"""The command line: `python -m src.build_corpus sources=FOLDER output=FOLDER task=TASK`."""
+"""The command line `python -m src.build_corpus sources=FOLDER output=FOLDER task=TASK`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from src.errors import UserError, printable
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="build_corpus")
 def main(config: DictConfig) -> None:
-    """Build a corpus and say what is in it; exit codes as of `src.run`."""
+    """Build a corpus and print a summary; the exit codes are those of `src.run`."""
     # here, so that --help answers at once
     from src.build_corpus.build import build_corpus
     from src.build_corpus.settings import request_of
@@ -34,7 +34,7 @@ def main(config: DictConfig) -> None:
 
 
 def summary_of(corpus: CorpusFolder) -> Iterator[str]:
-    """Counts, and how to train on it."""
+    """Yield the lines of a corpus' summary: counts, and how to train on it."""
     counts, size = corpus.manifest.counts, sum(shard.bytes for shard in corpus.manifest.shards)
     for kind, done in (("records", "read"), ("examples", "made")):
         here = counts[kind]

@@ -1,4 +1,4 @@
-"""Reading: datatrove blocks that turn files of records into one document an article."""
+"""datatrove blocks that read articles from files of JSON records."""
 
 from __future__ import annotations
 
@@ -27,21 +27,25 @@ from src.errors import UserError, first_line
 from src.files.durable import write_with_checksum
 
 _TOLD = 5
-"""Bad records of a file that are told of; the others are only counted."""
+"""Maximum number of a file's bad records that are reported one by one; others are only counted."""
 LONGEST_RECORD = 1 << 27
-"""Bytes of a line: 128 MiB, beyond which it is no article's."""
+"""Maximum length of a line: 128 MiB, longer than any article [bytes]."""
 
 
 class Articles(PipelineStep):
-    """Reads the file of its task's rank: articles of the fields, each a document.
+    """Reads one source file, that of the task's rank: a document for each article of the fields.
 
     Args:
-        joined: whether metadata says which articles to take, not the articles themselves.
+        building: the folder of the unfinished corpus.
+        settings: the corpus' settings.
+        sources: the source files, one for each rank.
+        joined: whether metadata files, read before, say which articles are of the fields; otherwise
+            the articles' own records do.
 
     Attributes:
-        records: counts of `read`, `bad`, `other_field` and `no_text` records.
-        fields: how many records name each field of study.
-        told: a line about each of the first bad records.
+        records: number of `read`, `bad`, `other_field` and `no_text` records.
+        fields: number of records that name each field of study.
+        told: a message for each of the first bad records.
     """
 
     type, name = "reader", "articles"
@@ -52,7 +56,7 @@ class Articles(PipelineStep):
         super().__init__()
         self.building, self.settings, self.sources = building, settings, sources
         self.records, self.fields, self.told = Counter[str](), Counter[str](), list[str]()
-        self._wanted = {name.casefold() for name in settings.field_of_study}
+        self._wanted_fields = {name.casefold() for name in settings.field_of_study}
         self._joined, self._chosen = joined, np.zeros(0, np.uint64)
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
@@ -60,18 +64,18 @@ class Articles(PipelineStep):
             files = self.building.folder.glob("metadata-*.ids")
             chosen = [np.fromfile(file, np.uint64) for file in files]
             self._chosen = np.unique(np.concatenate(chosen))
-        for number, text in self.taken(rank, text_of):
+        for number, text in self.wanted(rank, text_of):
             if not text or text.isspace():
                 self.records["no_text"] += 1
             else:
                 yield Document(text, f"{self.sources[rank].name}:{number}")
 
-    def taken(self, rank: int, take: Callable[[Record], str]) -> Iterator[tuple[int, str]]:
-        """Yield what `take` makes of each record of the fields, with its line.
+    def wanted(self, rank: int, take: Callable[[Record], str]) -> Iterator[tuple[int, str]]:
+        """Yield the line number and `take(record)` of each record of the fields.
 
         Raises:
-            UserError: the file is damaged, has changed, has a line that is too long, or see
-                `Settings.bad_records`.
+            UserError: the file is damaged, was changed, has a line that is too long, or has a bad
+                record where `bad_records=refuse`.
         """
         source, number = self.sources[rank], 0
         try:
@@ -105,11 +109,11 @@ class Articles(PipelineStep):
             digest = np.uint64(_digest(identity_of(record)))
             place = np.searchsorted(self._chosen, digest)
             return bool((self._chosen[place : place + 1] == digest).any())
-        if not self._wanted:
+        if not self._wanted_fields:
             return True
         found = fields_of(record)
         self.fields.update(found or {"none"})
-        return any(name.casefold() in self._wanted for name in found)
+        return any(name.casefold() in self._wanted_fields for name in found)
 
     def _note_bad(self, told: str) -> None:
         if self.settings.bad_records == "refuse":
@@ -119,12 +123,12 @@ class Articles(PipelineStep):
 
 
 class ChosenArticles(Articles):
-    """Reads the metadata of its rank and writes down which articles are of the fields."""
+    """Reads one metadata file and stores digests of the articles that are of the fields."""
 
     type, name = "reader", "metadata"
 
     def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:  # type: ignore[override]
-        chosen = [_digest(identity) for _, identity in self.taken(rank, identity_of)]
+        chosen = [_digest(identity) for _, identity in self.wanted(rank, identity_of)]
         ids = np.asarray(chosen, np.uint64)
         write_with_checksum(self.building.path("metadata", rank, ".ids"), ids.tofile)
         counted = {"records": self.records, "fields": self.fields, "told": self.told}
@@ -132,5 +136,5 @@ class ChosenArticles(Articles):
 
 
 def _digest(identity: str) -> int:
-    """64 bits of an article's identity: among 10^7 articles, one in 10^12 others looks chosen."""
+    """Return 64 bits of an identity; among 10^7 articles, one in 10^12 others has the same."""
     return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "big")

@@ -1,9 +1,9 @@
-"""From shards of articles to a corpus' folder: steps of datatrove blocks, and what resumes them.
+"""Builds a corpus folder from files of articles, in resumable steps of datatrove blocks.
 
-Every source file is read to a part (its examples and their digests); the digests of all parts say
-which examples repeat an earlier one; every part is written again without these. What was done is
-known by a file that is written after it, so that the same command goes on. No step depends on how
-many processes there are, or on what was interrupted.
+Each source file becomes a part: its examples and their digests. The digests of all parts tell which
+examples repeat an earlier one; each part is then written again without these, as a shard. The note
+of a finished task is written last, so that the same command continues after an interruption. No
+step depends on the number of processes, or on what was interrupted.
 """
 
 from __future__ import annotations
@@ -43,23 +43,28 @@ from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus
 from src.errors import UserError, first_line
 from src.files.checksum import is_whole
 from src.files.durable import disk_advice
-from src.files.held import held
+from src.files.process_lock import process_lock
 
 Say = Callable[[str], object]
+"""A function that takes a line about the progress."""
 Files = Mapping[str, Sequence[Source]]
-"""The files with articles (`sources`) and those with their fields of study (`metadata`)."""
+"""The files of articles (`sources`) and those of their fields of study (`metadata`)."""
 Step = tuple[str, int, list[PipelineStep]]
-"""Its name, how many tasks it has, and the blocks that each of them runs."""
+"""A step's name, its number of tasks, and the blocks that each task runs."""
 
 
 def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
-    """Build, go on building, or find that all is done; None where jobs were submitted to do it.
+    """Build a corpus, continue building it, or find that it is finished.
 
     Args:
-        say: takes a line about what has been done.
+        request: what to build.
+        say: takes a line about the progress.
+
+    Returns:
+        The finished corpus; None where jobs were submitted that will build it.
 
     Raises:
-        UserError: a source cannot be read, has changed since, or the folder holds another corpus.
+        UserError: a source cannot be read or was changed, or the folder holds another corpus.
     """
     logger.disable("datatrove")  # its log would bury the one line of an error
     files = {kind: find_sources(getattr(request, kind), kind) for kind in ("sources", "metadata")}
@@ -74,8 +79,9 @@ def build_corpus(request: Request, say: Say) -> CorpusFolder | None:
     settings = asdict(request.settings) | {"evaluated": digest}
     settings["field_of_study"] = list(settings["field_of_study"])
     busy = f"another process is building {output}; wait for it, or name another: output=FOLDER"
-    with held(output / "build.lock", busy), disk_advice(output), ThreadPoolExecutor() as pool:
-        seen = {kind: list(pool.map(Source.seen, own)) for kind, own in files.items()}
+    lock = process_lock(output / "build.lock", busy)
+    with lock, disk_advice(output), ThreadPoolExecutor() as pool:
+        seen = {kind: list(pool.map(Source.description, own)) for kind, own in files.items()}
         wanted = {"layout": LAYOUT, "settings": settings, **seen}
         if (output / MANIFEST).is_file():
             if (building.folder / BEGUN).is_file():  # of jobs, or of a late kill
@@ -121,13 +127,13 @@ def _steps(building: Building, request: Request, files: Files) -> Iterator[Step]
 
 
 def _noted(building: Building, kind: str, files: str, *blocks: PipelineStep) -> list[PipelineStep]:
-    """Blocks of datatrove, with the checksums of what they write."""
+    """Return the blocks of datatrove, and around them those that store their files' checksums."""
     forget = NoteChecksums(building, kind, files, forget=True)
     return [forget, *blocks, NoteChecksums(building, kind, files)]
 
 
 def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bool:
-    """Run the steps, or submit them; whether all is done."""
+    """Run the steps, or submit them as jobs; return whether they are finished."""
     previous, jobs, make = None, [], build(config | {"_partial_": True}, "executor")
     for name, tasks, pipeline in steps:
         logs = str(building.folder / "logs" / name)
@@ -152,7 +158,7 @@ def _run(building: Building, steps: Iterator[Step], config: Any, say: Say) -> bo
 
 
 def _filters(configs: dict[str, Any]) -> list[PipelineStep]:
-    """The filters of articles, each tried on a text: what one lacks is known before any work."""
+    """Return the filters of articles, after trying each on a text, so that they fail early."""
     filters = []
     for name, config in configs.items():
         try:
@@ -165,7 +171,7 @@ def _filters(configs: dict[str, Any]) -> list[PipelineStep]:
 
 
 def _evaluated(request: Request) -> list[str]:
-    """The dev and test texts that have to stay out of the corpus."""
+    """Return the dev and test texts that have to stay out of the corpus."""
     if not request.tasks or request.settings.decontaminate is None:
         return []
     from src.command_line.quiet import quiet_libraries
@@ -184,7 +190,7 @@ def _evaluated(request: Request) -> list[str]:
 
 
 def _begin(building: Building, wanted: dict[str, Any], evaluated: Sequence[str], say: Say) -> None:
-    """Write down what is being built, or check that it is this."""
+    """Record what is being built, or check that the folder was begun for the same corpus."""
     path = building.folder / BEGUN
     versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy", "pandas")}
     if path.is_file():
@@ -202,7 +208,11 @@ def _begin(building: Building, wanted: dict[str, Any], evaluated: Sequence[str],
 
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
-    """Raises UserError where the folder's corpus is another one; names what differs."""
+    """Check that the folder's corpus is the wanted one.
+
+    Raises:
+        UserError: it is another one; the message names the difference.
+    """
     if wanted["layout"] != there["layout"]:
         raise UserError(f"{output} was begun by another version of this program; remove it")
     other = "name another folder: output=FOLDER"

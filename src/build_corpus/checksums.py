@@ -1,4 +1,4 @@
-"""Checksums of what lies in a corpus' folder while it is built: nothing damaged goes into it."""
+"""Stores and compares checksums of the files of an unfinished corpus."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from src.files.durable import remove
 
 
 class NoteChecksums(PipelineStep):
-    """Notes the checksums of the files that a block of datatrove writes for its rank.
+    """Stores the checksums of the files that a datatrove block writes for its rank.
 
-    They are not beside the files, which datatrove would read too.
+    They are stored in another folder, because datatrove would read files beside its own.
 
     Args:
-        building: where they are.
-        files: a pattern of the files' names below `building/near`, with `{rank}` in it.
-        kind: of the files; begins the note's name.
-        forget: remove the note instead: at the beginning of a pipeline, whose rank may have been
-            killed between noting them and being done.
+        building: the folder of the unfinished corpus.
+        kind: kind of the files, with which the checksums' file name begins.
+        files: pattern of the files' names below `building/near`, with `{rank}` in it.
+        forget: remove the stored checksums instead. A pipeline begins with this, because an earlier
+            process may have been killed after storing them.
     """
 
     type, name = "writer", "checksums"
@@ -42,9 +42,9 @@ class NoteChecksums(PipelineStep):
 
 
 def check_building(building: Building) -> None:
-    """Compare what earlier processes left with its checksums, which reads all of it.
+    """Compare all files that earlier processes left with their checksums.
 
-    A file without one belongs to a task that is not done, and is written again.
+    A file without a checksum belongs to an unfinished task, which will write it again.
 
     Raises:
         UserError: a file is damaged.

@@ -1,4 +1,4 @@
-"""From articles to examples: a datatrove block that writes what training will memory-map."""
+"""A datatrove block that splits articles into examples and writes these as Arrow files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from src.data.ngram_overlap import NgramIndex
 from src.files.durable import write_with_checksum
 
 ROWS = 10_000
-"""Examples in a record batch, at most: a whole corpus has few batches, and a batch is soon read."""
+"""Maximum number of examples in a record batch."""
 BYTES = 1 << 24
-"""Bytes of text after which a record batch ends, whatever its examples."""
+"""Size of the texts at which a record batch ends [bytes]."""
 
 
 def examples_of(text: str, settings: Settings) -> Iterator[list[str]]:
-    """The words of each example of an article, in order; blank ones too."""
+    """Yield the words of each example of an article, in order; examples may be blank."""
     if settings.by in ("paragraph", "line"):
         for part in text.split(BREAK if settings.by == "paragraph" else "\n"):
             yield part.split()
@@ -37,10 +37,10 @@ def examples_of(text: str, settings: Settings) -> Iterator[list[str]]:
 
 
 class Examples(PipelineStep):
-    """Splits articles and writes their examples with digests, by which repeats are told later.
+    """Splits articles and writes their examples, with digests by which repeats are found later.
 
-    Examples do not go through datatrove as documents: that costs several times what they cost here.
-    White space in an example is single spaces; none is blank.
+    Examples do not pass through datatrove as documents, which would cost several times as much.
+    White space in an example is single spaces, and no example is blank.
     """
 
     type, name = "writer", "examples"

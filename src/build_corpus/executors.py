@@ -1,7 +1,8 @@
-"""Where tasks run: datatrove's executors, with errors that reach the terminal as one line.
+"""Runs tasks with datatrove's executors: on this machine, on a Ray cluster, or with SLURM.
 
-A task is a source file, or a step of its own; datatrove notes which are done, so that the same
-command goes on. What a task writes depends on nothing but its rank.
+A task is a source file, or a step of its own. datatrove records which tasks are finished, so that
+the same command continues. What a task writes depends on its rank alone. Errors reach the terminal
+as one line.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ _KILLED = (
     "a process was killed, perhaps for want of memory; the same command goes on, with less memory "
     "where executor.workers is lower"
 )
+"""Message for when a process was killed."""
 
 
 class LocalTasks(LocalPipelineExecutor):
-    """Processes of this machine; one works in this process.
+    """Runs tasks in processes of this machine; with one worker, in this process.
 
-    datatrove's own pool of processes waits for ever for one that was killed; joblib's does not.
+    datatrove's own pool of processes would wait for ever for a process that was killed.
     """
 
     def run(self) -> None:
-        """Run the tasks that are not done.
+        """Run the tasks that are not finished.
 
         Raises:
             UserError: a process was killed.
@@ -70,21 +72,21 @@ def _run(executor: LocalTasks, rank: int, parent: int) -> None:
 
 
 def _follow(parent: int) -> None:
-    """End with the first process, however it ends: two must never write the same file."""
+    """End this process when the first process ends, so that two never write the same file."""
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)
 
 
 class RayTasks(RayPipelineExecutor):
-    """A Ray cluster: that of `RAY_ADDRESS`, or one begun on this machine for these tasks.
-
-    Raises:
-        UserError: Ray is not installed.
-    """
+    """Runs tasks on a Ray cluster: that of `RAY_ADDRESS`, or one started on this machine."""
 
     def run(self) -> None:
-        """Run the tasks that are not done."""
+        """Run the tasks that are not finished.
+
+        Raises:
+            UserError: Ray is not installed, or a task failed.
+        """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # or it tells its makers
         try:
             import ray
@@ -121,7 +123,11 @@ class RayTasks(RayPipelineExecutor):
 
 
 class SlurmTasks(SlurmPipelineExecutor):
-    """Arrays of SLURM jobs, one step after the other; they use this environment and checkout."""
+    """Runs tasks as arrays of SLURM jobs, step by step, with this environment and checkout.
+
+    Raises:
+        UserError: no partition is named.
+    """
 
     def __init__(
         self, *, partition: str | None = None, env_command: str | None = None, **options: Any
@@ -132,14 +138,14 @@ class SlurmTasks(SlurmPipelineExecutor):
         super().__init__(partition=partition, env_command=env_command or here, **options)
 
     def launch_merge_stats(self) -> None:
-        """Nothing: the manifest counts what these statistics would."""
+        """Do nothing: the manifest holds the counts that these statistics would."""
 
 
 def check_not_queued(jobs: Sequence[str]) -> None:
-    """Check that no job is left that was submitted before: two must never write the same file.
+    """Check that no job of an earlier command is left, so that two never write the same file.
 
     Raises:
-        UserError: SLURM has one still.
+        UserError: SLURM still has such a job.
     """
     if jobs and shutil.which("squeue"):
         command = ["squeue", "--noheader", "--format=%A", f"--jobs={','.join(jobs)}"]

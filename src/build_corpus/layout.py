@@ -1,4 +1,4 @@
-"""Where things lie in a corpus' folder while it is built, and how its text is stored."""
+"""Defines the files of an unfinished corpus, and how they are written."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from src.files.durable import write_with_checksum
 
 SCHEMA = pa.schema([("text", pa.string())])
 BEGUN = "begun.json"
-"""What is being built; the folder counts with it."""
+"""File that records what is being built; without it, the folder does not count."""
 
 
 @dataclass(frozen=True)
 class Building:
-    """The folder `building/` in a corpus' folder: all of it is gone once the corpus is whole.
+    """The folder `building/` in a corpus folder, which is removed when the corpus is finished.
 
-    `begun.json` says what is being built, `evaluated.json` holds the texts that must not be in it.
-    Of file number i there are `metadata-i.ids` (digests of the articles that it chooses, uint64),
-    or a part: `sources-i.arrow` (examples), `sources-i.keys` (a digest of 16 bytes of each) and
-    `sources-i.marks` (bool: which are repeats). `sources-i.json` and the like are written last, and
-    count what is there; so does `shards-i.json` of a finished shard. Each file has its checksum
-    beside it.
+    It holds these files, each with its checksum beside it:
+
+    - `begun.json`: what is being built.
+    - `evaluated.json`: the dev and test texts that must not be in the corpus.
+    - `metadata-i.ids`: of metadata file i, digests of the articles to take, uint64.
+    - `sources-i.arrow`, `sources-i.keys`, `sources-i.marks`: of source file i, the examples, a
+      digest of 16 bytes of each, and whether each repeats another (bool).
+    - `metadata-i.json`, `sources-i.json`, `shards-i.json`: counts of a finished file, written last.
     """
 
     output: Path
@@ -42,21 +44,21 @@ class Building:
         return self.folder / f"{kind}-{index:05d}{suffix}"
 
     def note(self, kind: str, index: int, counted: Any) -> None:
-        """Write what is counted of a file, last of all that is written of it."""
+        """Write the counts of a file; they are written last and mark it as finished."""
         write_json(self.path(kind, index, ".json"), counted)
 
     def noted(self, kind: str) -> list[dict[str, Any]]:
-        """Return what is counted of each file."""
+        """Return the counts of each finished file of a kind."""
         return [read_json(file) for file in sorted(self.folder.glob(f"{kind}-*.json"))]
 
     def remove(self) -> None:
-        """Remove the folder; what is left of it if that is interrupted does not count."""
+        """Remove the folder; after an interruption, its remains do not count."""
         (self.folder / BEGUN).unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def sums_of(parts: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
-    """The sums of the counts that are under `key` in each part."""
+    """Return the sums of the counts under `key` over all parts."""
     total = Counter[str]()
     for part in parts:
         total.update(part[key])
@@ -64,9 +66,10 @@ def sums_of(parts: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write plain data durably, the same bytes for the same data, with a checksum beside it.
+    """Write plain data durably, with a checksum beside it; equal data give equal bytes.
 
-    What is exchanged has none meanwhile, so that it is not taken for damaged.
+    The checksum is removed before the file is replaced, so that the new file is not taken for a
+    damaged one.
     """
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     sidecar_of(path).unlink(missing_ok=True)
@@ -74,5 +77,5 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return what `write_json` wrote."""
+    """Return the data in a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))

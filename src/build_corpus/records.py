@@ -1,4 +1,4 @@
-"""What a record says of an article: its fields of study, its identity, its text.
+"""Reads an article's fields of study, identity and text from its JSON record.
 
 The layouts are those of S2ORC: release 2020-07-05 (`metadata` with `mag_field_of_study`,
 `pdf_parses` with lists of paragraphs in `abstract` and `body_text`), `doc2json` (the same inside
@@ -20,20 +20,20 @@ _CATEGORIES = ("s2fieldsofstudy", "s2FieldsOfStudy")
 _IDENTITIES = ("paper_id", "corpusid", "corpusId", "corpus_id", "id")
 _TEXTS = ("body_text", "pdf_parse", "content", "text", "abstract", "paperAbstract")
 BREAK = "\n\n"
-"""Between two paragraphs of an article's text, and nowhere else in it."""
+"""Separator of an article's paragraphs, which occurs nowhere else in its text."""
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _BREAKS = re.compile(r"\n\s*\n|:::")
 
 
 class BadRecordError(Exception):
-    """A line that is no record, or none of a known layout; the message says why."""
+    """Raised for a line that is not a record, or of an unknown layout; the message says why."""
 
 
 def record_of(line: bytes) -> Record:
-    """A line of JSON.
+    """Parse a line of JSON.
 
     Raises:
-        BadRecordError: it is none, or not an object.
+        BadRecordError: the line is not JSON, or not an object.
     """
     try:
         record = json.loads(line.decode("utf-8"))
@@ -49,10 +49,10 @@ def record_of(line: bytes) -> Record:
 
 
 def fields_of(record: Record) -> set[str]:
-    """Fields of study that the record, or the `metadata` in it, names; empty where it has none.
+    """Return the fields of study that the record, or the `metadata` in it, names.
 
     Raises:
-        BadRecordError: they are not lists of the expected kind.
+        BadRecordError: the fields are not lists of the expected form.
     """
     inner = record.get("metadata")
     found: set[str] = set()
@@ -72,10 +72,10 @@ def fields_of(record: Record) -> set[str]:
 
 
 def identity_of(record: Record) -> str:
-    """Return what joins metadata and text of an article.
+    """Return the identifier that joins an article's metadata and text.
 
     Raises:
-        BadRecordError: the record has no such key.
+        BadRecordError: the record has none.
     """
     for key in _IDENTITIES:
         value = record.get(key)
@@ -85,10 +85,10 @@ def identity_of(record: Record) -> str:
 
 
 def text_of(record: Record) -> str:
-    """The article's paragraphs, `BREAK` between them.
+    """Return the article's paragraphs, joined by `BREAK`.
 
     Raises:
-        BadRecordError: the layout is not known, or characters are halved.
+        BadRecordError: the layout is unknown, or the text holds half of a surrogate pair.
     """
     text = BREAK.join(_BLANK_LINES.sub("\n", part) for part in paragraphs_of(record))
     if not text.isascii():
@@ -100,10 +100,10 @@ def text_of(record: Record) -> str:
 
 
 def paragraphs_of(record: Record) -> Iterator[str]:
-    """The article's paragraphs in order, abstract first; none where its text was left empty.
+    """Yield the article's paragraphs in order, abstract first; none where its text is empty.
 
     Raises:
-        BadRecordError: the layout is not known.
+        BadRecordError: the layout is unknown.
     """
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
@@ -122,7 +122,7 @@ def paragraphs_of(record: Record) -> Iterator[str]:
 
 
 def _paragraphs(value: object, key: str) -> Iterator[str]:
-    """Of a text, apart by blank lines (or S2ORC's `:::`); or of a list of such or of objects."""
+    """Yield the paragraphs of a text, split at blank lines (or S2ORC's `:::`), or of a list."""
     if value is None:
         return
     if isinstance(value, str):
@@ -138,7 +138,7 @@ def _paragraphs(value: object, key: str) -> Iterator[str]:
 
 
 def _annotated(content: object) -> Iterator[str]:
-    """The paragraphs that annotations mark in one long text; without these, by blank lines."""
+    """Yield the paragraphs that annotations mark in a text; without them, those at blank lines."""
     if not isinstance(content, dict):
         raise BadRecordError(f"'content' must be an object, not {_kind(content)}")
     text = content.get("text")

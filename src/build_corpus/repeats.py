@@ -1,7 +1,7 @@
-"""Which examples repeat an earlier one: a datatrove block over the digests of all parts.
+"""A datatrove block that finds examples that repeat an earlier one, by the digests of all parts.
 
-BLAKE2b with 128 bits: among 10^9 different texts, two have the same digest with a probability below
-10^-20. Memory does not depend on the number of examples but for a byte each.
+Digests are BLAKE2b with 128 bits: among 10^9 different texts, two have the same digest with a
+probability below 10^-20. The memory does not grow with the number of examples, but for a byte each.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from src.errors import UserError
 from src.files.durable import write_with_checksum
 
 AT_ONCE = 1 << 22
-"""Digests that are compared at once, about."""
+"""Approximate number of digests that are compared at a time."""
 
 
 class NoExamplesError(UserError):
-    """Nothing was chosen of what was read."""
+    """Raised where no example is left to make a corpus of."""
 
 
 class Repeats(PipelineStep):
-    """Writes of each part which examples repeat an earlier one, in the order of the sources.
+    """Writes which examples of each part repeat an earlier one, in the order of the sources.
 
     Raises:
-        NoExamplesError: there are none; says why.
+        NoExamplesError: no example is left; the message says why.
     """
 
     type, name = "dedup", "exact repeats"
@@ -70,8 +70,8 @@ def mark_repeats(keys: Sequence[np.ndarray], dropped: Sequence[np.ndarray]) -> N
     """Set `dropped` where an earlier example has the same digest.
 
     Args:
-        keys: of each part, uint64 `(examples, 2)`.
-        dropped: of each part, bool `(examples,)`.
+        keys: the digests of each part, uint64 `(examples, 2)`.
+        dropped: the marks of each part, bool `(examples,)`; changed in place.
     """
     shares = max(1, -(-sum(map(len, keys)) // AT_ONCE))
     for share in range(shares):

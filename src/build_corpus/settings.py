@@ -1,4 +1,4 @@
-"""What a corpus is built from and how: the options of `conf/build_corpus.yaml`, checked."""
+"""Checks the options of `conf/build_corpus.yaml`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ExampleOptions:
 
 @dataclass
 class Options:
-    """Options of `src.build_corpus` (`conf/build_corpus.yaml`), and its groups."""
+    """The options of `conf/build_corpus.yaml`, with its groups."""
 
     sources: Listed
     metadata: Listed
@@ -51,11 +51,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Settings(ExampleOptions):
-    """What decides a corpus, besides its sources; see `conf/build_corpus.yaml`.
+    """The options that decide a corpus, besides its sources; see `conf/build_corpus.yaml`.
 
     Attributes:
-        filters: the config of every filter of articles, by its name.
-        decontaminate: words of an n-gram; None leaves evaluation texts where they are.
+        filters: config of every filter of articles, by name.
+        decontaminate: number of words in an n-gram; None keeps texts that overlap with dev and
+            test.
     """
 
     field_of_study: tuple[str, ...]
@@ -68,14 +69,14 @@ class Settings(ExampleOptions):
 
 @dataclass(frozen=True)
 class Request:
-    """A command: what to build, from what, and where.
+    """What to build, from what, and where.
 
     Attributes:
         sources: files, folders or patterns, or `PROTOCOL://` addresses of such, with the articles.
-        metadata: the same for records that only say of which field an article is; may be empty.
-        output: the corpus' folder.
-        tasks: configs of the end tasks whose dev and test texts have to stay out of the corpus.
-        executor: config of what runs the tasks; does not change the corpus.
+        metadata: the same for files that only give the articles' fields of study; may be empty.
+        output: the corpus folder.
+        tasks: configs of the end tasks whose dev and test texts are kept out of the corpus.
+        executor: config of the executor that runs the tasks; it does not change the corpus.
     """
 
     settings: Settings
@@ -87,10 +88,10 @@ class Request:
 
 
 def request_of(config: DictConfig) -> Request:
-    """The options of a command line, checked.
+    """Return the options of a command line, checked.
 
     Raises:
-        UserError: one is missing or cannot be; names it.
+        UserError: an option is missing or invalid; the message names it.
     """
     given = typed(config, Options)
     named = {

@@ -1,4 +1,4 @@
-"""From parts to the corpus: datatrove blocks that leave out repeats and write what is kept."""
+"""datatrove blocks that write the shards of a corpus, without repeats, and its manifest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from src.files.durable import remove, write_durably
 
 
 class SpaceTokenizer(WordTokenizer):
-    """Words between spaces: datatrove's own tokenizers take spaCy, and many times as long."""
+    """Splits text at spaces; datatrove's own tokenizers need spaCy and take many times as long."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -35,7 +35,7 @@ class SpaceTokenizer(WordTokenizer):
 
 
 class KeptExamples(PipelineStep):
-    """Reads the examples of its rank's part that are no repeats, for blocks of datatrove."""
+    """Reads the examples of its rank's part that are not repeats, as datatrove documents."""
 
     type, name = "reader", "examples"
 
@@ -51,10 +51,11 @@ class KeptExamples(PipelineStep):
 
 
 class Shards(PipelineStep):
-    """Writes its rank's shard: an Arrow stream, which training memory-maps as it lies.
+    """Writes its rank's shard: an Arrow stream, which training memory-maps.
 
     Args:
-        near: where datatrove left which of the kept examples nearly repeat another.
+        building: the folder of the unfinished corpus.
+        near: the folder in which datatrove listed the near-duplicates among the kept examples.
     """
 
     type, name = "writer", "shards"
@@ -91,7 +92,7 @@ class Shards(PipelineStep):
 
 
 class Finish(PipelineStep):
-    """Writes the manifest, which makes a corpus of the shards."""
+    """Writes the manifest, with which the corpus is finished."""
 
     type, name = "writer", "manifest"
 
@@ -124,7 +125,7 @@ class Finish(PipelineStep):
 
 
 def _kept(part: Path, kept: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """The batches of a part with the rows that are kept; none is empty."""
+    """Yield the batches of a part with only the rows that are kept; none is empty."""
     start = 0
     with pa.memory_map(str(part)) as mapped, pa.ipc.open_stream(mapped) as stream:
         for batch in stream:

@@ -1,4 +1,4 @@
-"""The files that a corpus is built from: local ones, or at an address such as the Hub's."""
+"""Finds the files that a corpus is built from: local ones, or at an address such as the Hub's."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Source:
 
     Attributes:
         name: its path or address.
-        size: in bytes.
-        version: what tells it from others in its place: the Hub's SHA-256 or blob, a file's time.
+        size: its size [bytes].
+        version: what changes with the content: SHA-256 or blob id on the Hub, a local file's time.
     """
 
     name: str
@@ -36,26 +36,27 @@ class Source:
     def is_local(self) -> bool:
         return "://" not in self.name
 
-    def seen(self) -> dict[str, Any]:
-        """Name, size and checksum (of local files the SHA-256), for comparison later."""
+    def description(self) -> dict[str, Any]:
+        """Return name, size and checksum, to recognise the file later."""
         digest = f"sha256:{sha256_of(Path(self.name))}" if self.is_local else self.version
         return {"name": self.name, "size": self.size, "checksum": digest}
 
     def check_unchanged(self) -> None:
-        """Check that a local file is the one that was found.
+        """Check that a local file has not changed since it was found.
 
         Raises:
-            UserError: it has been written to since.
+            UserError: it has changed.
         """
         if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
             raise UserError(f"{self.name} is being written to; wait until it is whole")
 
 
 def find_sources(entries: Iterable[str], option: str) -> list[Source]:
-    """The files that `entries` name, each once, those of a folder or pattern sorted by name.
+    """Return the files that `entries` name, each once; those of a folder or pattern by name.
 
     Args:
-        option: where the entries were given, for messages.
+        entries: files, folders, patterns or addresses.
+        option: the option that gives them, for messages.
 
     Raises:
         UserError: an entry names no file, or a file of another kind.

@@ -1,1 +1,1 @@
-"""A check of a run's data and costs before it is started: `python -m src.check`."""
+"""Checks a run's data and costs before it is started: `python -m src.check`."""

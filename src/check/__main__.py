@@ -1,6 +1,6 @@
-"""The command line: `python -m src.check`, with the options of `python -m src.run`.
+"""The command line `python -m src.check`, with the options of `python -m src.run`.
 
-As there, everything heavy is imported inside, so that `--help` answers at once.
+Heavy modules are imported inside functions, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="check")
 def main(config: DictConfig) -> None:
-    """Print what a run of `config` would be trained on; exit code 1 for an error of one line."""
+    """Print the findings about a run of `config`; the exit code is 1 after an error."""
     try:
         _check(config)
     except UserError as error:
@@ -35,12 +35,12 @@ def _check(config: DictConfig) -> None:
     # the profiler that tells peaks of memory says on stderr when it starts and stops
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
-    from src.check.findings import find_out
+    from src.check.findings import findings_of
     from src.check.tables import print_findings
     from src.command_line.quiet import quiet_libraries
 
     quiet_libraries()
-    found = find_out(config)
+    found = findings_of(config)
     print_findings(found)
     if output is not None:
         text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
@@ -52,10 +52,10 @@ def _check(config: DictConfig) -> None:
 
 
 def _output(value: str | None) -> Path | None:
-    """The file for the numbers, checked before anything is measured.
+    """Return the file for the numbers, after checking that it can be written.
 
     Raises:
-        UserError: there can be no such file.
+        UserError: the file cannot be written.
     """
     from src.configuration.options import Text
     from src.configuration.values import check

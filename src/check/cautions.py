@@ -1,4 +1,4 @@
-"""Cautions about labels, texts, memory and settings, whatever the method."""
+"""Warns of problems with labels, texts, memory and settings, whatever the method."""
 
 from __future__ import annotations
 
@@ -8,33 +8,44 @@ from collections.abc import Iterator, Mapping
 from src.check.facts import Facts
 
 SMALL_DEV = 200
-"""Dev examples below which a warning says what rests on them. The paper's smallest have 64 and 114:
-it works, but by chance alone an accuracy on 200 examples is off by up to 7 points (two standard
-errors)."""
+"""Number of dev examples below which a warning says what depends on them.
+
+The paper's smallest dev sets have 64 and 114 examples, which works; but the accuracy on 200
+examples is off by up to 7 points by chance alone (two standard errors).
+"""
 RARE = 10
-"""Training examples of a label below which its F1 is more luck than learning."""
+"""Number of a label's training examples below which its F1 is mostly chance."""
 UNEVEN = 3.0
-"""Examples of the most frequent label for one of the rarest from which on labels are imbalanced:
-ACL-ARC's ratio is 14, and the paper reports macro-F1 for it."""
+"""Ratio of the most frequent label's examples to the rarest's from which labels count as
+imbalanced.
+
+ACL-ARC's ratio is 14, and the paper reports macro-F1 for it.
+"""
 SEEN = 0.02
-"""Share of dev or test whose text is in train from which on it is warned of."""
+"""Share of dev or test whose text is in train from which there is a warning."""
 FULL = 0.9
-"""Share of the memory that the estimate may take: it is of tensors, and some memory is always lost
-between them."""
+"""Share of the memory above which the estimate counts as too much.
+
+The estimate counts tensors only, and some memory is always lost between them.
+"""
 CUT = 0.01
-"""Share of the texts that may be cut before a longer input is advised."""
+"""Share of cut texts above which a longer input is recommended."""
 MORE_PIECES = 1.2
-"""Pieces a word, against general English, from which on the vocabulary does not fit: texts are a
-fifth longer to the encoder, and their words are put together from fragments that it has seldom read
-in this order, which is what masked language modelling on such text trains. For MiniLM, news are at
-1.07, SciERC at 1.14, ACL-ARC at 1.21 and ChemProt at 1.52."""
+"""Pieces per word, relative to general English, from which the vocabulary counts as unsuitable.
+
+Texts are then a fifth longer for the encoder, and their words are made of pieces that it has seldom
+read in this order, which masked language modelling on such text trains. For MiniLM, news are at
+1.07, SciERC at 1.14, ACL-ARC at 1.21 and ChemProt at 1.52.
+"""
 SMALL_BATCH = 128
-"""Batch size below which the meta head may rather be fitted on other examples than the batch's own:
-docs/algorithm.md, the last table, has what it does to the task weights."""
+"""Batch size below which fitting the meta head on examples outside the batch is mentioned.
+
+The last table of docs/algorithm.md has its effect on the task weights.
+"""
 
 
 def cautions(facts: Facts, method: str) -> Iterator[str]:
-    """Yield what to look out for, one sentence each, if `method` is trained."""
+    """Yield the warnings that apply if `method` is trained, one sentence each."""
     if facts.method != method:
         yield f"the command trains method={facts.method}, not what is recommended"
     yield from _about_dev(facts, method)
@@ -57,7 +68,7 @@ def _about_dev(facts: Facts, method: str) -> Iterator[str]:
 
 
 def _two_errors(examples: int) -> float:
-    """Two standard errors of an accuracy of 50 %, in points."""
+    """Return two standard errors of an accuracy of 50 % [percentage points]."""
     return 100 * math.sqrt(1 / max(1, examples))
 
 
@@ -73,7 +84,7 @@ def _about_labels(facts: Facts) -> Iterator[str]:
 
 
 def _against_imbalance(facts: Facts) -> str:
-    """Return options by which labels count alike in the choice of the checkpoint and the loss."""
+    """Return options by which labels count equally in the metric and in the loss."""
     measures = []
     if facts.metric != "macro_f1":
         measures.append("task.metric=macro_f1 makes each count alike in choosing the checkpoint")
@@ -126,7 +137,7 @@ def _about_reading(facts: Facts) -> Iterator[str]:
 
 
 def _by_option(cut: Mapping[str, tuple[float, int]]) -> dict[str, list[str]]:
-    """The sources that are cut too often, by the option that says where."""
+    """Return the sources that are cut too often, by the option that sets their length."""
     options: dict[str, list[str]] = {}
     for source, (share, _) in cut.items():
         if share >= CUT:

@@ -1,4 +1,4 @@
-"""Counts of examples by label and split."""
+"""Counts examples by label and split."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Counts:
-    """Examples of each label in each split.
+    """Numbers of examples of each label in each split.
 
     Attributes:
-        labels: their names.
-        splits: examples of each label, in the order of `labels`, by split.
+        labels: label names.
+        splits: number of examples of each label, in the order of `labels`, by split.
     """
 
     labels: tuple[str, ...]
     splits: dict[str, list[int]]
 
     def of(self, split: str) -> int:
-        """Examples of a split."""
+        """Return the number of examples in a split."""
         return sum(self.splits[split])
 
     def rarest(self, split: str) -> tuple[str, int]:
-        """The label with the fewest examples in a split, and how many."""
+        """Return the label with the fewest examples in a split, and their number."""
         index = int(np.argmin(self.splits[split]))
         return self.labels[index], self.splits[split][index]
 
     def most(self, split: str) -> tuple[str, int]:
-        """The label with the most examples in a split, and how many."""
+        """Return the label with the most examples in a split, and their number."""
         index = int(np.argmax(self.splits[split]))
         return self.labels[index], self.splits[split][index]
 
     @property
     def imbalance(self) -> float:
-        """Training examples of the most frequent label for one of the rarest."""
+        """Ratio of the most frequent label's training examples to the rarest's."""
         return self.most("train")[1] / self.rarest("train")[1]
 
     def frame(self) -> pd.DataFrame:
-        """Labels by splits, the most frequent in train first."""
+        """Return a table of labels by splits, the most frequent label in train first."""
         frame = pd.DataFrame(self.splits, index=list(self.labels))
         return frame.sort_values("train", ascending=False, kind="stable")
 
 
 def count_labels(labels: Sequence[str], splits: Mapping[str, np.ndarray]) -> Counts:
-    """Count.
+    """Count the examples of each label in each split.
 
     Args:
-        labels: their names in index order.
-        splits: label indices `(examples,)` of each split.
+        labels: label names in index order.
+        splits: label indices of each split, int `(examples,)`.
     """
     counted = {
         name: np.bincount(indices, minlength=len(labels)).tolist()

@@ -1,8 +1,8 @@
-"""The decision table: which method to begin with. docs/choosing.md shows the same table.
+"""Decides which method to begin with, by the table that docs/choosing.md shows.
 
-The rules rest on the paper's findings (src/report/tables/paper_tables.yaml) and on what was
-measured here (docs/results.md). They choose where to begin; only runs with several seeds can tell
-which method is best on some data (`python -m src.compare`).
+The rules rest on the paper's findings (src/report/tables/paper_tables.yaml) and on measurements
+with this program (docs/results.md). Which method is best on some data, only runs with several seeds
+can tell (`python -m src.compare`).
 """
 
 from __future__ import annotations
@@ -13,24 +13,29 @@ from dataclasses import dataclass
 from src.check.facts import Facts
 
 MANY_LABELS = 5_000
-"""Training examples from which on plain fine-tuning comes first. The paper's text tasks have 515 to
-4,169, and Gururangan et al. (2020) call tasks of 5,000 and more high-resource: what the auxiliary
-text adds is smaller there, and a step costs two to four times as much."""
+"""Number of training examples from which plain fine-tuning is recommended first.
+
+The paper's text tasks have 515 to 4,169, and Gururangan et al. (2020) call tasks of 5,000 and more
+high-resource: there the auxiliary text adds less, and a step costs two to four times as much.
+"""
 ONE_BATCH = 32
-"""Dev examples below which weights are not learned: fewer than one validation batch of the
-published size, so that every meta-gradient would be that of the same few examples."""
+"""Number of dev examples below which task weights are not learned.
+
+A validation batch of the published size would hold all of them, and every meta-gradient would come
+from the same few examples.
+"""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A row of the table.
+    """A row of the decision table.
 
     Attributes:
-        case: when it applies, in words.
-        applies: whether it does.
-        method: to begin with, its name in `conf/method`.
-        because: why, in words.
-        details: further reasons, with the task's own numbers.
+        case: when the row applies, in words.
+        applies: returns whether the row applies.
+        method: the recommended method, by its name in `conf/method`.
+        because: the reason, in words.
+        details: returns further reasons, with the task's own numbers.
     """
 
     case: str
@@ -127,4 +132,4 @@ DECISIONS = (
         details=lambda facts: tuple(_together(facts)),
     ),
 )
-"""In order; the last applies always."""
+"""The rows in order; the last one always applies."""

@@ -1,7 +1,7 @@
-"""Estimates of each method's time and memory: measured passes times planned steps.
+"""Estimates each method's time and memory from measured passes and planned steps.
 
-The time is that of the passes and updates, which no step can do without (`src/bench/floor.py`);
-the rest of a step comes on top. The memory is that of tensors.
+The time is that of passes and updates, which every step needs (`src/bench/floor.py`); other work of
+a step is not included. The memory is that of tensors.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from src.check.schedule import MethodPlan, StagePlan
 from src.core.task_names import END_TASK
 
 ALIGNMENT_PASSES = 1.4
-"""What `weighting=meta_examples` adds, in passes of an auxiliary task (docs/algorithm.md)."""
+"""Cost of `weighting=meta_examples`, in passes of an auxiliary task (docs/algorithm.md)."""
 _MOMENTS = 2
-"""Of AdamW, each as large as the parameters."""
+"""Number of AdamW's states, each as large as the parameters."""
 
 
 @dataclass(frozen=True)
 class StageEstimate:
-    """One stage.
+    """The estimated time and memory of a stage.
 
     Attributes:
-        name: its name.
-        steps: optimiser steps, unless patience ends it.
-        least_steps: steps after which patience ends it at the earliest.
+        name: the stage's name.
+        steps: optimiser steps, unless patience ends the stage.
+        least_steps: the fewest steps after which patience can end the stage.
         batch_size: examples of each task in a step.
         passes: forward and backward passes over a batch in a step.
-        step_seconds: of a step.
-        evaluation_seconds: of one evaluation on dev.
-        seconds: of all steps and evaluations.
-        least_seconds: until patience ends it at the earliest.
-        bytes: of all tensors at the peak.
+        step_seconds: time of a step [s].
+        evaluation_seconds: time of one evaluation on dev [s].
+        seconds: time of all steps and evaluations [s].
+        least_seconds: time after which patience can end the stage [s].
+        bytes: size of all tensors at the peak.
     """
 
     name: str
@@ -50,7 +50,7 @@ class StageEstimate:
 
 @dataclass(frozen=True)
 class MethodEstimate:
-    """A method's stages, one after the other, and the evaluation on test."""
+    """The estimates of a method's stages, and of the method with its evaluation on test."""
 
     name: str
     configured: bool
@@ -62,14 +62,14 @@ class MethodEstimate:
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements that an estimate rests on.
+    """The measurements from which estimates are made.
 
     Attributes:
-        machine: this one.
-        rates: of each task.
-        positions: of a batch, by task and batch size.
-        dev: positions of an evaluation on dev.
-        test: the same on test.
+        machine: measurements of the machine.
+        rates: measurements of each task's passes.
+        positions: number of positions in a batch, by task and batch size.
+        dev: number of positions in an evaluation on dev.
+        test: number of positions in an evaluation on test.
     """
 
     machine: Machine
@@ -80,20 +80,20 @@ class Measured:
 
 
 def batch_sizes(plans: list[MethodPlan]) -> dict[str, set[int]]:
-    """The sizes of batches that some plan takes of each task; the end task is always there."""
+    """Return the batch sizes of each task in the planned stages, the end task always included."""
     sizes: dict[str, set[int]] = {END_TASK: set()}
     for stage in (stage for plan in plans for stage in plan.stages):
         for task in stage.tasks:
             sizes.setdefault(task, set()).add(stage.settings.batch_size)
         if stage.meta_gradient:
             sizes[END_TASK].add(stage.settings.meta_batch_size)
-            apart = stage.settings.meta_head.examples_apart
+            apart = stage.settings.meta_head.extra_examples
             sizes[END_TASK] |= {apart} if apart else set()
     return sizes
 
 
 def estimate(plan: MethodPlan, measured: Measured) -> MethodEstimate:
-    """Of one method."""
+    """Return the estimate of one method."""
     stages = [_stage(stage, measured) for stage in plan.stages]
     test = measured.test * measured.rates[END_TASK].forward_seconds
     return MethodEstimate(
@@ -147,15 +147,16 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
     if plan.meta_gradient:
         end = rates[END_TASK]
         seconds += end.seconds * positions(END_TASK, settings.meta_batch_size)
-        apart = settings.meta_head.examples_apart
+        apart = settings.meta_head.extra_examples
         seconds += end.forward_seconds * positions(END_TASK, apart) if apart else 0.0
     return seconds
 
 
-def gradients_held(plan: StagePlan) -> int:
-    """Body-sized gradients at once: the current one, the mixed one, that of the meta-gradient.
+def gradients_in_memory(plan: StagePlan) -> int:
+    """Return the number of body-sized gradients in memory at the peak of a step.
 
-    Where auxiliary tasks are sampled for a meta-gradient, the end task's is kept apart.
+    These are the current one, the combined one and that of the meta-gradient; where auxiliary tasks
+    are sampled for a meta-gradient, the end task's as well.
     """
     tasks = len(plan.tasks)
     if plan.weighting.needs.all_gradients:
@@ -170,6 +171,6 @@ def _bytes(plan: StagePlan, measured: Measured) -> int:
     heads = sum(rates[task].head for task in plan.with_own_head)
     meta_head = rates[END_TASK].head * 4 if plan.meta_gradient else 0  # with moments and gradient
     trained = heads if plan.settings.freeze_body else body + heads
-    gradients = heads if plan.settings.freeze_body else heads + gradients_held(plan) * body
+    gradients = heads if plan.settings.freeze_body else heads + gradients_in_memory(plan) * body
     held = max(rates[task].held for task in plan.tasks)
     return body + heads + meta_head + _MOMENTS * trained + gradients + held

@@ -1,4 +1,4 @@
-"""Facts about a task, its texts and the command, on which advice rests."""
+"""Lists the facts about a task, its texts and the command that recommendations look at."""
 
 from __future__ import annotations
 
@@ -10,33 +10,36 @@ class Facts:
     """The facts that the rules look at.
 
     Attributes:
-        text: whether the end task is one of text.
+        text: whether the end task is on text.
         masks: whether the encoder can be trained by masked language modelling.
-        brings_head: whether it brings a trained masked-LM head.
-        train: training examples.
-        dev: validation examples.
-        rarest: the rarest label in train, and its training examples.
-        missing_in_dev: labels of train that dev has no example of.
-        imbalance: examples of the most frequent label for one of the rarest.
-        metric: by which the checkpoint is chosen.
-        weighs_labels: whether the loss makes labels count alike; None where it cannot.
-        domain: auxiliary text that is not the end task's own: how many texts (images of other
-            classes, where the task is one of images).
+        brings_head: whether the encoder brings a trained masked-LM head.
+        train: number of training examples.
+        dev: number of validation examples.
+        rarest: the rarest label in train, and the number of its training examples.
+        missing_in_dev: labels of train of which dev has no example.
+        imbalance: ratio of the most frequent label's training examples to the rarest's.
+        metric: the metric by which the checkpoint is chosen.
+        weighs_labels: whether the loss has class weights; None where the classifier has no such
+            option.
+        domain: number of auxiliary texts that are not the end task's own (for images, of images of
+            other classes).
         seen: share of dev and test examples whose content is in train.
-        contradicted: share of the training examples whose text has several labels.
-        held_out_in_corpus: dev and test examples whose text is in a domain corpus.
-        cut: share of the texts that are cut, by source, and a `max_length` that would do.
+        contradicted: share of the training examples whose text occurs with several labels.
+        held_out_in_corpus: number of dev and test examples whose text is in a domain corpus.
+        cut: by source, the share of its texts that are cut, and a `max_length` that would be
+            enough.
         longest_read: the longest input that the encoder reads; None for no limit.
-        more_pieces: pieces a word of the task's text, in multiples of general English; None where
+        more_pieces: pieces per word in the task's text, relative to general English; None where
             words cannot be told apart.
-        memory: share of the machine's memory that the configured method takes; None unknown.
+        memory: share of the machine's memory that the configured method takes; None if unknown.
         method: the configured method.
-        batch_size: of the configured method's stage with a meta-gradient; None without one.
+        batch_size: batch size of the configured method's stage with a meta-gradient; None without
+            one.
         head_from_batch: whether that stage fits the meta head on its own batch.
         warms_heads: whether the configured method trains the masked-LM heads first.
         configured: kinds (`domain`, `task`) of the config's auxiliary tasks that can be read.
-        unusable: whether the config names auxiliary tasks that cannot.
-        experiment: that the command names; empty for none.
+        unusable: whether the config names auxiliary tasks that cannot be read.
+        experiment: the experiment that the command names; empty for none.
     """
 
     text: bool

@@ -1,4 +1,4 @@
-"""All that is found out about a run before it is started."""
+"""Collects everything that `python -m src.check` finds out about a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from src.check.leakage import (
     shared,
 )
 from src.check.lengths import Lengths, lengths_of, token_lengths
-from src.check.near import Near, near_duplicates
+from src.check.near import NearDuplicate, near_duplicates
 from src.check.rates import PassTimer
 from src.check.recommendation import Recommendation, recommend
 from src.check.sample import sample_of
@@ -52,26 +52,27 @@ class Findings:
 
     Attributes:
         task: the end task's name.
-        metric: by which its checkpoint is chosen.
+        metric: the metric by which its checkpoint is chosen.
         encoder: the encoder's name.
         method: the configured method.
-        counts: examples of each label.
-        lengths: of each split and domain corpus; empty for images.
-        vocabulary: of the task's text and each domain corpus, the reference
-            first; empty for images.
-        repeated: what each split holds more than once; empty where contents are not known.
-        shared: what two splits have in common.
-        near: dev and test examples that differ little from a training example; none for images.
-        corpora: what of dev and test a domain corpus holds.
-        auxiliaries: examples of each auxiliary task that could be read.
+        counts: number of examples of each label.
+        lengths: lengths of the texts of each split and domain corpus; empty for images.
+        vocabulary: how words are split into pieces, in general English first, then in the task's
+            text and each domain corpus; empty for images.
+        repeated: content that a split holds more than once; empty where contents are not known.
+        shared: content that two splits share.
+        near: dev and test examples that nearly duplicate a training example; none for images.
+        corpora: content of dev and test that is in a domain corpus.
+        auxiliaries: number of examples of each auxiliary task that could be read.
         unusable: auxiliary tasks that the method does not train, and why they cannot be read.
-        estimates: of each method that the data suit.
+        estimates: estimates for each method that suits the data.
         missing: the other methods, and what they would need.
-        measured: what the estimates rest on.
-        process: bytes that the process had held at most before anything was measured.
-        memory: bytes of the machine's memory (the accelerator's, where there is one); None unknown.
-        recommendation: where to begin.
-        remarks: what the run itself will warn of when it starts.
+        measured: the measurements from which the estimates are made.
+        process: peak memory of the process before the measurements [bytes].
+        memory: memory of the machine, or of the accelerator if there is one; None if unknown
+            [bytes].
+        recommendation: the recommended method, with reasons and warnings.
+        remarks: warnings that the run itself will log when it starts.
     """
 
     task: str
@@ -83,7 +84,7 @@ class Findings:
     vocabulary: list[Vocabulary]
     repeated: list[Repeated]
     shared: list[Shared]
-    near: list[Near]
+    near: list[NearDuplicate]
     corpora: list[InCorpus]
     auxiliaries: dict[str, int]
     unusable: dict[str, str]
@@ -96,15 +97,15 @@ class Findings:
     remarks: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """Return all findings as plain data."""
         return asdict(self)
 
 
-def find_out(config: DictConfig) -> Findings:
-    """Read what a run would read, count, and measure a few passes; nothing is trained or kept.
+def findings_of(config: DictConfig) -> Findings:
+    """Read and count what a run would read, and measure a few passes; train nothing.
 
     Raises:
-        UserError: what would end the run before its first step.
+        UserError: an error that would end the run before its first step.
     """
     with tempfile.TemporaryDirectory() as folder, _remarks() as remarks:
         config.run.folder = folder  # loggers are checked with one, as they are in a run
@@ -135,7 +136,7 @@ def find_out(config: DictConfig) -> Findings:
             measured = _measure(config, inputs, plans)
         estimates = [estimate(plan, measured) for plan in plans]
         memory = _memory_of(measured.machine.device)
-        held = _share_held(estimates, measured, process, memory)
+        held = _memory_share(estimates, measured, process, memory)
         facts = _facts(
             config, inputs, plans, counts, lengths, vocabulary, again, pairs, corpora, held
         )
@@ -180,7 +181,7 @@ def _look_at_texts(
 
 
 def _contents(inputs: Inputs) -> dict[str, Contents]:
-    """The splits' contents; empty for a kind of task that this knows nothing of."""
+    """Return the contents of the splits; empty for kinds of tasks that are not known here."""
     task, labels = inputs.prepared.end_task, inputs.labels()
     if isinstance(task, TextTask):
         return {
@@ -192,8 +193,8 @@ def _contents(inputs: Inputs) -> dict[str, Contents]:
     return {}
 
 
-def _near_duplicates(inputs: Inputs) -> list[Near]:
-    """Dev and test texts that are near-duplicates of training texts, but not the same texts."""
+def _near_duplicates(inputs: Inputs) -> list[NearDuplicate]:
+    """Return dev and test texts that nearly duplicate a training text but do not equal one."""
     task = inputs.prepared.end_task
     if not isinstance(task, TextTask):
         return []
@@ -214,7 +215,7 @@ def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Mea
 
 
 def _size(rows: Any) -> int:
-    """Positions of an evaluation, whose batches are of similar length: next to no padding."""
+    """Return the number of positions in an evaluation, whose batches have hardly any padding."""
     if "input_ids" not in rows.column_names:
         return len(rows)
     column = rows.with_format("arrow")["input_ids"]
@@ -222,7 +223,7 @@ def _size(rows: Any) -> int:
 
 
 def _experiment() -> str:
-    """Return the experiment that the command names, or nothing."""
+    """Return the name of the experiment on the command line; empty if there is none."""
     choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     return str(choices.get("experiment") or "")
 
@@ -271,7 +272,7 @@ def _facts(
         memory=memory,
         method=own.name,
         batch_size=learning[0].settings.batch_size if learning else None,
-        head_from_batch=any(not s.settings.meta_head.examples_apart for s in learning),
+        head_from_batch=any(not s.settings.meta_head.extra_examples for s in learning),
         warms_heads=any(stage.settings.freeze_body for stage in own.stages),
         configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
         unusable=bool(inputs.unusable),
@@ -294,9 +295,9 @@ def _domain_examples(inputs: Inputs) -> int:
 
 @contextmanager
 def _remarks() -> Iterator[list[str]]:
-    """Collect this project's warnings inside, instead of on the terminal.
+    """Collect this project's warnings in a list instead of printing them.
 
-    Remarks on the texts are left out: all that they say is counted here.
+    Those about texts are left out, because the findings include all that they say.
     """
     said: list[str] = []
 
@@ -316,12 +317,12 @@ def _remarks() -> Iterator[list[str]]:
         log.propagate = before
 
 
-def _share_held(
+def _memory_share(
     estimates: list[MethodEstimate], measured: Measured, process: int, memory: int | None
 ) -> float | None:
-    """Share of the memory that the command's method takes; None where that is unknown.
+    """Return the share of the memory that the command's method takes; None if that is unknown.
 
-    On a CPU the process's own is in the same memory, and holds the parameters already.
+    On a CPU it includes the process's own memory, which holds the parameters already.
     """
     if memory is None:
         return None
@@ -332,7 +333,7 @@ def _share_held(
 
 
 def _memory_of(device: str) -> int | None:
-    """Bytes of a device's memory; None where the system does not say."""
+    """Return a device's memory [bytes]; None where the system does not tell."""
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[1])
     try:

@@ -1,4 +1,4 @@
-"""The inputs of a run, and the auxiliary text that its method does not use."""
+"""Reads the data of a run, and the auxiliary texts that its method does not use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from src.methods.stage import Stage
 
 SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"
-"""Name of the auxiliary task on the end task's own text, where the config has none of the kind."""
+"""Name of the auxiliary task on the end task's own text, where the config has no such task."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Source:
     """Texts that an encoder reads.
 
     Attributes:
-        name: a split, or an auxiliary task.
-        texts: rows of `text`, blank ones included.
-        rows: the same as the encoder reads them, cut.
-        max_length: where they are cut, in tokens.
-        domain: whether it is other text than the end task's own.
+        name: name of a split, or of an auxiliary task.
+        texts: rows with `text`, blank ones included.
+        rows: the same rows as the encoder reads them, cut.
+        max_length: length at which they are cut [tokens].
+        domain: whether this is text other than the end task's own.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Inputs:
-    """All that there is to train on.
+    """The data of a run, and of the auxiliary tasks that its method does not use.
 
     Attributes:
-        prepared: what the run itself would have.
+        prepared: data and encoder as the run itself prepares them.
         auxiliaries: settings and examples of each auxiliary task that can be read, whether or not
             the method trains it; the end task's own text is always among them.
-        configured: names of those that the config names.
+        configured: names of the auxiliary tasks that are in the config.
         unusable: auxiliary tasks that the method does not train, and why they cannot be read.
     """
 
@@ -63,12 +63,12 @@ class Inputs:
 
     @property
     def encoder_of_text(self) -> TextEncoder | None:
-        """The encoder, where it is one of text."""
+        """The encoder, if it reads text; else None."""
         encoder = self.prepared.encoder
         return encoder if isinstance(encoder, TextEncoder) else None
 
     def labels(self) -> dict[str, np.ndarray]:
-        """The label of each example as an index, by split: `(examples,)`."""
+        """Return the label indices of each split, int `(examples,)`."""
         splits = self.prepared.splits
         return {
             name: np.asarray(getattr(splits, name).with_format("numpy")["label"], dtype=np.int64)
@@ -76,7 +76,7 @@ class Inputs:
         }
 
     def sources(self) -> list[Source]:
-        """The splits and the auxiliary text; empty for images."""
+        """Return the texts of the splits and of the auxiliary tasks; empty for images."""
         task, splits = self.prepared.end_task, self.prepared.splits
         if not isinstance(task, TextTask):
             return []
@@ -93,12 +93,12 @@ class Inputs:
         return found
 
     def rows(self) -> dict[str, datasets.Dataset]:
-        """Examples of each auxiliary task as the encoder reads them."""
+        """Return the examples of each auxiliary task as the encoder reads them."""
         return {name: examples.rows for name, (_, examples) in self.auxiliaries.items()}
 
 
 def whole_texts(labelled: LabelledTexts) -> list[str]:
-    """Each example's text; where examples are pairs of texts, both."""
+    """Return each example's text; for pairs, both texts as one."""
     if labelled.pairs is None:
         return list(labelled.texts)
     both = zip(labelled.texts, labelled.pairs, strict=True)
@@ -106,10 +106,10 @@ def whole_texts(labelled: LabelledTexts) -> list[str]:
 
 
 def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
-    """Read what the run reads, and then what else the config names.
+    """Read what the run reads, and then the other auxiliary tasks in the config.
 
     Raises:
-        UserError: what would end the run before its first step.
+        UserError: an error that would end the run before its first step.
     """
     prepared = prepare(config, stages)
     context = auxiliary_context(

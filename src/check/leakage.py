@@ -1,4 +1,4 @@
-"""The same content twice: inside a split, across splits, and in the auxiliary text."""
+"""Finds content that occurs twice: in a split, in two splits, or in a split and a corpus."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import pandas as pd
 
 from src.core.seeding import generator_for
-from src.data.overlap import HeldOut
+from src.data.overlap import HeldOutGrams
 
 MOST_CORPUS_TEXTS = 1_000_000
-"""Texts of a corpus that are compared; of more, a seeded sample."""
+"""Maximum number of a corpus' texts that are compared; of a larger one, a seeded sample."""
 _AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
 class Contents:
-    """A split's examples as 64-bit hashes of their content, and their labels.
+    """A split's examples as 64-bit hashes of their content, with their labels.
 
     Attributes:
-        exact: of the content as it is, `(examples,)`.
-        folded: the same regardless of case and white space.
-        labels: as indices, `(examples,)`.
+        exact: hashes of the contents, uint64 `(examples,)`.
+        folded: hashes of the contents regardless of case and white space, uint64 `(examples,)`.
+        labels: label indices, int `(examples,)`.
     """
 
     exact: np.ndarray
@@ -34,15 +34,15 @@ class Contents:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Content that a split holds more than once.
+    """Numbers of examples whose content occurs more than once in a split.
 
     Attributes:
-        split: which.
-        examples: how many it has.
-        exact: examples beyond the first of each content.
+        split: name of the split.
+        examples: number of its examples.
+        exact: number of examples beyond the first of each content.
         folded: the same regardless of case and white space.
-        contradictory: contents (regardless of case and white space) with several labels.
-        contradicted: examples that have one of these.
+        contradictory: number of contents (regardless of case and white space) with several labels.
+        contradicted: number of examples with such a content.
     """
 
     split: str
@@ -55,15 +55,15 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Shared:
-    """Examples of a split whose content another split has too.
+    """Numbers of examples of a split whose content is also in another split.
 
     Attributes:
-        split: whose examples are counted.
-        other: where their content is as well.
-        examples: how many the split has.
-        exact: how many of them are there as they are.
+        split: name of the split whose examples are counted.
+        other: name of the other split.
+        examples: number of examples in the split.
+        exact: number of those whose content is in the other split.
         folded: the same regardless of case and white space.
-        other_label: how many of the latter have a label there that is never theirs.
+        other_label: number of the latter that have only other labels in the other split.
     """
 
     split: str
@@ -76,16 +76,16 @@ class Shared:
 
 @dataclass(frozen=True)
 class InCorpus:
-    """Labelled examples whose whole text is a text of an auxiliary corpus.
+    """Numbers of labelled examples whose whole text is in an auxiliary corpus.
 
     Attributes:
-        auxiliary: its name.
-        texts: of the corpus, blank ones not counted, that were compared.
-        whole: whether these are all.
-        sharing: texts of it that share 13 words in a row with a dev or test text (see
+        auxiliary: name of the auxiliary task.
+        texts: number of the corpus' texts that were compared, without blank ones.
+        whole: whether these are all texts of the corpus.
+        sharing: number of its texts that share 13 words in a row with a dev or test text (see
             `src.data.overlap`); None where that was not counted.
-        repeated: texts of it beyond the first of each, regardless of case and white space.
-        exact: examples that are in it as they are, by split (dev and test).
+        repeated: number of its texts beyond the first of each, regardless of case and white space.
+        exact: number of examples in the corpus, by split (dev and test).
         folded: the same regardless of case and white space.
     """
 
@@ -99,13 +99,15 @@ class InCorpus:
 
 
 def folded(text: str) -> str:
-    """The text regardless of case and white space."""
+    """Return the text regardless of case and white space."""
     return " ".join(text.casefold().split())
 
 
 def hashes(contents: Iterable[str | bytes]) -> np.ndarray:
-    """A 64-bit hash of each content, `(contents,)`; of a million, two agree by chance once in
-    forty million times.
+    """Return a 64-bit hash of each content, uint64 `(contents,)`.
+
+    Among a million contents, the probability that two different ones have the same hash is one in
+    forty million.
     """
     column = np.fromiter(contents, dtype=object)
     hashed: np.ndarray = pd.util.hash_array(column, categorize=False)
@@ -113,13 +115,13 @@ def hashes(contents: Iterable[str | bytes]) -> np.ndarray:
 
 
 def contents_of(contents: Sequence[str | bytes], labels: np.ndarray) -> Contents:
-    """A split as hashes; what is no text has no case."""
+    """Return the contents of a split as hashes; only texts are compared regardless of case."""
     plain = [folded(content) if isinstance(content, str) else content for content in contents]
     return Contents(hashes(contents), hashes(plain), labels)
 
 
 def repeated(split: str, contents: Contents) -> Repeated:
-    """Count what a split holds more than once."""
+    """Count the contents that a split holds more than once."""
     count = len(contents.exact)
     frame = pd.DataFrame({"content": contents.folded, "label": contents.labels})
     several = frame.groupby("content")["label"].nunique() > 1
@@ -134,7 +136,7 @@ def repeated(split: str, contents: Contents) -> Repeated:
 
 
 def shared(split: str, own: Contents, other: str, others: Contents) -> Shared:
-    """Count what `split` has in common with another."""
+    """Count the examples of `split` whose content is in another split."""
     there = np.isin(own.folded, others.folded)
     pairs = pd.MultiIndex.from_arrays([own.folded, own.labels])
     same = pairs.isin(pd.MultiIndex.from_arrays([others.folded, others.labels]))
@@ -153,14 +155,17 @@ def in_corpus(
     texts: datasets.Dataset,
     splits: Mapping[str, Contents],
     most: int = MOST_CORPUS_TEXTS,
-    held_out: HeldOut | None = None,
+    held_out: HeldOutGrams | None = None,
 ) -> InCorpus:
-    """Count the examples of dev and test that a corpus holds.
+    """Count the dev and test examples whose text is in a corpus.
 
     Args:
+        auxiliary: name of the auxiliary task.
         texts: rows with the column `text`; blank ones are left out.
-        splits: `dev` and `test` among them.
-        held_out: their texts, to count the texts of the corpus that overlap with one.
+        splits: contents by split, `dev` and `test` among them.
+        most: maximum number of texts that are compared.
+        held_out: dev and test texts, to count the corpus' texts that overlap with one; None does
+            not count these.
     """
     whole = len(texts) <= most
     if not whole:

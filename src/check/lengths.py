@@ -1,4 +1,4 @@
-"""Lengths in tokens, what cutting loses of them, and where less would be lost."""
+"""Measures lengths in tokens, what is lost by cutting texts, and which length would lose less."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 
 from src.check.inputs import Source
 from src.check.sample import Sample
-from src.data.tokenise import cuts_of
+from src.data.tokenise import truncation_of
 from src.encoders.text_encoder import TextEncoder
 
 LOST = 0.01
-"""Share of the texts that may be cut at the length that is advised."""
+"""Maximum share of the texts that are cut at the recommended length."""
 _STEP = 8
-"""The advised length is a multiple of this."""
+"""The recommended length is a multiple of this."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of a source's texts before they are cut, special tokens included.
+    """The lengths of a source's texts before they are cut, special tokens included [tokens].
 
     Attributes:
-        source: a split, or an auxiliary task.
-        texts: how many there are (blank ones of a corpus not counted).
-        looked_at: how many of them the lengths are of, none of them blank.
-        whole: whether these are all that are not blank, not a random sample.
-        median: of the lengths.
-        p95: their 95 % quantile.
-        longest: of those looked at.
-        max_length: where they are cut.
+        source: name of a split, or of an auxiliary task.
+        texts: number of texts (blank ones of a corpus not counted).
+        looked_at: number of texts that were tokenised, none of them blank.
+        whole: whether these are all texts that are not blank, rather than a random sample.
+        median: median of the lengths.
+        p95: 95 % quantile of the lengths.
+        longest: greatest length.
+        max_length: length at which texts are cut.
         cut: share of all texts that are cut.
-        lost: share of all tokens that cutting loses.
-        enough: a `max_length` at which less than 1 % of the texts are cut (a multiple of 8).
+        lost: share of all tokens that are cut off.
+        enough: recommended `max_length`, at which less than 1 % of the texts are cut.
         readable: the longest input that the encoder reads; None for no limit.
     """
 
@@ -51,7 +51,7 @@ class Lengths:
 
 
 def token_lengths(texts: list[str], encoder: TextEncoder) -> np.ndarray:
-    """Tokens of each text, special ones included, nothing cut: `(texts,)`."""
+    """Return the number of tokens of each uncut text, special ones included, int `(texts,)`."""
     encoded = encoder.tokenizer(
         texts,
         truncation=False,
@@ -65,14 +65,15 @@ def token_lengths(texts: list[str], encoder: TextEncoder) -> np.ndarray:
 def lengths_of(
     source: Source, sample: Sample, lengths: np.ndarray, readable: int | None
 ) -> Lengths:
-    """Summarise.
+    """Return a summary of the lengths of a source's texts.
 
     Args:
-        sample: the texts that were tokenised.
-        lengths: their lengths, `(texts,)`.
-        readable: the longest input that the encoder reads.
+        source: the texts.
+        sample: those that were tokenised.
+        lengths: their lengths, int `(texts,)`.
+        readable: the longest input that the encoder reads; None for no limit.
     """
-    cuts = cuts_of(source.rows)
+    cuts = truncation_of(source.rows)
     return Lengths(
         source=source.name,
         texts=cuts.texts,
@@ -90,7 +91,7 @@ def lengths_of(
 
 
 def enough_length(lengths: np.ndarray) -> int:
-    """The smallest multiple of 8 that less than `LOST` of the `lengths` `(texts,)` exceed."""
+    """Return the smallest multiple of 8 that less than `LOST` of `lengths` `(texts,)` exceed."""
     ordered = np.sort(lengths)
     may_exceed = int(np.ceil(LOST * len(ordered))) - 1
     return int(-(-ordered[-1 - may_exceed] // _STEP) * _STEP)

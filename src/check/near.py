@@ -1,4 +1,4 @@
-"""Near-duplicates: texts of a split that differ little from one of another split."""
+"""Finds the examples of a split that nearly duplicate one of another split."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.data.alike import alike
+from src.data.near_duplicates import near_duplicate_pairs
 
 
 @dataclass(frozen=True)
-class Near:
-    """An example that differs little from one of another split.
+class NearDuplicate:
+    """An example that nearly duplicates one of another split.
 
     Attributes:
-        split: whose example it is.
-        other: where the other is.
-        index: of the example in its split, from 0.
-        other_index: of the most similar one.
-        similarity: the grams both have as a share of those that either has (Jaccard), in (0, 1].
+        split: name of the example's split.
+        other: name of the other split.
+        index: index of the example in its split.
+        other_index: index of the most similar example in the other split.
+        similarity: Jaccard similarity of the two texts' word grams, in (0, 1].
         text: the example's text.
     """
 
@@ -33,14 +33,14 @@ class Near:
 
 def near_duplicates(
     split: str, own: Sequence[str], other: str, others: Sequence[str]
-) -> list[Near]:
-    """The examples of `own` that are near-duplicates of one of `others`, the most similar first."""
-    pairs = alike(own, others)
+) -> list[NearDuplicate]:
+    """Return the near-duplicates in `own` of texts in `others`, the most similar first."""
+    pairs = near_duplicate_pairs(own, others)
     best = {}
     for i in np.lexsort((-pairs.other, pairs.similarity)):  # the last of each is the most similar
         best[int(pairs.own[i])] = (float(pairs.similarity[i]), int(pairs.other[i]))
     found = [
-        Near(split, other, index, twin, similarity, own[index])
+        NearDuplicate(split, other, index, twin, similarity, own[index])
         for index, (similarity, twin) in best.items()
     ]
     return sorted(found, key=lambda near: (-near.similarity, near.index))

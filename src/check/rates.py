@@ -1,4 +1,4 @@
-"""Rates of a task's passes on this machine, and their memory: a few of them, measured."""
+"""Measures time and memory of each task's passes on this machine."""
 
 from __future__ import annotations
 
@@ -29,25 +29,24 @@ from src.objectives.base import Collate
 from src.objectives.layout import positions_of
 
 ENOUGH_SECONDS = 1.0
-"""Of measured passes a task; a pass that has begun is taken to its end."""
+"""Time after which a task's measurement ends; a started pass is finished [s]."""
 _BATCHES = 2
-"""Batches whose padding is counted."""
+"""Number of batches in which positions are counted."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """One task's passes through body and head on this machine.
+    """Measurements of one task's passes through body and head.
 
-    A *position* is a place in a micro-batch; where inputs are no text, an example.
+    A *position* is a token or padding in a micro-batch; for images, an example.
 
     Attributes:
-        task: its name.
-        seconds: of a forward and backward pass, a position.
-        forward_seconds: of a forward pass alone, a position.
-        measured: positions whose passes were timed.
-        held: bytes that the largest micro-batch's passes hold at once, beside parameters and
-            gradients.
-        head: bytes of the task's head.
+        task: the task's name.
+        seconds: time of a forward and backward pass, per position [s].
+        forward_seconds: time of a forward pass alone, per position [s].
+        measured: number of positions whose passes were timed.
+        held: memory of the largest micro-batch's passes, without parameters and gradients [bytes].
+        head: size of the task's head [bytes].
     """
 
     task: str
@@ -60,13 +59,13 @@ class Rate:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of the measured passes.
+    """Measurements of the machine.
 
     Attributes:
-        device: its name for torch.
-        precision: Lightning's name of it.
-        update_seconds: an optimiser step over body and heads.
-        body: bytes of the body's parameters.
+        device: torch's name of the device.
+        precision: Lightning's name of the precision.
+        update_seconds: time of an optimiser step over body and heads [s].
+        body: size of the body's parameters [bytes].
     """
 
     device: str
@@ -81,9 +80,9 @@ class PassTimer:
     Nothing is trained: the gradients are thrown away, and the update's learning rates are zero.
 
     Args:
-        config: the run's.
-        inputs: its data.
-        batch_sizes: of each task, in the stages that are planned.
+        config: the run's config.
+        inputs: the run's data.
+        batch_sizes: batch sizes of each task in the planned stages.
     """
 
     def __init__(
@@ -117,11 +116,11 @@ class PassTimer:
         self._largest = {name: max(sizes) for name, sizes in batch_sizes.items()}
 
     def rates(self) -> dict[str, Rate]:
-        """Of each task."""
+        """Return the measurements of each task's passes."""
         return {name: self._rate(task) for name, task in self._tasks.items()}
 
     def machine(self) -> Machine:
-        """The update's time, after `rates` (which leaves the gradients that it needs)."""
+        """Return the measurements of the machine; call `rates` first, which leaves gradients."""
         others = [task.head for name, task in self._tasks.items() if name != END_TASK]
         still = Optimisation(body_lr=0.0, end_head_lr=0.0, weight_decay=0.0)
         optimiser = still.optimiser(self._body, self._tasks[END_TASK].head, others)
@@ -144,7 +143,7 @@ class PassTimer:
         )
 
     def _positions(self, name: str, size: int) -> float:
-        """Positions of a batch, on average."""
+        """Return the mean number of positions in a batch."""
         batches = [self._batch(name, size, number) for number in range(_BATCHES)]
         return sum(positions_of(p) for b in batches for p in b.micro_batches) / _BATCHES
 
@@ -188,18 +187,18 @@ class PassTimer:
 
 
 def device_of(accelerator: str) -> torch.device:
-    """The device that Lightning takes for `accelerator`, of those whose time can be told here."""
+    """Return the device that Lightning takes for `accelerator`: the CPU, or a CUDA GPU."""
     cuda = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
     return torch.device("cuda" if cuda else "cpu")
 
 
 def bytes_of(module: nn.Module) -> int:
-    """Of its parameters."""
+    """Return the size of a module's parameters [bytes]."""
     return sum(p.numel() * p.element_size() for p in module.parameters())
 
 
 def _spread(by_size: list[MicroBatch]) -> list[MicroBatch]:
-    """All parts, those from the middle, then the ends, first: the first few stand for all."""
+    """Return all parts such that the first few represent all: from the middle, then the ends."""
     count = len(by_size)
     order: list[int] = []
     seen: set[int] = set()

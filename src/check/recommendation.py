@@ -1,4 +1,4 @@
-"""The method to begin with, the options that select it, and cautions."""
+"""Recommends a method to begin with, the options that select it, and warnings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from src.check.decisions import decide
 from src.check.facts import Facts
 
 _EXPERIMENTS = {"finetune": "custom_finetune", "mt_tartan": "custom_mt", "meta_tartan": "custom"}
-"""By method, those whose options of stages fit one method alone."""
+"""The experiment of each method whose options of stages fit that method alone."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Recommendation:
 
     Attributes:
         method: its name in `conf/method`.
-        options: what selects it on the command line.
-        reasons: why, most important first.
-        warnings: what to look out for, whatever the method.
+        options: the options that select it on the command line.
+        reasons: why it is recommended, most important first.
+        warnings: problems to look out for, whatever the method.
     """
 
     method: str
@@ -30,7 +30,7 @@ class Recommendation:
 
 
 def recommend(facts: Facts) -> Recommendation:
-    """Return what the decision table says of a task, and what to look out for."""
+    """Return the decision table's method for a task, with warnings."""
     decision = decide(facts)
     method, reasons = decision.method, [decision.because, *decision.details(facts)]
     if facts.experiment in _EXPERIMENTS.values():
@@ -43,7 +43,7 @@ def recommend(facts: Facts) -> Recommendation:
 
 
 def _auxiliary_option(facts: Facts) -> list[str]:
-    """Return options for the recommended auxiliary tasks, if the command has not got them."""
+    """Return options for the recommended auxiliary tasks, if the command does not have them."""
     if not facts.text:
         return [] if "domain" in facts.configured else ["auxiliary=other_classes"]
     if facts.domain:

@@ -1,4 +1,4 @@
-"""A seeded sample of texts, for what has to be tokenised: bounded in texts and in characters."""
+"""Draws a seeded sample of texts to tokenise, limited in texts and in characters."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from src.core.seeding import generator_for
 
 MOST_TEXTS = 20_000
 MOST_CHARACTERS = 4_000_000
-"""About a million tokens, which a tokenizer takes a second or two for."""
+"""Maximum number of characters in a sample: about a million tokens, which take
+seconds to tokenise.
+"""
 _AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some of a source's texts.
+    """A sample of a source's texts.
 
     Attributes:
-        texts: those looked at, none of them blank.
-        of: how many there are, blank ones included.
-        whole: whether nothing but blank texts was left out.
+        texts: the sampled texts, none of them blank.
+        of: number of texts in the source, blank ones included.
+        whole: whether only blank texts are left out.
     """
 
     texts: list[str]
@@ -35,11 +37,13 @@ def sample_of(
     most_texts: int = MOST_TEXTS,
     most_characters: int = MOST_CHARACTERS,
 ) -> Sample:
-    """All texts, or a random choice of them; the same at every call.
+    """Return all texts, or a random choice of them; the same at every call.
 
     Args:
         texts: rows with the column `text`.
-        name: of the source: different ones are sampled independently.
+        name: name of the source; different sources are sampled independently.
+        most_texts: maximum number of texts.
+        most_characters: maximum number of characters in all.
     """
     count = len(texts)
     order = generator_for(0, "check", "sample", name).permutation(count)

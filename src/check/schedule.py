@@ -1,4 +1,4 @@
-"""The stages that each method would run on these data: its tasks, steps, passes and evaluations."""
+"""Plans the stages of each method on these data: tasks, steps, passes and evaluations."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from src.methods.stage import Stage
 TEXT_METHODS = ("finetune", "tapt", "dapt", "dapt_tapt", "mt_tartan", "meta_tartan")
 IMAGE_METHODS = ("finetune", "pretrain", "mt_tartan", "meta_tartan")
 _METHODS_OWN = ("module", "auxiliaries", "meta_head", "enabled")
-"""Settings of a stage that make it its method's: not taken over to another method's stage."""
+"""Settings of a stage that belong to its method and are not applied to another method's stage."""
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """One stage on these data.
+    """A stage of a method on these data.
 
     Attributes:
-        name: its name in the method.
+        name: the stage's name in the method.
         settings: its settings.
-        tasks: the tasks it trains, the end task first if it is among them.
-        steps: optimiser steps, unless patience ends it.
-        least_steps: steps after which patience ends it at the earliest.
-        interval: steps between two evaluations on dev; None without any.
-        weighting: what mixes the tasks.
-        meta_gradient: whether a step takes it.
-        sharing_heads: of the tasks those whose head is an earlier one's.
+        tasks: the tasks that it trains; the end task, if among them, comes first.
+        steps: optimiser steps, unless patience ends the stage.
+        least_steps: the fewest steps after which patience can end the stage.
+        interval: steps between two evaluations on dev; None without evaluations.
+        weighting: the weighting that combines the tasks' gradients.
+        meta_gradient: whether each step computes the meta-gradient.
+        sharing_heads: tasks that share the head of an earlier task.
     """
 
     name: str
@@ -51,7 +51,7 @@ class StagePlan:
 
     @property
     def passes(self) -> int:
-        """Forward and backward passes of a step, each over a batch, or a sampled task's part."""
+        """Number of forward and backward passes of a step, of a batch or a sampled part each."""
         tasks, sampled = len(self.tasks), self.settings.sampled
         if sampled is not None:
             tasks -= self.auxiliaries - sampled
@@ -60,12 +60,12 @@ class StagePlan:
 
     @property
     def auxiliaries(self) -> int:
-        """Auxiliary tasks, sampled or not."""
+        """Number of auxiliary tasks, sampled or not."""
         return len(self.tasks) - int(END_TASK in self.tasks)
 
     @property
     def with_own_head(self) -> list[str]:
-        """The tasks, one for each head."""
+        """The tasks without those that share an earlier task's head."""
         return [task for task in self.tasks if task not in self.sharing_heads]
 
 
@@ -74,7 +74,7 @@ class MethodPlan:
     """The stages of a method, in order.
 
     Attributes:
-        name: of the method.
+        name: the method's name.
         configured: whether it is the one that the command names.
     """
 
@@ -84,10 +84,11 @@ class MethodPlan:
 
 
 def method_plans(config: DictConfig, inputs: Inputs) -> tuple[list[MethodPlan], dict[str, str]]:
-    """The plan of each method that suits the data, and why others have none.
+    """Return the plan of each method that suits the data, and why the others have none.
 
-    The command's own method is as the command says. Others are as `conf/method` has them, with the
-    command's settings for stages that they share with it, by name (`joint`, `finetune`, ...).
+    The command's own method is planned with the command's options. The others are planned as in
+    `conf/method`, with the command's options for stages of the same name (`joint`, `finetune`,
+    ...).
     """
     own = str(config.method.name)
     suiting = TEXT_METHODS if inputs.encoder_of_text is not None else IMAGE_METHODS
@@ -105,7 +106,7 @@ def method_plans(config: DictConfig, inputs: Inputs) -> tuple[list[MethodPlan], 
 
 
 def _other_method(name: str, config: DictConfig) -> DictConfig:
-    """The config of a method that the command does not name, as to its stages."""
+    """Return the config of a method that the command does not name, as far as stages go."""
     whole = compose("check", overrides=[f"method={name}"])
     OmegaConf.set_struct(whole, False)
     whole.max_steps = config.max_steps
@@ -118,7 +119,7 @@ def _other_method(name: str, config: DictConfig) -> DictConfig:
 
 
 def _lacking(stages: Mapping[str, Stage], inputs: Inputs) -> str | None:
-    """Return what a method would need that is not there."""
+    """Return what a method would need that these data lack; None if nothing."""
     for stage in stages.values():
         if module_class(stage).trains_auxiliaries and not _auxiliaries(stage, inputs):
             wanted = {"domain": "domain text", "task": "text to mask"}
@@ -127,7 +128,7 @@ def _lacking(stages: Mapping[str, Stage], inputs: Inputs) -> str | None:
 
 
 def _auxiliaries(stage: Stage, inputs: Inputs) -> list[str]:
-    """The auxiliary tasks a stage would train: the config's, or what every text task has."""
+    """Return the auxiliary tasks of a stage: the config's, or the end task's own text."""
     found = {name: auxiliary for name, (auxiliary, _) in inputs.auxiliaries.items()}
     configured = {name: found[name] for name in inputs.configured}
     return auxiliaries_of(stage, configured) or auxiliaries_of(stage, found)

@@ -1,4 +1,4 @@
-"""The findings as tables of 80 columns."""
+"""Prints the findings as tables of 80 columns."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from src.data.overlap import WORDS
 from src.errors import printable
 
 _NEAR_SHOWN = 3
-"""Near-duplicates of a split that are shown, the most similar."""
+"""Maximum number of near-duplicates of a split that are shown: the most similar."""
 _START = 40
-"""Characters of them."""
+"""Number of characters of them that are shown."""
 _MOST_LABELS = 20
-"""Rows of the table of labels; the frequent and the rare ends are shown."""
+"""Maximum number of rows in the table of labels: the most frequent and the rarest."""
 
 
 def print_findings(found: Findings, console: Console | None = None) -> None:
-    """All tables, the recommendation last."""
+    """Print all tables, then the recommendation."""
     console = console or Console()
     title = f"{found.method} on {found.task}, {found.encoder}: what would be trained on"
     console.print(f"[bold]{escape(title)}[/bold]\n")
@@ -57,7 +57,7 @@ def print_findings(found: Findings, console: Console | None = None) -> None:
 
 
 def escape(text: str) -> str:
-    """Text of any file as itself: it neither marks anything up nor commands the terminal."""
+    """Return text with markup and control characters made harmless for the terminal."""
     return markup.escape(printable(text))
 
 
@@ -148,7 +148,7 @@ def _repeats(found: Findings) -> Table:
 
 
 def _print_overlap(found: Findings, console: Console) -> None:
-    """What is not the same, but shares much."""
+    """Print the near-duplicates, and the corpora that overlap with dev and test."""
     for split in ("dev", "test"):
         near = [one for one in found.near if one.split == split]
         if near:
@@ -230,7 +230,7 @@ def _range(method: MethodEstimate) -> str:
 
 
 def duration(seconds: float) -> str:
-    """E.g. `40 s`, `12 min`, `3.5 h`, `2.1 d`."""
+    """Return a duration in words, e.g. `40 s`, `12 min`, `3.5 h`, `2.1 d`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 6000:

@@ -1,4 +1,4 @@
-"""The fit of an encoder's vocabulary to text: into how many pieces it breaks the words."""
+"""Measures how well an encoder's vocabulary fits a text: into how many pieces it splits words."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ import numpy as np
 from src.encoders.text_encoder import TextEncoder
 
 REFERENCE = Path(__file__).with_name("general_english.txt")
-"""Seventy everyday sentences written for this comparison: what an English encoder knows best."""
+"""Seventy everyday sentences, written for this comparison, in English that any encoder knows."""
 MANY = 3
-"""Pieces from which on a word counts as broken up."""
+"""Number of pieces from which a word counts as broken."""
 _WORD = re.compile(r"[^\W\d_]+")
 _SHOWN = 6
 _LONGEST_MEAN = 15
-"""Letters a word has on average where words are not set apart by spaces."""
+"""Mean length of words above which they are not separated by spaces [letters]."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words are runs of letters, each tokenised as it stands in running text.
+    """How an encoder's tokenizer splits the words of a source.
+
+    A word is a run of letters, tokenised as it stands in running text.
 
     Attributes:
-        source: a split, an auxiliary task, or the reference.
-        words: how many were looked at.
-        pieces: pieces a word, on average.
-        broken: share of the words that are broken into three pieces or more.
-        unknown: share of the words of which a piece is not in the vocabulary.
+        source: name of a split or auxiliary task, or of the reference.
+        words: number of words.
+        pieces: mean number of pieces per word.
+        broken: share of the words that are split into three pieces or more.
+        unknown: share of the words with a piece that is not in the vocabulary.
         most_broken: the most frequent of the broken words.
-        comparable: whether words are set apart by spaces, so that they can be counted.
+        comparable: whether words are separated by spaces, so that they can be counted.
     """
 
     source: str
@@ -46,7 +48,7 @@ class Vocabulary:
 
 
 def vocabulary_of(source: str, texts: Sequence[str], encoder: TextEncoder) -> Vocabulary | None:
-    """Break the words of `texts` into pieces, each different one once; None without any word."""
+    """Return how the words of `texts` are split; None if there are none."""
     counts = Counter(word for text in texts for word in _WORD.findall(text))
     if not counts:
         return None
@@ -78,7 +80,7 @@ def vocabulary_of(source: str, texts: Sequence[str], encoder: TextEncoder) -> Vo
 
 
 def reference_vocabulary(encoder: TextEncoder) -> Vocabulary:
-    """That of general English."""
+    """Return how the words of general English are split."""
     lines = REFERENCE.read_text(encoding="utf-8").splitlines()
     found = vocabulary_of("general English", lines, encoder)
     assert found is not None

@@ -1,1 +1,1 @@
-"""The front of every command: errors of one line, no notices of libraries."""
+"""Makes every command report errors in one line, and silences libraries."""

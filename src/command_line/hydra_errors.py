@@ -1,4 +1,4 @@
-"""Hydra's errors about a wrong command line in one line, with the nearest right word."""
+"""Reports Hydra's errors about a wrong command line in one line, with the nearest valid name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from src.configuration.nearest import nearest
 
 _FULL = "HYDRA_FULL_ERROR"
-"""Hydra's own switch for whole tracebacks; with it Hydra raises instead of printing and exiting."""
+"""Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
 
 _UNWRITABLE = (
     errno.EACCES,
@@ -27,7 +27,7 @@ _UNWRITABLE = (
     errno.ENOSPC,
     errno.ENAMETOOLONG,
 )
-"""Why Hydra cannot write its files."""
+"""Error codes with which Hydra cannot write its files."""
 
 _LAUNCHERS = {
     "joblib": "the other jobs were ended too; with less at once (hydra.launcher.n_jobs=1), the "
@@ -36,11 +36,11 @@ _LAUNCHERS = {
     "they are through, the same command runs what is missing",
     "optuna": "the table says why",
 }
-"""What to do where a process that a launcher had started is gone, by the launcher's package."""
+"""Advice for when a launcher's process has died, by the launcher's package."""
 _WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
-"""Groups that Hydra wants added by `+`, because no choice of theirs is in `conf/config.yaml`."""
+"""Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
 _NO_TRIAL = "No trials are completed yet."
-"""What Optuna's sweeper ends with where every trial failed."""
+"""Message of Optuna's sweeper if every trial failed."""
 _EXTRAS = {
     "hydra/launcher/joblib": "launchers",
     "hydra/launcher/submitit_local": "launchers",
@@ -48,11 +48,11 @@ _EXTRAS = {
     "hydra/sweeper/optuna": "search",
     "hydra/sweeper/sampler": "search",
 }
-"""Configs that packages of an extra bring, by their beginning."""
+"""The package extra that provides each config, by the beginning of the config's name."""
 
 
 def run_command_line(main: Callable[[], object]) -> None:
-    """Call Hydra's `main`; a command line that cannot be composed is one line and exit code 1.
+    """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
     `experiment=NAME` stands for `+experiment=NAME`.
     """
@@ -97,7 +97,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def explanation(error: Exception) -> str:
-    """One line that names the option or group and, where there is one like it, the right word."""
+    """Return a line that names the invalid option or group, and the nearest valid name."""
     cause = error.__cause__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         missing = str(error.missing_cfg_file)

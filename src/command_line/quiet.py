@@ -1,4 +1,4 @@
-"""Keeping libraries' notices out of the terminal, so that ours can be seen."""
+"""Silences libraries' notices, so that this program's messages can be seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from src.errors import printable
 def quiet_libraries() -> None:
     """Silence notices and short progress bars; warnings about the run itself and errors stay.
 
-    Of what was read from a file nothing in them commands the terminal.
+    Control characters in log messages are made visible, because they may come from files.
     """
     logging.setLogRecordFactory(_PrintableRecord)
     for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities", "httpx"):

@@ -1,1 +1,1 @@
-"""Every method on one task, at equal cost."""
+"""Compares every method on one task at equal cost."""

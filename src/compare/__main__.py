@@ -1,4 +1,4 @@
-"""The command line: `python -m src.compare task=files task.train=... seeds=3`."""
+"""The command line `python -m src.compare task=files task.train=... seeds=3`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from src.run_folder.result import read_result
 from src.run_folder.sweep import RECORDS
 
 PLAN = "compare.json"
-"""In the comparison's folder: what was asked, what a step costs, and each stage's steps."""
+"""File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
 _HELP = """\
 python -m src.compare [NAME=VALUE ...]
 
@@ -39,10 +39,10 @@ All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, plan, train, report.
+    """Measure the cost of steps, plan the stages, train all methods, and report.
 
     Returns:
-        The exit code: 0, 1 for an error or a run that failed.
+        The exit code: 0, or 1 for an error or a failed run.
     """
     if {"-h", "--help"} & set(arguments):
         print(_HELP)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _planned(request: Request) -> dict[str, Any]:
-    """The stored plan of this comparison, or a new one.
+    """Return the stored plan of this comparison, or make one.
 
     Raises:
         UserError: the folder holds another comparison, or the pilot failed.
@@ -74,7 +74,7 @@ def _planned(request: Request) -> dict[str, Any]:
     path = request.folder / PLAN
     if path.is_file():
         plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        asked = request.kept()
+        asked = request.identity()
         differing = [name for name, value in asked.items() if plan["asked"].get(name) != value]
         if differing:
             raise UserError(
@@ -84,7 +84,7 @@ def _planned(request: Request) -> dict[str, Any]:
         return plan
     costs = _measured(request)
     plan = {
-        "asked": request.kept(),
+        "asked": request.identity(),
         "costs": costs,
         "steps": equal_steps(costs, request.steps),
     }
@@ -94,7 +94,7 @@ def _planned(request: Request) -> dict[str, Any]:
 
 
 def _measured(request: Request) -> Costs:
-    """Operations of a step of each stage, from a few steps of each method.
+    """Return the floating-point operations of a step of each stage, counted in a few steps.
 
     Raises:
         UserError: a method cannot be trained.

@@ -1,4 +1,4 @@
-"""Steps of each stage such that every method spends as many floating-point operations."""
+"""Plans steps of each stage such that all methods spend equally many floating-point operations."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ WITH_END_TASK = ("finetune", "joint", "last_finetune")
 Costs = Mapping[str, Mapping[str, float]]
 """Floating-point operations of a step, by method and stage."""
 Steps = dict[str, dict[str, int]]
-"""Optimiser steps, by method and stage."""
+"""Number of optimiser steps, by method and stage."""
 
 
 def equal_steps(costs: Costs, steps: int) -> Steps:
-    """Steps of each stage, at least one.
+    """Return the number of steps of each stage, at least one.
 
-    The budget is what `steps` steps of the dearest stage cost. A method's stages share it equally,
-    as joint training spends equally many batches on each of its tasks.
+    The budget is the cost of `steps` steps of the most expensive stage. The stages of a method get
+    equal shares of it, as joint training spends equally many batches on each of its tasks.
 
     Args:
-        costs: of one step.
-        steps: of the dearest stage, if its method has no other.
+        costs: floating-point operations of a step.
+        steps: number of steps of the most expensive stage, if its method has no other.
     """
     budget = steps * max(cost for stages in costs.values() for cost in stages.values())
     return {
@@ -45,7 +45,7 @@ def equal_steps(costs: Costs, steps: int) -> Steps:
 
 
 def spent(costs: Costs, steps: Steps) -> dict[str, float]:
-    """Floating-point operations of each method."""
+    """Return the floating-point operations of each method."""
     return {
         method: sum(costs[method][stage] * number for stage, number in stages.items())
         for method, stages in steps.items()

@@ -1,4 +1,4 @@
-"""Experiments of a comparison: a config file a method, which Hydra finds beside `conf/`."""
+"""Writes an experiment for each method of a comparison, in a folder where Hydra finds it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from src.files.durable import write_durably
 
 
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:
-    """The content of `conf/experiment/compare_METHOD.yaml`.
+    """Return the content of `conf/experiment/compare_METHOD.yaml`.
 
-    Every stage has the same batch size, no early stop, and as many evaluations on dev, so that no
-    method has more looks at dev than another. The method's own options come last.
+    Every stage has the same batch size, no early stopping, and equally many evaluations on dev, so
+    that no method selects among more checkpoints than another. The method's own options come last.
 
     Args:
-        steps: of each stage; None for as many as `max_steps` says.
+        method: the method's name.
+        request: the comparison.
+        steps: number of steps of each stage; None leaves it to `max_steps`.
 
     Raises:
-        UserError: the value of one of the method's own options is no YAML.
+        UserError: the value of one of the method's own options is not YAML.
     """
     stages: dict[str, dict[str, Any]] = {}
     for stage in METHODS[method]:
@@ -45,11 +47,14 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
 def stage_options(
     stage: str, steps: int, batch_size: int, evaluations: int, patience: int | None = None
 ) -> dict[str, Any]:
-    """Options of a stage that takes so many steps.
+    """Return the options of a stage.
 
     Args:
-        evaluations: on dev, in a stage with the end task.
-        patience: of these, without improvement, after which such a stage ends; None for never.
+        stage: the stage's name.
+        steps: number of steps.
+        batch_size: examples of each task in a step.
+        evaluations: number of evaluations on dev, in a stage with the end task.
+        patience: number of these without improvement after which such a stage ends; None for never.
     """
     evaluated = stage in WITH_END_TASK
     options: dict[str, Any] = {
@@ -64,7 +69,7 @@ def stage_options(
 
 
 def write_experiment(folder: Path, name: str, content: Mapping[str, Any]) -> None:
-    """Write an experiment where `hydra.searchpath=[file://FOLDER]` finds it."""
+    """Write an experiment to where `hydra.searchpath=[file://FOLDER]` finds it."""
     text = "# @package _global_\n# Written by python -m src.compare.\n"
     text += yaml.safe_dump(dict(content), sort_keys=False)
     path = folder / "experiment" / f"{name}.yaml"
@@ -72,7 +77,7 @@ def write_experiment(folder: Path, name: str, content: Mapping[str, Any]) -> Non
 
 
 def _put(content: dict[str, Any], option: str, value: str) -> None:
-    """Set a dotted option, as YAML reads its value."""
+    """Set a dotted option to a value that is given as YAML."""
     *above, last = option.split(".")
     for name in above:
         content = content.setdefault(name, {})

@@ -1,4 +1,4 @@
-"""The options of a comparison: its own, and those of its runs."""
+"""Reads the options of a comparison: its own, and those of its runs."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _DECIDED = {
     "hydra.sweep.dir": "use folder=FOLDER",
     "hydra.searchpath": "a comparison has its own",
 }
-"""Options of a run that a comparison decides, and what to do instead."""
+"""Options of a run that the comparison sets itself, and what to use instead."""
 _WITHOUT = {"tapt": "dapt", "dapt": "tapt", "none": None, "other_classes": None}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A comparison.
+    """The options of a comparison.
 
     Attributes:
-        methods: by the names of `conf/method/`.
-        seeds: how many runs of each.
-        steps: of the dearest stage.
+        methods: names of the methods, as in `conf/method/`.
+        seeds: number of runs of each method.
+        steps: number of steps of the most expensive stage.
         batch_size: examples of each task in a step.
-        evaluations: on dev, of each stage with the end task.
-        pilot_steps: steps of each stage in which its cost is counted.
-        folder: where the runs go.
-        overrides: of all runs.
-        own_options: of single methods: method, dotted option, value as YAML has it.
+        evaluations: number of evaluations on dev, of each stage with the end task.
+        pilot_steps: number of steps of each stage in which its cost is counted.
+        folder: folder of the runs.
+        overrides: overrides of all runs.
+        own_options: options of single methods: method, dotted option, and value as YAML.
     """
 
     methods: tuple[str, ...]
@@ -54,18 +54,18 @@ class Request:
     overrides: tuple[str, ...]
     own_options: tuple[tuple[str, str, str], ...] = ()
 
-    def kept(self) -> dict[str, Any]:
-        """Return what makes it this comparison, as plain values: all but its number of seeds."""
+    def identity(self) -> dict[str, Any]:
+        """Return the options that may not change in a folder, as plain values: all but `seeds`."""
         entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
         lists = {k: list(v) for k, v in entries.items() if isinstance(v, tuple)}
         return entries | lists | {"own_options": [list(option) for option in self.own_options]}
 
 
 def request_of(arguments: Sequence[str]) -> Request:
-    """Read a command line of `NAME=VALUE`s.
+    """Read a command line of `NAME=VALUE` arguments.
 
     Raises:
-        UserError: an argument that is none, or has a value that cannot be.
+        UserError: an argument is not of that form, or has an invalid value.
     """
     own: dict[str, str] = {}
     overrides: list[str] = []
@@ -103,7 +103,7 @@ def _number(name: str, own: dict[str, str], default: int) -> int:
 
 
 def _methods(named: str | None, overrides: Sequence[str]) -> tuple[str, ...]:
-    """Those that were named, or all for which there is an auxiliary task."""
+    """Return the methods that were named, or all for which there is an auxiliary task."""
     (auxiliary,) = [o.partition("=")[2] for o in overrides if o.startswith("auxiliary=")][-1:]
     if named is None:
         usual: tuple[str, ...] = ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")

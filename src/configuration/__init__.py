@@ -1,1 +1,1 @@
-"""From Hydra's configuration to objects, every value checked."""
+"""Builds objects from Hydra's configuration, with every value checked."""

@@ -1,4 +1,4 @@
-"""From Hydra's configuration to objects, with errors of one line that name the option."""
+"""Builds objects from Hydra's configuration; errors name the option in one line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ T = TypeVar("T")
 
 
 def build(node: Any, option: str, **arguments: Any) -> Any:
-    """Instantiate what `node._target_` names, with `arguments` besides the node's own.
+    """Build the object that `node._target_` names, with `arguments` besides the node's own.
 
-    The arguments of this project's own classes are checked against their declared types first.
+    Arguments of this project's own classes are checked against their declared types first.
+
+    Args:
+        node: the node of the config.
+        option: the node's dotted name, for messages.
+        arguments: further arguments.
 
     Raises:
-        UserError: the arguments do not fit, or the target says so itself.
+        UserError: an argument is invalid.
     """
     try:
         values = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
@@ -38,10 +43,15 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
 
 
 def typed(node: DictConfig, schema: type[T], option: str = "") -> T:
-    """The dataclass `schema` filled from `node`, every value checked against its declared type.
+    """Return the dataclass `schema` filled from `node`, each value checked by its type.
+
+    Args:
+        node: the node of the config.
+        schema: the dataclass.
+        option: the node's dotted name, for messages; empty for the whole config.
 
     Raises:
-        UserError: an unknown option, or a value of the wrong type.
+        UserError: an option is unknown, or a value invalid.
     """
     try:
         values = OmegaConf.to_container(node, resolve=True)
@@ -54,7 +64,7 @@ def typed(node: DictConfig, schema: type[T], option: str = "") -> T:
 
 
 def _place(error: InstantiationException, option: str) -> str:
-    """Return the option that holds what could not be built: `option`, or one below it."""
+    """Return the option that could not be built: `option`, or one below it."""
     key = re.search(r"^full_key: (.+)$", str(error), re.MULTILINE)
     if key is None or key[1] == option or key[1].startswith(f"{option}."):
         return key[1] if key else option

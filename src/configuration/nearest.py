@@ -1,4 +1,4 @@
-"""The right word for a wrong one."""
+"""Suggests the valid name that is nearest to an invalid one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str], prefix: str = "", *, listed: bool = True) -> str:
-    """Return the end of a message: the known word that is like `name`, or all if `listed`."""
+    """Return the end of a message: the known name that resembles `name`, or all if `listed`."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1)
     if near:

@@ -1,4 +1,4 @@
-"""Declares options: types that say what is allowed, for messages and the reference too."""
+"""Declares the types of options, which say what values are allowed."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Natural = Annotated[int, Ge(0)]
 Count = Annotated[int, Ge(1)]
 Length = Annotated[int, Ge(8)]
-"""Of an input: an encoder's special tokens, and some room between them [tokens]."""
+"""Maximum length of an input: an encoder's special tokens and some others must fit [tokens]."""
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Temperature = Annotated[float, Gt(0), AllowInfNan(True)]
-"""Of a softmax: infinite where all are to be equal."""
+"""Temperature of a softmax; with `inf`, all are equal."""
 Share = Annotated[float, Gt(0), Le(1)]
 Part = Annotated[float, Gt(0), Lt(1)]
-"""A share that leaves something."""
+"""A share between 0 and 1, excluding both."""
 Below1 = Annotated[float, Ge(0), Lt(1)]
 Fraction = Annotated[float, Ge(0), Le(1)]
 Size: TypeAlias = Positive | Literal["all"]
-"""Of an auxiliary task, in multiples of the end task's training examples."""
+"""Size of an auxiliary task, in multiples of the end task's training examples, or `all`."""
 
 
 class Checked:
     """Base of dataclasses that check their fields by the declared types.
 
     Raises:
-        UserError: a field holds what it must not; one line that names it.
+        UserError: a field has an invalid value; the message names it.
     """
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Checked:
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function, or `__init__`, check its arguments by their declared types.
 
-    What it raises then is a `UserError`: one line that names the argument.
+    An invalid argument raises a `UserError` that names it.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""Values checked against what a class or a function declares of its arguments."""
+"""Checks values against the declared types of classes' and functions' arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from src.configuration.words import alternatives, shown, words
 from src.errors import UserError
 
 TARGET = "_target_"
-"""The key of a class's name in Hydra's configs."""
+"""Key of a class's name in Hydra's configs."""
 _OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 _PLAIN = (int, float, bool, str, type(None))
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
@@ -26,26 +26,28 @@ _hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
 
 
 def check(value: object, hint: Any, option: str) -> None:
-    """Check a value against a declared type, where that is made of plain ones.
+    """Check a value against a declared type, if that consists of plain types.
 
     Raises:
-        UserError: it does not fit; names `option`, what is allowed and the value.
+        UserError: it does not fit; the message names `option`, what is allowed, and the value.
     """
     if _is_plain(hint):
         validated(value, hint, option)
 
 
 def validated(value: Any, hint: Any, option: str) -> Any:
-    """Return `value` as `hint` declares it, everything in it checked, at any depth.
+    """Return `value` as `hint` declares it, after checking everything in it at any depth.
 
-    A mapping becomes the dataclass that `hint` is; one that names a class stays a mapping, and what
-    it gives to a class of this project is checked against what that declares.
+    A mapping becomes the dataclass that `hint` is. A mapping that names a class stays one; its
+    arguments for a class of this project are checked against the types that the class declares.
 
     Args:
-        option: the value's name in messages, whose parts are named below it; may be empty.
+        value: the value.
+        hint: the declared type.
+        option: the value's dotted name in messages; may be empty.
 
     Raises:
-        UserError: the first that does not fit: an unknown option, a wrong type, out of range.
+        UserError: an option is unknown, or a value has the wrong type or is out of range.
     """
     if get_origin(hint) in (Union, types.UnionType) and not _is_plain(hint):
         hint = Any  # its class checks it itself
@@ -71,7 +73,7 @@ def validated(value: Any, hint: Any, option: str) -> Any:
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Return the declared types of the arguments of a class, or of a function."""
+    """Return the declared types of the arguments of a class or function."""
     declares: Any = kind
     if dataclasses.is_dataclass(kind):
         hints = _hints(declares)
@@ -82,10 +84,11 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 
 def _arguments(node: Mapping[str, Any], hint: Any, option: str) -> dict[str, Any]:
-    """Return a node that names a class, its arguments checked.
+    """Return a node that names a class, after checking its arguments.
 
-    Of a class of another library only what `hint` declares is known. Arguments may be missing, or
-    `???`: the program adds some, and who builds the class says what is missing then.
+    For a class of another library, only the types that `hint` declares are known. Arguments may be
+    missing, or `???`: the program may add some, and building the class reports those that are
+    missing.
     """
     found = _class_of(node[TARGET])
     parameters = {} if found is None else inspect.signature(found).parameters
@@ -116,8 +119,11 @@ def _checked(
     """Return the values of `option`, checked.
 
     Args:
-        known: the names that there are; None for any. A config may hold other values beside its
-            options, for interpolations to refer to, unless they are like one of these.
+        values: the values by name.
+        hints: declared types by name.
+        option: the dotted name in messages.
+        known: names of all options; None allows any. Other values, for interpolations to refer to,
+            are allowed unless their names resemble an option's.
     """
     checked = {}
     for key, value in values.items():
@@ -135,7 +141,7 @@ def _within(option: str, name: object) -> str:
 
 
 def _class_of(target: object) -> type | None:
-    """Return the class of this project that is named; None for others, or where there is none."""
+    """Return the class of this project with that name; None for others, or if there is none."""
     if not isinstance(target, str) or not target.startswith("src."):
         return None
     folder, _, name = target.rpartition(".")
@@ -147,7 +153,7 @@ def _class_of(target: object) -> type | None:
 
 
 def _is_plain(hint: Any) -> bool:
-    """Return whether a declared type is made of numbers, texts and the like, and nothing else."""
+    """Return whether a declared type consists of numbers, strings and the like."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         return True

@@ -1,4 +1,4 @@
-"""Declared types and given values in words, for messages and for the reference of options."""
+"""Writes declared types and given values in words, for messages and the reference of options."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _WORDS = {int: "a whole number", float: "a finite number", str: "text", type(Non
 
 
 def shown(value: object) -> str:
-    """Return a value as a command line or a config file has it."""
+    """Return a value as it is written on a command line or in a config file."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def words(hint: Any) -> str:
-    """Return what a declared type allows: `a whole number of at least 1 or null`."""
+    """Return what a declared type allows, e.g. `a whole number of at least 1 or null`."""
     *others, last = alternatives(hint)
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -46,7 +46,7 @@ def alternatives(hint: Any) -> list[str]:
 
 
 def _bounded(kind: Any, bounds: Sequence[Any]) -> str:
-    """Return a number's kind with its bounds: `a number in [0, 1)`."""
+    """Return a number's type with its bounds, e.g. `a number in [0, 1)`."""
     given = {name: value for bound in bounds for name, value in dataclasses.asdict(bound).items()}
     low, high = given.get("ge", given.get("gt")), given.get("le", given.get("lt"))
     said = "non-empty text" if kind is str else words(kind)

@@ -1,4 +1,4 @@
-"""The alignment of each example with the meta-gradient, by forward-mode derivatives."""
+"""Computes each example's alignment with the meta-gradient, by forward-mode derivatives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from src.core.gradients import Gradient
-from src.core.running_statistics import held_running_statistics
+from src.core.running_statistics import frozen_running_statistics
 from src.core.task import Batch, Inputs, Task
 
 
@@ -20,10 +20,10 @@ def example_alignments(
     direction: Gradient,
     seed: Callable[[int], None],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """`<direction, grad l_j>` for the mean loss `l_j` of each example, over the body's parameters.
+    """Return `<direction, grad l_j>` over the body for each example's mean loss `l_j`.
 
-    One forward-mode product a micro-batch gives the derivatives of all its examples' losses along
-    `direction`, where reverse mode would take a pass for each example. Nothing is kept for a
+    One forward-mode product per micro-batch gives the derivatives of all its examples' losses along
+    `direction`; reverse mode would need a pass for each example. Nothing is kept for a
     backward pass. The fused attention kernels have no forward mode, so attention is computed by
     plain matrix products here, and all of it in the parameters' own precision: behind a norm whose
     parameters are wider than its input, autocast would give values and derivatives of two types.
@@ -31,12 +31,12 @@ def example_alignments(
     may have another mask.
 
     Args:
-        direction: one entry for each of the body's trainable parameters, None counting as zero.
-        seed: called with a micro-batch's number before its pass.
+        direction: an entry for each of the body's trainable parameters; None counts as zero.
+        seed: called with a micro-batch's number before its pass, to seed its random draws.
 
     Returns:
-        Alignments and numbers of units, both of shape `(examples,)`, of each micro-batch that is
-        here. An example without units has alignment 0.
+        Alignments and numbers of units, both of shape `(examples,)`, of each micro-batch of this
+        process. An example without units has alignment 0.
     """
     parameters = {f"body.{n}": p.detach() for n, p in body.named_parameters() if p.requires_grad}
     tangents = {
@@ -48,7 +48,7 @@ def example_alignments(
     with (
         torch.no_grad(),
         torch.autocast(device, enabled=False),
-        held_running_statistics(body),
+        frozen_running_statistics(body),
         sdpa_kernel(SDPBackend.MATH),
     ):
         for number, part in batch.numbered:
@@ -75,7 +75,11 @@ def example_alignments(
 class _Losses(nn.Module):
     """A micro-batch's losses as a function of the body's parameters, for `functional_call`.
 
-    `owners` `(units,)` says which example a unit belongs to, `count` `(examples,)` how many it has.
+    Args:
+        body: the body.
+        task: the task.
+        owners: the example that each unit belongs to, int `(units,)`.
+        count: number of units of each example, `(examples,)`.
     """
 
     def __init__(self, body: nn.Module, task: Task, owners: Tensor, count: Tensor) -> None:
@@ -84,7 +88,7 @@ class _Losses(nn.Module):
         self._owners, self._count = owners, count
 
     def forward(self, inputs: Inputs) -> Tensor:
-        """Each example's mean loss, shape `(examples,)`."""
+        """Return the mean loss of each example, shape `(examples,)`."""
         task = self._task
         features = task.objective.features(self.body, inputs)
         losses = task.objective.losses(

@@ -1,4 +1,4 @@
-"""Backward passes in the types of their forward passes."""
+"""Runs backward passes in the numeric types of their forward passes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def backward(
 ) -> None:
     """Add the gradient of `loss`, a scalar, to `.grad` of `inputs` (None: of all leaves).
 
-    Inside of autocast, where a training step is, torch would also compute those products in 16 bits
-    that the forward pass computed in float32 for a reason; and it would convert their operands.
+    A training step runs inside autocast, under which torch would compute in 16 bits also those
+    products of the backward pass whose forward pass was in float32.
     """
     with torch.autocast(loss.device.type, enabled=False):
         torch.autograd.backward(loss, inputs=inputs, retain_graph=retain_graph)

@@ -1,4 +1,4 @@
-"""The shared body `theta`: its backward passes, and gradients of all of its parameters."""
+"""Defines the shared body `theta`: its backward passes, and gradients of all its parameters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from src.core.task import Batch, MicroBatch
 
 
 class Body(Protocol):
-    """The shared body as a step sees it, wherever its parameters are.
+    """The shared body as a step sees it, whether its parameters are whole or sharded.
 
     Attributes:
         module: the body itself.
-        products: type in which inner products are accumulated.
+        products: the type in which inner products are accumulated.
     """
 
     module: nn.Module
@@ -26,7 +26,7 @@ class Body(Protocol):
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Those that are trained; a `Gradient` has an entry for each."""
+        """Return the trained parameters; a `Gradient` has an entry for each."""
         ...
 
     def backward(
@@ -36,20 +36,20 @@ class Body(Protocol):
         ...
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
-        """Take the passes that keep this process in step with others; they change no gradient."""
+        """Take passes that keep this process in step with others; they change no gradient."""
         ...
 
     def total(self, products: Tensor) -> Tensor:
-        """Inner products over the whole body, from those over the part of it that is here."""
+        """Return inner products over the whole body, from those over this process's part of it."""
         ...
 
     def put(self, gradient: Gradient) -> None:
-        """Hand a gradient, of the part of the body that is here, to the optimiser."""
+        """Hand the gradient of this process's part of the body to the optimiser."""
         ...
 
 
 class WholeBody:
-    """A body whose parameters are all here, on each process a replica."""
+    """A body whose parameters are all on this process; other processes have replicas."""
 
     def __init__(self, module: nn.Module, products: torch.dtype = torch.float32) -> None:
         self.module, self.products = module, products
@@ -66,7 +66,7 @@ class WholeBody:
         backward(loss, into, retain_graph=retain_graph)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
-        """Take no further pass: nobody waits for one."""
+        """Do nothing: no other process waits for a pass."""
 
     def total(self, products: Tensor) -> Tensor:
         """Return the products, which are over the whole body already."""

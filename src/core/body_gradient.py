@@ -1,4 +1,4 @@
-"""The gradient of a loss with respect to the body, as weightings see it: products and cosines."""
+"""Defines the gradient of a task's loss with respect to the body: products, norms and cosines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class BodyGradient:
     """The gradient of a task's loss with respect to the shared body, summed over processes.
 
     Args:
-        body: what it is the gradient of.
-        task: whose loss it is the gradient of.
-        arrive: waits for the sum; called when the gradient is used for the first time.
+        body: the body.
+        task: the task of the loss.
+        arrive: waits for the sum over processes; called when the gradient is first used.
     """
 
     def __init__(self, body: Body, task: Task, arrive: Callable[[], Summed]) -> None:
@@ -38,10 +38,10 @@ class BodyGradient:
 
     @property
     def values(self) -> Gradient:
-        """An entry for each of the body's parameters.
+        """The tensors, an entry for each of the body's parameters.
 
         Raises:
-            ValueError: it has been taken.
+            ValueError: the tensors were handed over by `take`.
         """
         self._wait()
         if self._values is None:
@@ -50,15 +50,15 @@ class BodyGradient:
 
     @property
     def squared_norm(self) -> Tensor:
-        """`||g||^2` over the whole body, a scalar; known also after `take`."""
+        """`||g||^2` over the whole body, a scalar; also available after `take`."""
         if self._squared_norm is None:
             self._squared_norm = inner_product(self, self)
         return self._squared_norm
 
     def take(self) -> Gradient:
-        """Hand over the tensors, which may then be changed: the gradient itself is gone.
+        """Hand over the tensors, which the caller may change; this gradient no longer has them.
 
-        So a step holds no more of them than it mixes.
+        So a step holds no more gradients than it combines.
         """
         values, self._values = self.values, None
         return values
@@ -71,17 +71,17 @@ class BodyGradient:
 
 
 def inner_product(left: BodyGradient, right: BodyGradient) -> Tensor:
-    """`<left, right>` over the whole body, a scalar."""
+    """Return `<left, right>` over the whole body, a scalar."""
     return left.body.total(_product(left, right))
 
 
 def cosine(left: BodyGradient, right: BodyGradient) -> Tensor:
-    """`<left, right> / (||left|| ||right||)` over the whole body, a scalar; 0 where a norm is."""
+    """Return the cosine over the whole body, a scalar; 0 if a norm is 0."""
     return cosine_of(inner_product(left, right), left.squared_norm, right.squared_norm)
 
 
 def gramian(gradients: Sequence[BodyGradient]) -> Tensor:
-    """All inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
+    """Return all inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
     count = len(gradients)
     upper = {
         (i, j): _product(gradients[i], gradients[j]) for i in range(count) for j in range(i, count)
@@ -91,7 +91,12 @@ def gramian(gradients: Sequence[BodyGradient]) -> Tensor:
 
 
 def products(rows: Sequence[BodyGradient], columns: Iterable[BodyGradient]) -> Tensor:
-    """`<g_i, g'_j>`, shape `(rows, columns)`; of the columns, consumed, one is held at once."""
+    """Return `<g_i, g'_j>`, shape `(rows, columns)`.
+
+    Args:
+        rows: the gradients `g_i`.
+        columns: the gradients `g'_j`, consumed one at a time, so that one is in memory.
+    """
     found = []
     for column in columns:
         found.append(torch.stack([_product(row, column) for row in rows]))
@@ -100,5 +105,5 @@ def products(rows: Sequence[BodyGradient], columns: Iterable[BodyGradient]) -> T
 
 
 def _product(left: BodyGradient, right: BodyGradient) -> Tensor:
-    """Over the part of the body that is here."""
+    """Return the inner product over this process's part of the body."""
     return dot(left.values, right.values, left.body.products, left.loss.device)

@@ -1,4 +1,4 @@
-"""Time: now, once the device is through, and that of a step's passes, without waiting for it."""
+"""Measures time on a device, with or without waiting for its queued work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def now(device: torch.device) -> float:
-    """Seconds, after all that the device has been given to do."""
+    """Return the time after all work queued on the device is finished [s]."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -21,10 +21,10 @@ def _event() -> torch.cuda.Event:
 
 
 class PassClock:
-    """Adds up the time spent inside its `with` blocks.
+    """Adds up the time spent inside its `with` blocks, without waiting for the device.
 
-    On CUDA by events, of which the device itself notes the times; elsewhere by the host's clock,
-    which is the device's only on a CPU.
+    On CUDA it uses events, whose times the device records; elsewhere the host's clock, which is
+    right only for a CPU.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -54,7 +54,7 @@ class PassClock:
             self._seconds += time.perf_counter() - self._began
 
     def seconds(self) -> float:
-        """The sum so far; on CUDA this waits for the device."""
+        """Return the total so far [s]; on CUDA this waits for the device."""
         if self._events:
             torch.cuda.synchronize()
             self._seconds += sum(began.elapsed_time(ended) for began, ended in self._events) / 1000

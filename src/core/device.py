@@ -1,4 +1,4 @@
-"""The kind of device: on all but the CPU, a branch on a tensor waits for all queued work."""
+"""Tells whether a device is the CPU: on others, a branch on a tensor waits for all queued work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def is_cpu(device: torch.device) -> bool:
-    """Return whether tensors there are the host's own, so that reading one waits for nothing."""
+    """Return whether the device is the CPU, on which reading a tensor waits for nothing."""
     return device.type == "cpu"
 
 

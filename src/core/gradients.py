@@ -1,8 +1,8 @@
-"""Gradients with respect to the shared body, as lists of tensors that are never concatenated.
+"""Operations on gradients of the body, as lists of tensors that are never concatenated.
 
-A list holds one entry a parameter; `None` (the task does not reach the parameter) counts as zero.
-Nothing here waits for a device. On a CPU numbers are free to read, and what counts is how often the
-gradients go through memory; on an accelerator it is the number of kernels.
+A list has one entry for each parameter; `None` (the task does not reach the parameter) counts as
+zero. Nothing here waits for a device. On a CPU, the cost is the number of times that gradients go
+through memory; on an accelerator, it is the number of kernels.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from src.core.device import is_cpu
 
 Gradient = list[Tensor | None]
 CHUNK = 2**24
-"""Numbers that are put together for one kernel where launching kernels is what costs."""
+"""Size to which tensors are joined for one kernel, on devices where launching kernels is slow
+[numbers].
+"""
 
 
 def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
-    """Move what `backward` accumulated out of `.grad`, leaving `.grad` empty for the next task."""
+    """Return what `backward` accumulated in `.grad`, and empty `.grad` for the next task."""
     gradient: Gradient = []
     for parameter in parameters:
         gradient.append(parameter.grad)
@@ -29,7 +31,7 @@ def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
 
 
 def put_gradient(parameters: Iterable[nn.Parameter], gradient: Sequence[Tensor | None]) -> None:
-    """Hand `gradient` to the optimiser: the inverse of `take_gradient`."""
+    """Set `.grad` to `gradient` for the optimiser: the inverse of `take_gradient`."""
     for parameter, value in zip(parameters, gradient, strict=True):
         parameter.grad = value
 
@@ -40,12 +42,16 @@ def dot(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> Tensor:
-    """Inner product over all parameters, a scalar of `dtype` (or wider, if the gradients are).
-
-    `device` is where the zero is, if there is nothing to multiply.
+    """Return the inner product over all parameters, a scalar of `dtype` (or wider).
 
     On a CPU it is accumulated tensor by tensor, 6 times cheaper than concatenating first; elsewhere
     over a few chunks.
+
+    Args:
+        left: an entry for each parameter.
+        right: the same.
+        dtype: the type in which products are accumulated.
+        device: device of the result if there is nothing to multiply.
     """
     pairs = [
         (a.reshape(-1), b.reshape(-1))  # not view: a gradient's memory layout may be its own
@@ -63,9 +69,9 @@ def dot(
 
 
 def chunked(pairs: Sequence[tuple[Tensor, Tensor]], size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of vectors put together to few longer ones, of no more than `size` numbers.
+    """Yield pairs of vectors, joined to fewer pairs of at most `size` numbers each.
 
-    A pair that is longer by itself stays as it is.
+    A longer pair stays as it is.
     """
     group: list[tuple[Tensor, Tensor]] = []
     held = 0
@@ -91,7 +97,7 @@ def _dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tensor:
-    """Cosine from an inner product and two squared norms; 0, not NaN, where a norm is zero.
+    """Return the cosine from an inner product and two squared norms; 0, not NaN, if a norm is 0.
 
     `torch.where` rather than an `if`: a branch on a tensor would wait for the device.
     """
@@ -135,7 +141,7 @@ def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
 
 
 def mean_of(gradients: Sequence[Gradient]) -> Gradient:
-    """The mean, which takes the first one's place; all of them are consumed."""
+    """Return the mean of the gradients, which are consumed; it takes the first one's memory."""
     mean = gradients[0]
     for count, gradient in enumerate(gradients[1:], start=2):
         move_towards_(mean, gradient, torch.tensor(1 / count))
@@ -143,9 +149,9 @@ def mean_of(gradients: Sequence[Gradient]) -> Gradient:
 
 
 def _paired(total: Gradient, gradient: Gradient) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """`(in total, added to it)` where both have an entry, and what only `gradient` has.
+    """Return the tensors of both where both have an entry: `(in total, in gradient)`.
 
-    The latter are put into `total` as they are.
+    The third list has those that only `gradient` has, which are put into `total` as they are.
     """
     left: list[Tensor] = []
     right: list[Tensor] = []
@@ -163,5 +169,5 @@ def _paired(total: Gradient, gradient: Gradient) -> tuple[list[Tensor], list[Ten
 
 
 def _factor(factor: Tensor) -> float | Tensor:
-    """The number itself where reading it waits for nothing: kernels take it as an argument."""
+    """Return the number where reading it is free, on a CPU: kernels take it as an argument."""
     return float(factor) if is_cpu(factor.device) else factor

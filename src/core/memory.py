@@ -1,4 +1,4 @@
-"""Peaks of memory: of tensors that a call holds, of the device, of the process."""
+"""Measures peaks of memory: of a call's tensors, of the device, and of the process."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def peak_of_process() -> int:
-    """Return the most bytes of main memory that this process has held."""
+    """Return the peak of this process's main memory [bytes]."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def peak_of_device(device: torch.device) -> int:
-    """Return the most bytes of tensors that a GPU has held; on a CPU `peak_of_process`."""
+    """Return the peak of a GPU's tensors, or on a CPU of the process [bytes]."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return peak_of_process()
 
 
 def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
-    """The most bytes of tensors that `run` holds at once beyond those there before it."""
+    """Return the peak of tensors that `run` allocates, beyond those there before it [bytes]."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)

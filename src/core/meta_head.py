@@ -1,4 +1,4 @@
-"""The meta head `phi*`: trained anew at every step, only for the meta-gradient (section 3.3)."""
+"""The meta head `phi*`, trained anew in every step only for the meta-gradient (section 3.3)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class MetaHeadSettings(Checked):
     tolerance: Below1 | None = None
 
     @property
-    def examples_apart(self) -> int:
-        """Examples that a step must bring beside its end-task batch."""
+    def extra_examples(self) -> int:
+        """Number of examples that a step must bring besides its end-task batch."""
         apart = self.kind == "separate" and self.examples_from == "rest"
         return self.examples if apart else 0
 
@@ -58,10 +58,10 @@ class MetaHead(nn.Module):
     """A head of the end task's shape that is refitted on cached features.
 
     Args:
-        end_head: the end task's head; its class and sizes are copied, its values are not.
+        end_head: the end task's head, whose class and sizes are copied, but not its values.
 
     Raises:
-        ValueError: a parameter of the head has no `reset_parameters` that starts it anew.
+        ValueError: a parameter of the head has no `reset_parameters` that initialises it.
     """
 
     def __init__(self, end_head: nn.Module, settings: MetaHeadSettings) -> None:

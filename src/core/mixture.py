@@ -1,4 +1,4 @@
-"""Mixtures of tasks' gradients, one gradient at a time, in one body-sized buffer."""
+"""Combines tasks' gradients one at a time in a single body-sized buffer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from src.core.gradients import Gradient, add_scaled_, cosine_of, dot, move_towar
 
 @dataclass(frozen=True)
 class Mixed:
-    """The body's gradient of a step, `sum_i alpha_i g_i`.
+    """The combined gradient of a step, `sum_i alpha_i g_i`.
 
     Attributes:
         gradient: an entry for each of the body's parameters.
-        weights: the `alpha` that were applied, shape `(tasks,)`.
-        cosines: of each task's gradient with the meta-gradient, shape `(tasks,)`, where there is
-            one.
-        squared_norm: of `gradient`, where it is known without computing it.
+        weights: the applied weights `alpha`, shape `(tasks,)`.
+        cosines: cosine of each task's gradient with the meta-gradient, shape `(tasks,)`; None
+            without a meta-gradient.
+        squared_norm: squared norm of `gradient`, a scalar, if it is known without computing it;
+            else None.
     """
 
     gradient: Gradient
@@ -31,11 +32,10 @@ class Mixed:
 
 
 class RunningMean:
-    """`sum_i f_i g_i / sum_i f_i` for factors that are not negative.
+    """Computes `sum_i f_i g_i / sum_i f_i` for factors that are not negative.
 
-    A gradient can be added before the factors of later ones are known, so that a softmax over all
-    tasks needs no more memory than one gradient. What is held is the mean so far: the sum of
-    factors, known at the end, need not be divided by.
+    Gradients are added one at a time, before later factors are known, so that a softmax over all
+    tasks needs the memory of one gradient only. What is stored is the mean of the gradients so far.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class RunningMean:
         self._squared_norm: Tensor | None = None
 
     def add(self, gradient: BodyGradient, factor: Tensor) -> None:
-        """Add a gradient, which is consumed, with a relative weight, a scalar."""
+        """Add a gradient, which is consumed, with its factor, a scalar."""
         self._factors.append(factor)
         if self._sum is None:
             self._squared_norm = gradient.squared_norm
@@ -58,13 +58,13 @@ class RunningMean:
         move_towards_(self._mean, gradient.take(), share)
 
     def mixed(self, cosines: Tensor | None = None) -> Mixed:
-        """The mean of all that was added; `cosines` are for the step's record."""
+        """Return the mean of all that was added; `cosines` are put into the step's record."""
         factors = torch.stack(self._factors)
         return Mixed(self._mean, factors / factors.sum(), cosines, self._squared_norm)
 
 
 class RunningSum:
-    """`sum_i alpha_i g_i` for any weights; they need not sum to 1."""
+    """Computes `sum_i alpha_i g_i` for any weights, which need not sum to 1."""
 
     def __init__(self) -> None:
         self._sum: Gradient = []
@@ -78,19 +78,19 @@ class RunningSum:
         add_scaled_(self._sum, values, weight)
 
     def cosine(self, direction: BodyGradient) -> Tensor:
-        """Of the sum so far with `direction`, over the whole body, a scalar; 0 where a norm is."""
+        """Return the cosine of the sum so far with `direction`, a scalar; 0 if a norm is 0."""
         body, device = direction.body, direction.loss.device
         product = body.total(dot(direction.values, self._sum, body.products, device))
         squared = body.total(dot(self._sum, self._sum, body.products, device))
         return cosine_of(product, direction.squared_norm, squared)
 
     def mixed(self) -> Mixed:
-        """The sum of all that was added."""
+        """Return the sum of all that was added."""
         return Mixed(self._sum, torch.stack(self._weights))
 
 
 def weighted_mean(gradients: Iterable[BodyGradient], factors: Tensor) -> Mixed:
-    """`sum_i f_i g_i / sum_i f_i`, factors `(tasks,)` being known before the gradients."""
+    """Return `sum_i f_i g_i / sum_i f_i` for factors `(tasks,)` known before the gradients."""
     mean = RunningMean()
     for index, gradient in enumerate(gradients):
         mean.add(gradient, factors[index])

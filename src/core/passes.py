@@ -1,4 +1,4 @@
-"""Every pass through the body that training takes: the one place that obtains gradients."""
+"""Takes every pass through the body that training needs; only here are gradients computed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from src.core.body import Body
 from src.core.body_gradient import BodyGradient
 from src.core.gradients import take_gradient
 from src.core.processes import Processes, SingleProcess, Summed
-from src.core.running_statistics import held_running_statistics
+from src.core.running_statistics import frozen_running_statistics
 from src.core.task import Batch, Inputs, Task
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """The purpose of something in a step, by which its randomness and its cost are known.
+    """What a computation in a step is for, which decides its random seed and cost account.
 
-    What is done for the meta-gradient has no task's name, so that it is told apart from every task,
-    whatever that is called.
+    Computations for the meta-gradient have kinds of their own, so that no task's name, whatever it
+    is, can coincide with them.
+
+    Attributes:
+        kind: kind of computation.
+        task: name of the task; empty where there is none.
     """
 
     kind: Literal[
@@ -38,12 +42,14 @@ class Purpose:
 
 @dataclass(frozen=True)
 class PassContext:
-    """The processes, seeds and clocks that a step's passes run with.
+    """The processes, seeds and clocks with which a step's passes run.
 
     Attributes:
-        processes: those that have the rest of each batch.
-        seed: seeds what is drawn next, for a purpose and the number of a micro-batch.
-        during: entered around all that is done for a purpose: clocks, accounts of its cost.
+        processes: the processes that have the rest of each batch.
+        seed: called before each micro-batch with a purpose and the micro-batch's number, to seed
+            its random draws.
+        during: returns a context manager to enter around everything that is computed for a purpose,
+            to measure its cost.
     """
 
     processes: Processes = field(default_factory=SingleProcess)
@@ -52,35 +58,40 @@ class PassContext:
 
 
 @dataclass(frozen=True)
-class Read:
-    """Features `(n, hidden)` that a head reads of a whole batch, and their targets `(n,)`."""
+class HeadInputs:
+    """What a head reads of a whole batch.
+
+    Attributes:
+        features: `(n, hidden)`.
+        targets: `(n,)`.
+    """
 
     features: Tensor
     targets: Tensor
 
 
 @dataclass(frozen=True)
-class Passed:
-    """The results of a batch's passes beside the gradient.
+class PassResult:
+    """The results of a batch's passes, besides the gradient.
 
     Attributes:
         loss: this process's share of the task's mean loss, a detached scalar.
-        read: where it was asked for.
+        read: what the task's head reads of the whole batch; None unless asked for.
     """
 
     loss: Tensor
-    read: Read | None = None
+    read: HeadInputs | None = None
 
 
 class Passes:
-    """Takes batches through the body, micro-batch by micro-batch.
+    """Passes batches through the body, micro-batch by micro-batch.
 
     A task's loss is the mean over the whole batch's units: each micro-batch counts by its units, so
     that the result does not depend on how the batch is split, and adds up over processes.
 
     Attributes:
         body: the shared body.
-        parameters: those of it that are trained.
+        parameters: the body's trained parameters.
     """
 
     def __init__(self, body: Body, context: PassContext | None = None) -> None:
@@ -90,7 +101,7 @@ class Passes:
 
     @property
     def processes(self) -> Processes:
-        """Those that have the rest of each batch."""
+        """The processes that have the rest of each batch."""
         return self._context.processes
 
     def backward(
@@ -101,13 +112,19 @@ class Passes:
         *,
         keep: bool = False,
         example_weights: Tensor | None = None,
-    ) -> Passed:
-        """Add the gradient of the task's mean loss to `.grad`; for a task's own purpose its head's.
+    ) -> PassResult:
+        """Add the gradient of a task's mean loss to `.grad` of the body's parameters.
+
+        If the purpose is the task itself, its head's gradient is computed too.
 
         Args:
-            keep: whether to keep what the head reads.
-            example_weights: `(examples,)` of the whole batch; the body's gradient is then that of
-                the weighted loss, the head's that of the plain one, whose value is returned.
+            purpose: what the pass is for.
+            task: the task.
+            batch: its batch, or this process's share of it.
+            keep: whether to return what the head reads.
+            example_weights: weights of the whole batch's examples, `(examples,)`. The body's
+                gradient is then that of the weighted loss; the head's gradient and the returned
+                loss are unweighted.
         """
         trains_head = purpose.kind == "task"
         head = [p for p in task.head.parameters() if p.requires_grad and trains_head]
@@ -134,21 +151,23 @@ class Passes:
                     targets.append(read.targets)
             self.body.fill_up(batch, lambda part: self._forward(task, part.inputs)[1].sum())
         total = torch.stack(losses).sum() if losses else self.no_loss()
-        return Passed(total, self._gathered(purpose, features, targets, batch) if keep else None)
+        return PassResult(
+            total, self._gathered(purpose, features, targets, batch) if keep else None
+        )
 
-    def begin(self, purpose: Purpose, task: Task, passed: Passed) -> Callable[[], Summed]:
-        """Begin to sum over processes what `backward` has left; leaves `.grad` empty.
+    def begin(self, purpose: Purpose, task: Task, passed: PassResult) -> Callable[[], Summed]:
+        """Begin to sum over processes what `backward` has left in `.grad`, which is emptied.
 
-        The sum has an entry for each of the body's parameters and, for a task's own purpose, its
-        head's.
+        The sum has an entry for each of the body's parameters and, if the purpose is the task
+        itself, for each of its head's.
         """
         head = trained(task.head) if purpose.kind == "task" else []
         parameters = [*self.parameters, *head]
         return self.processes.begin_sum(purpose, parameters, take_gradient(parameters), passed.loss)
 
     @torch.no_grad()
-    def features(self, purpose: Purpose, task: Task, batch: Batch) -> Read:
-        """Return what the task's head reads of a batch; no gradient is taken."""
+    def features(self, purpose: Purpose, task: Task, batch: Batch) -> HeadInputs:
+        """Return what the task's head reads of a batch, without computing a gradient."""
         features, targets = [], []
         with self._doing(purpose):
             for number, part in batch.numbered:
@@ -163,9 +182,9 @@ class Passes:
     def alignments(
         self, task: Task, batch: Batch, direction: BodyGradient
     ) -> tuple[Tensor, Tensor]:
-        """`<direction, grad l_j>` and number of units of each example, `(examples,)` both.
+        """Return each example's `<direction, grad l_j>` and number of units, `(examples,)`.
 
-        Dropout is seeded as for the task's own pass (see `example_alignments`).
+        Dropout has the seed of the task's own pass (see `example_alignments`).
         """
         purpose, own = Purpose("alignments", task.name), Purpose("task", task.name)
         with self._doing(purpose):
@@ -180,54 +199,54 @@ class Passes:
         )
 
     def losses(self, task: Task, inputs: Inputs) -> Tensor:
-        """Each unit's loss in a micro-batch, shape `(n,)`."""
+        """Return the loss of each unit in a micro-batch, shape `(n,)`."""
         return self._forward(task, inputs)[1]
 
     @contextmanager
     def drawing(self, purpose: Purpose) -> Iterator[None]:
-        """Around what is drawn and computed without a pass: the same on every process."""
+        """Seed and measure what is drawn and computed without a pass, the same on every process."""
         with self._context.during(purpose):
             self._context.seed(purpose, 0)
             yield
 
     def no_loss(self) -> Tensor:
-        """The loss of no examples, zero: that of a process that has none of a batch."""
+        """Return zero, the loss of a process that has none of a batch's examples."""
         parameter = next(self.body.module.parameters())
         dtype = torch.promote_types(parameter.dtype, torch.float32)
         return torch.zeros((), dtype=dtype, device=parameter.device)
 
-    def _forward(self, task: Task, inputs: Inputs) -> tuple[Read, Tensor]:
-        """Return what the head reads, and each unit's loss."""
+    def _forward(self, task: Task, inputs: Inputs) -> tuple[HeadInputs, Tensor]:
+        """Return what the head reads, and the loss of each unit."""
         features = task.objective.features(self.body.module, inputs)
-        read = Read(features, task.objective.targets(inputs))
+        read = HeadInputs(features, task.objective.targets(inputs))
         return read, task.objective.losses(self.body.module, task.head, features, read.targets)
 
     @contextmanager
     def _doing(self, purpose: Purpose) -> Iterator[None]:
-        """Only a task's own pass may enter the running statistics, with which evaluations work."""
+        """Enter the purpose's context; only a task's own pass updates running statistics."""
         traces = purpose.kind == "task"
-        held = nullcontext() if traces else held_running_statistics(self.body.module)
+        held = nullcontext() if traces else frozen_running_statistics(self.body.module)
         with self._context.during(purpose), held:
             yield
 
     def _gathered(
         self, purpose: Purpose, features: Sequence[Tensor], targets: Sequence[Tensor], batch: Batch
-    ) -> Read:
+    ) -> HeadInputs:
         gather, sizes = self.processes.gather, batch.units_of_all
-        return Read(
+        return HeadInputs(
             gather((purpose, "features"), features, batch, sizes),
             gather((purpose, "targets"), targets, batch, sizes),
         )
 
 
 def trained(head: nn.Module) -> list[nn.Parameter]:
-    """A head's parameters that are trained."""
+    """Return a head's trained parameters."""
     return [p for p in head.parameters() if p.requires_grad]
 
 
 @contextmanager
 def _untrained(head: nn.Module, untrained: bool) -> Iterator[None]:
-    """Let a head's parameters need no gradient inside, if `untrained`."""
+    """If `untrained`, let a head's parameters require no gradient inside the `with` block."""
     held = trained(head) if untrained else []
     for parameter in held:
         parameter.requires_grad_(False)

@@ -1,4 +1,4 @@
-"""The processes that train the same model on shares of each batch: their sums and gathers."""
+"""Sums and gathers over the processes that train the same model on shares of each batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Summed:
     """A gradient and a loss, each the sum over processes of their shares.
 
     Attributes:
-        gradient: an entry a parameter, None where the task reaches the parameter on no process.
+        gradient: an entry for each parameter; None if the task reaches the parameter on no process.
         loss: a scalar.
     """
 
@@ -27,38 +27,42 @@ class Summed:
 
 
 class Processes(Protocol):
-    """The processes of a run, each of which calls the same methods in the same order."""
+    """The processes of a run, which all call the same methods in the same order."""
 
     @property
     def overlaps(self) -> bool:
-        """Whether a sum takes time, in which the next task's pass can run."""
+        """Whether sums run in the background, during the next task's pass."""
         ...
 
     @property
     def summed_bytes(self) -> int:
-        """Bytes of what was summed or gathered so far."""
+        """Size of what was summed or gathered so far [bytes]."""
         ...
 
     def begin_sum(
         self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
     ) -> Callable[[], Summed]:
-        """Begin to sum a gradient and a loss; the function that is returned waits for the sum.
+        """Begin to sum a gradient and a loss; return a function that waits for the sum.
 
         Args:
-            key: of what is summed; the parameters it reaches are the same in every step.
-            parameters: what the entries of `gradient`, which is consumed, belong to.
+            key: identifies the sum; the parameters that it reaches are the same in every step.
+            parameters: the parameters of `gradient`'s entries.
+            gradient: this process's share, which is consumed.
+            loss: this process's share, a scalar.
         """
         ...
 
     def gather(
         self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
     ) -> Tensor:
-        """Join what the processes have of a batch, in the order of its micro-batches.
+        """Join the processes' parts of a batch, in the order of its micro-batches.
 
         Args:
-            key: of what is gathered; its type and its shape but for `n` are the same in every step.
-            parts: a tensor of shape `(n, ...)` for each micro-batch of `batch` that is here.
-            sizes: `n` of every micro-batch, here or elsewhere.
+            key: identifies the parts; their type, and their shape except for `n`, are the same in
+                every step.
+            parts: a tensor of shape `(n, ...)` for each micro-batch of this process.
+            batch: this process's share of the batch.
+            sizes: `n` of every micro-batch of all processes.
 
         Returns:
             Shape `(sum of n, ...)`, the same on every process.
@@ -71,7 +75,7 @@ class Processes(Protocol):
 
 
 class SingleProcess:
-    """The only process: a sum is what it is given."""
+    """The only process of a run, whose sums are its own values."""
 
     overlaps = False
     summed_bytes = 0
@@ -90,4 +94,4 @@ class SingleProcess:
         return torch.cat(list(parts))
 
     def average_(self, tensors: Sequence[Tensor]) -> None:
-        """Change nothing."""
+        """Do nothing: the mean over one process is its own value."""

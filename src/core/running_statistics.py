@@ -1,4 +1,4 @@
-"""Batch normalisation's running statistics, and passes that leave no trace in them."""
+"""Protects batch normalisation's running statistics from passes that must not change them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 @contextmanager
-def held_running_statistics(body: nn.Module) -> Iterator[None]:
-    """Passes inside normalise by their own batch, as training does, and record nothing.
+def frozen_running_statistics(body: nn.Module) -> Iterator[None]:
+    """Let passes normalise by their own batch without updating running statistics.
 
-    For the meta-gradient's passes: the validation batch must not enter what is evaluated later.
+    For the meta-gradient's passes: the validation batch must not influence later evaluations.
     """
     tracking = [m for m in body.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     for module in tracking:
@@ -26,7 +26,7 @@ def held_running_statistics(body: nn.Module) -> Iterator[None]:
 
 
 def running_statistics(body: nn.Module) -> list[Tensor]:
-    """Running means and variances, but for those that are held."""
+    """Return the running means and variances, without those that are frozen."""
     tracking = [m for m in body.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     found = [statistic for m in tracking for statistic in (m.running_mean, m.running_var)]
     return [statistic for statistic in found if statistic is not None]

@@ -1,4 +1,4 @@
-"""Randomness as a function of names: the same (seed, stage, task, step, ...) gives the same draws.
+"""Derives random seeds from names: the same (seed, stage, task, step, ...) gives the same draws.
 
 No generator state is carried from step to step, so a run that is cut and continued, or one that
 loads its data in another process, draws what an undisturbed one draws.
@@ -13,7 +13,7 @@ import torch
 
 
 def seed_for(seed: int, *names: str | int) -> int:
-    """A 63-bit seed derived from `seed` and any number of names (stage, task, step, ...).
+    """Return a 63-bit seed derived from `seed` and any number of names (stage, task, step, ...).
 
     Stable across processes, machines and Python versions (unlike `hash`).
     """
@@ -22,15 +22,15 @@ def seed_for(seed: int, *names: str | int) -> int:
 
 
 def generator_for(seed: int, *names: str | int) -> np.random.Generator:
-    """A NumPy generator seeded by `seed_for(seed, *names)`."""
+    """Return a NumPy generator seeded by `seed_for(seed, *names)`."""
     return np.random.Generator(np.random.Philox(seed_for(seed, *names)))
 
 
 def seed_device(seed: int, device: torch.device) -> None:
-    """Seed torch's generators of the CPU and of `device`, which then draw as after `manual_seed`.
+    """Seed torch's generators of the CPU and of `device`, as `manual_seed` does.
 
-    `torch.manual_seed` remembers its callers for every kind of device that is not in use yet: half
-    a millisecond inside of a Trainer, for each micro-batch.
+    `torch.manual_seed` also stores its caller for every kind of device that is not yet in use,
+    which inside a Trainer takes half a millisecond for each micro-batch.
     """
     torch.default_generator.manual_seed(seed)
     seed_its_own = getattr(getattr(torch, device.type, None), "manual_seed", None)

@@ -1,4 +1,4 @@
-"""One training step of any method: what a weighting can ask for, and what it leaves behind."""
+"""One training step: the gradients that a weighting asks for, and the step's record."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from src.core.body_gradient import BodyGradient
 from src.core.gradients import Gradient, dot, mean_of, put_gradient
 from src.core.meta_head import MetaHead
 from src.core.mixture import Mixed
-from src.core.passes import Passed, Passes, Purpose, trained
+from src.core.passes import Passes, PassResult, Purpose, trained
 from src.core.processes import Summed
 from src.core.running_statistics import running_statistics
 from src.core.task import StepBatch, Task
 
 WeighExamples = Callable[[Tensor, Tensor], Tensor]
-"""From alignments and numbers of units, `(examples,)` both, to weights of the same shape."""
+"""A function from alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
 
 
 @dataclass(frozen=True)
 class StepRecord:
     """The record of one step; tensors are detached, on the device, of shape `(tasks,)` or `()`.
 
-    `tasks` are the names of the step's tasks. `squared_norm` is that of the body's mixed gradient.
+    `tasks` are the names of the step's tasks. `squared_norm` is that of the combined gradient.
     `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
-    `effective_examples` is None where examples are not weighed, and otherwise the share of each
+    `effective_examples` is None where examples are not weighted, and otherwise the share of each
     task's examples that would, equally weighted, vary as much: `(sum w)^2 / (n sum w^2)`.
     """
 
@@ -52,20 +52,20 @@ class _Begun:
 
 
 class Step:
-    """The gradients of one step, obtained when a weighting asks for them.
+    """The gradients of one step, computed when a weighting asks for them.
 
-    A weighting's `mix` asks for `meta_gradient()` first, if it needs it, then once for
-    `gradients()`. Nothing is computed that nobody asks for.
+    A weighting's `mix` first asks for `meta_gradient()`, if it needs it, then once for
+    `gradients()`. Nothing is computed that is not asked for.
 
-    Several processes each pass their share of every batch. A task's gradient is summed over them
-    while the next task's pass runs, and before it enters any product: a cosine of sums is no mean
-    of cosines. So all of them apply the same weights.
+    Each of several processes passes its share of every batch. A task's gradient is summed over them
+    while the next task's pass runs, and always before it enters a product: the cosine of sums is
+    not the mean of cosines. So all processes apply the same weights.
 
     Args:
-        passes: takes the passes.
-        tasks: those of this step; for a meta-gradient the end task comes first.
-        batch: a batch for each of them, by name, and those that the weighting needs beside.
-        meta_head: refitted for the meta-gradient; None where the weighting needs none.
+        passes: computes the passes.
+        tasks: the tasks of this step; for a meta-gradient the end task comes first.
+        batch: a batch for each of them, by name, and the further batches that the weighting needs.
+        meta_head: the meta head, fitted for the meta-gradient; None where the weighting needs none.
     """
 
     def __init__(
@@ -88,23 +88,24 @@ class Step:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """Those of this step, in the order of their gradients."""
+        """The tasks of this step, in the order of their gradients."""
         return self._tasks
 
     def examples(self, task: Task) -> int:
-        """Return how many examples the task's batch has, over all processes."""
+        """Return the number of examples in the task's batch, over all processes."""
         return self._batch.tasks[task.name].examples
 
     # What a weighting can ask for
 
     def meta_gradient(self) -> BodyGradient:
-        """The gradient of the end task's loss on a validation batch, through the meta head.
+        """Return the gradient of the end task's validation loss, through the meta head.
 
-        The end task's own pass comes before: its features are what the meta head is fitted on,
-        unless the step brings other examples for that. Its gradient is kept for `gradients`.
+        The end task's own pass comes first, because the meta head is fitted on its features, unless
+        the step brings other examples for that. Its gradient is kept for `gradients`.
 
         Raises:
-            ValueError: there is no meta head or no validation batch; or tasks have been passed.
+            ValueError: there is no meta head or no validation batch, or `gradients` was called
+                before.
         """
         if self._meta_head is None or self._batch.meta is None:
             raise ValueError("this weighting needs a meta head and a validation batch")
@@ -132,9 +133,9 @@ class Step:
         return self._meta
 
     def gradients(self) -> Iterator[BodyGradient]:
-        """Each task's gradient, in order; its head's own gradient goes to the head, unweighted.
+        """Yield each task's gradient, in order; a head gets its own gradient, unweighted.
 
-        The pass of the task after it has run already where a sum over processes takes time.
+        Where a sum over processes takes time, the next task's pass has run by then.
         """
         begun: deque[_Begun] = deque()
         for task in self._tasks:
@@ -145,19 +146,22 @@ class Step:
             yield self._arrived(begun.popleft())
 
     def weighing_examples(self, weigh: WeighExamples) -> Step:
-        """Have `gradients` be those of auxiliary batches whose examples are weighted.
+        """Make `gradients` weight the examples of auxiliary batches; return the step.
 
-        `weigh` gets each example's alignment `<g_meta, g_j>` and its number of units; the weights
-        it gives have mean 1 over units. Heads get the gradient of the plain batch.
+        Heads get the gradient of the unweighted batch.
+
+        Args:
+            weigh: returns weights, with mean 1 over units, from each example's alignment `<g_meta,
+                g_j>` and number of units.
         """
         self._weigh_examples = weigh
         return self
 
     def second_gradients(self) -> Iterator[BodyGradient]:
-        """Each task's gradient on a batch drawn independently of the first; heads get none.
+        """Yield each task's gradient on a second, independently drawn batch; heads get none.
 
         Raises:
-            ValueError: the step brings no such batches.
+            ValueError: the step has no such batches.
         """
         if self._batch.second is None:
             raise ValueError("this weighting needs a second batch of each task")
@@ -168,12 +172,12 @@ class Step:
             yield BodyGradient(self._passes.body, task, arrive)
 
     def seed_draws(self) -> None:
-        """Seed what the weighting itself draws: a function of the step, the same everywhere."""
+        """Seed the weighting's own draws, as a function of the step, the same on all processes."""
         with self._passes.drawing(Purpose("draws")):
             pass
 
     def normal(self, count: int) -> Tensor:
-        """Standard normal numbers, shape `(count,)`, drawn after `seed_draws`."""
+        """Return standard normal numbers, shape `(count,)`; call `seed_draws` before."""
         self.seed_draws()
         loss = self._passes.no_loss()
         return torch.randn(count, device=loss.device, dtype=loss.dtype)
@@ -181,12 +185,12 @@ class Step:
     # What a step leaves behind
 
     def run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
-        """Fill `.grad` of the body with what `mix` makes of the step, of each head with its own.
+        """Fill `.grad` of the body with the gradient of `mix`, and of each head with its own.
 
         A head that several tasks share gets the mean of their gradients.
 
         Raises:
-            ValueError: it did not ask for every task's gradient.
+            ValueError: `mix` did not ask for every task's gradient.
         """
         body = self._passes.body
         heads = [p for task in self._tasks for p in task.head.parameters()]
@@ -218,7 +222,7 @@ class Step:
         )
 
     def _begun(self, task: Task) -> _Begun:
-        """The task's pass, unless it has been taken for the meta-gradient."""
+        """Return the task's pass, taken now unless it was taken for the meta-gradient."""
         begun, self._end_task = self._end_task, None
         if begun is None:
             return self._begin(task, self._pass(task))
@@ -226,7 +230,7 @@ class Step:
             self._effective.append(torch.ones_like(self._passes.no_loss()))
         return begun
 
-    def _pass(self, task: Task, keep: bool = False) -> Passed:
+    def _pass(self, task: Task, keep: bool = False) -> PassResult:
         batch, weights = self._batch.tasks[task.name], None
         if self._weigh_examples is not None and self._meta is not None:
             weights = self._weigh_examples(*self._passes.alignments(task, batch, self._meta))
@@ -235,11 +239,11 @@ class Step:
         purpose = Purpose("task", task.name)
         return self._passes.backward(purpose, task, batch, keep=keep, example_weights=weights)
 
-    def _begin(self, task: Task, passed: Passed) -> _Begun:
+    def _begin(self, task: Task, passed: PassResult) -> _Begun:
         return _Begun(task, self._passes.begin(Purpose("task", task.name), task, passed))
 
     def _arrived(self, begun: _Begun) -> BodyGradient:
-        """The task's gradient, when its sum is there."""
+        """Return the task's gradient, after waiting for its sum over processes."""
         summed, count = begun.arrive(), len(self._passes.parameters)
         self._of_heads.setdefault(begun.task.head, []).append(summed.gradient[count:])
         own = Summed(summed.gradient[:count], summed.loss)

@@ -1,4 +1,4 @@
-"""A step that may turn out not to count, taken back without waiting for the device."""
+"""Restores what a step changed if its numbers were not finite, without waiting for the device."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from torch import Tensor, nn
 
 
 class StepState:
-    """The state that a step changes, as it was before, for a step that may turn out not to count.
+    """A copy of what a step changes, to undo a step with non-finite numbers.
 
-    Weights of a weighting, a meta head, running statistics: after a step that does not count they
-    have to be what they were, and finding out whether it does must not wait for the device.
+    These are buffers of modules, such as a weighting's weights and running statistics, and
+    parameters of the meta head. Whether to restore them is decided on the device, so that the host
+    does not wait.
+
+    Args:
+        modules: modules whose buffers are copied.
+        parameters: parameters that are copied.
     """
 
     def __init__(self, modules: Iterable[nn.Module], parameters: Iterable[nn.Parameter]) -> None:
@@ -21,6 +26,6 @@ class StepState:
 
     @torch.no_grad()
     def restore_unless(self, counts: Tensor) -> None:
-        """Put everything back where `counts`, a scalar boolean, is False."""
+        """Restore everything where `counts`, a scalar boolean, is False."""
         for tensor, before in self._held:
             tensor.copy_(torch.where(counts, tensor, before))

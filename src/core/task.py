@@ -1,4 +1,4 @@
-"""A task `T = {L(.), D}`: an objective, its head, and its batches (paper, section 2)."""
+"""Defines a task `T = {L(.), D}`: an objective, its head, and its batches (paper, section 2)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Inputs = Mapping[str, Any]
 
 
 class Objective(Protocol):
-    """A loss that is a mean over `n` units: labelled examples, or masked tokens, of a batch.
+    """A loss that is a mean over the `n` units of a batch: labelled examples, or masked tokens.
 
     `Inputs` are those of a micro-batch.
     """
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
-        """Return what the head reads, from the shared body: shape `(n, hidden)`."""
+        """Return what the head reads, computed by the shared body, shape `(n, hidden)`."""
         ...
 
     def targets(self, inputs: Inputs) -> Tensor:
-        """Return the target of each unit: shape `(n,)`."""
+        """Return the target of each unit, shape `(n,)`."""
         ...
 
     def owners(self, inputs: Inputs) -> Tensor:
-        """The example, by its place in the micro-batch, that each unit belongs to: shape `(n,)`."""
+        """Return the index of each unit's example in the micro-batch, shape `(n,)`."""
         ...
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Each unit's loss, shape `(n,)`; a head may be tied to `body`."""
+        """Return the loss of each unit, shape `(n,)`; a head may be tied to `body`."""
         ...
 
 
@@ -47,8 +47,10 @@ class Task:
 class MicroBatch:
     """The part of a batch that goes through the body at once.
 
-    `inputs` are tensors by name; `units` is the number of units (see `Objective`) they hold,
-    `examples` that of the examples.
+    Attributes:
+        inputs: tensors by name.
+        units: number of units (see `Objective`).
+        examples: number of examples.
     """
 
     inputs: Inputs
@@ -56,19 +58,19 @@ class MicroBatch:
     examples: int
 
     def pin_memory(self) -> MicroBatch:
-        """In page-locked memory, from which a GPU copies without waiting (a DataLoader asks)."""
+        """Return a copy in page-locked memory, from which a GPU copies without waiting."""
         inputs = {k: v.pin_memory() if isinstance(v, Tensor) else v for k, v in self.inputs.items()}
         return MicroBatch(inputs, self.units, self.examples)
 
 
 @dataclass
 class Share:
-    """The micro-batches of a batch that a process has, and the sizes of all of them.
+    """Which micro-batches of a batch a process has, and the sizes of all of them.
 
     Attributes:
-        numbers: places of the micro-batches that are here, ascending.
-        units: of every micro-batch, here or elsewhere.
-        examples: likewise.
+        numbers: indices of this process's micro-batches, ascending.
+        units: number of units of every micro-batch of all processes.
+        examples: number of examples, likewise.
     """
 
     numbers: tuple[int, ...]
@@ -80,9 +82,12 @@ class Share:
 class Batch:
     """The examples of one task in one step, in parts that bound the memory.
 
-    `examples`, `tokens` and `padding` (positions that hold no token; both 0 where the modality has
-    none) count what the step costs, on all processes. `share` says which micro-batches are here;
-    None where all are.
+    Attributes:
+        micro_batches: the parts; of several processes, those of this one.
+        examples: number of examples, on all processes.
+        tokens: number of tokens, on all processes; 0 for images.
+        padding: number of positions without a token, on all processes; 0 for images.
+        share: which micro-batches this process has; None if all of them.
     """
 
     micro_batches: Sequence[MicroBatch]
@@ -96,7 +101,11 @@ class Batch:
         return replace(self, micro_batches=[part.pin_memory() for part in self.micro_batches])
 
     def only(self, numbers: Sequence[int]) -> Batch:
-        """The share of a process: the micro-batches at `numbers`, which must ascend."""
+        """Return a process's share of the batch.
+
+        Args:
+            numbers: indices of its micro-batches, ascending.
+        """
         share = Share(
             numbers=tuple(numbers),
             units=tuple(part.units for part in self.micro_batches),
@@ -106,41 +115,41 @@ class Batch:
 
     @property
     def numbered(self) -> Iterator[tuple[int, MicroBatch]]:
-        """The micro-batches that are here, with their places among all."""
+        """Yield this process's micro-batches, with their indices in the whole batch."""
         numbers = range(len(self.micro_batches)) if self.share is None else self.share.numbers
         return zip(numbers, self.micro_batches, strict=True)
 
     @property
     def units_of_all(self) -> tuple[int, ...]:
-        """Units of every micro-batch, on whatever process."""
+        """Number of units of every micro-batch, on all processes."""
         here = tuple(part.units for part in self.micro_batches)
         return here if self.share is None else self.share.units
 
     @property
     def examples_of_all(self) -> tuple[int, ...]:
-        """Examples of every micro-batch, on whatever process."""
+        """Number of examples of every micro-batch, on all processes."""
         here = tuple(part.examples for part in self.micro_batches)
         return here if self.share is None else self.share.examples
 
     @property
     def units(self) -> int:
-        """Units over all micro-batches of all processes; the task's loss is the mean over them."""
+        """Number of units over all processes' micro-batches; the task's loss is their mean."""
         return sum(self.units_of_all)
 
 
 @dataclass
 class StepBatch:
-    """All that one optimiser step sees.
+    """All batches of one optimiser step.
 
     Attributes:
-        step: counted from 0 within the stage.
+        step: number of the step in its stage, from 0.
         tasks: each task's batch, by name.
-        meta: the end task's validation batch `B_val`, where there is a meta-gradient.
-        meta_head: training examples of the end task that are not in its batch, where the meta head
-            is fitted on such.
-        second: batches drawn independently of `tasks`, where the weighting needs such.
-        unsized: for tasks that share one batch, in parts known only when the step begins: what
-            makes so many examples a task's batch.
+        meta: the end task's validation batch `B_val`; None without a meta-gradient.
+        meta_head: end-task training examples outside the end task's batch, on which the meta head
+            is fitted; None if it is fitted on that batch.
+        second: batches drawn independently of `tasks`; None unless the weighting needs them.
+        unsized: by task, for tasks that share one batch whose division is known only when the step
+            begins: a function that makes a batch of that many examples.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""From files to batches: end tasks, corpora, choice by size, tokenisation, order, collation."""
+"""Reads end tasks and auxiliary texts, tokenises them and makes batches of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["TartanData"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the data module when it is first asked for: what only needs a part stays quick."""
+    """Import `TartanData` only when it is asked for, so that importing a part stays quick."""
     if name != "TartanData":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from src.data.tartan_data import TartanData

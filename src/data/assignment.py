@@ -1,4 +1,4 @@
-"""The split of each row, where splits were taken from one file."""
+"""Records which rows of a file became train, dev and test where they were split off it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Assignment:
     """The rows of the training file and their splits.
 
     Attributes:
-        source: the file.
-        unit: what a row's number counts, `line` or `row`.
-        parts: how each split that was taken from it was chosen.
+        source: the file's name.
+        unit: what `Example.number` counts: `line` or `row`.
+        parts: how dev and test were chosen, for those that were split off.
         rows: the split and the example of each row, in the file's order.
     """
 
@@ -28,7 +28,7 @@ class Assignment:
     rows: Sequence[tuple[str, Example]]
 
     def summary(self) -> dict[str, Any]:
-        """As `result.json` has it: how each split was chosen, and its rows, e.g. `2-4, 7`."""
+        """Return `result.json`'s entry: how splits were chosen, and their rows, e.g. `2-4, 7`."""
         counts = Counter(split for split, _ in self.rows)
         return {
             "source": self.source,
@@ -48,7 +48,7 @@ class Assignment:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers in short, e.g. `2-4, 7`."""
+    """Return ascending numbers in short form, e.g. `2-4, 7`."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

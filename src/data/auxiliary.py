@@ -1,4 +1,4 @@
-"""An auxiliary task, whatever its examples are: an objective, a source, a size."""
+"""Defines what every auxiliary task provides, and chooses as many examples as its size asks for."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from src.objectives.base import TaskObjective
 
 @dataclass(frozen=True)
 class AuxiliaryContext:
-    """The end task, the encoder and the settings that auxiliary tasks are read for.
+    """The end task, the encoder and the settings for which auxiliary tasks are read.
 
     Attributes:
         end_task: the labelled task; None where there is none.
         encoder: the encoder that is trained.
-        train_examples: the end task's training examples, in which sizes are counted.
+        train_examples: number of the end task's training examples; sizes are multiples of it.
         default_size: `auxiliary.size`.
-        seed: of the choice of a part of a source.
-        cache_dir: for what is prepared once.
-        held_out: what is held out of each text where there is no end task.
-        decontaminate: whether text that overlaps with dev or test texts is left out.
+        seed: seed of the choice of a part of a source.
+        cache_dir: folder for data that are prepared once, such as tokenised texts.
+        held_out: which part of each corpus is held out where there is no end task; else None.
+        decontaminate: whether texts that overlap with dev or test texts are left out.
     """
 
     end_task: EndTask | None
@@ -50,18 +50,18 @@ class AuxiliaryExamples:
     """An auxiliary task's examples, ready to be collated by its objective.
 
     Attributes:
-        objective: what the task asks of the encoder.
+        objective: the task's objective.
         rows: the examples.
-        source: where they came from.
-        size: as asked, in multiples of the end task's training examples; None for all.
-        fingerprint: of the source and the choice.
-        texts: what the rows were made of, in the column `text`, blank ones included; None where
-            they are no text. Training does without it.
+        source: path or name of the data that the examples came from.
+        size: the size asked for, in multiples of the end task's training examples; None for all.
+        fingerprint: string that changes when the source or the choice of examples changes.
+        texts: the texts of the rows, in the column `text`, blank ones included; None where the
+            examples are not texts. Training does not need them.
         held_out: rows that are never trained on; None where none are held out.
-        decontaminated: texts of the source that were left out because they overlap with dev or
-            test texts; None where nobody asked for that.
-        draws: tasks of the same name here get the same rows in a step, and their objectives the
-            same random numbers; None for draws of its own.
+        decontaminated: number of the source's texts that were left out because they overlap with
+            dev or test texts; None where decontamination was not asked for.
+        draws: tasks with the same value get the same rows in a step, and their objectives the same
+            random numbers; None where the task draws independently of others.
     """
 
     objective: TaskObjective[Any]
@@ -79,7 +79,11 @@ class AuxiliarySpace(Protocol):
     """Several auxiliary tasks in one entry of `conf/auxiliary/`."""
 
     def members(self, name: str) -> Mapping[str, Auxiliary]:
-        """The tasks by name; `name` is the entry's."""
+        """Return the auxiliary tasks by name.
+
+        Args:
+            name: the key of this entry below `auxiliary` in the config.
+        """
         ...
 
 
@@ -88,7 +92,7 @@ class Auxiliary(Protocol):
 
     @property
     def kind(self) -> str:
-        """`task` where it trains on the end task's own examples, `domain` on others.
+        """`task` if it trains on the end task's own examples, `domain` if on others.
 
         Stages choose by it (`stage.auxiliaries`).
         """
@@ -96,11 +100,11 @@ class Auxiliary(Protocol):
 
     @property
     def left_out(self) -> bool:
-        """Return whether it is to be done without, for there is nothing to train it on."""
+        """Whether the run does without this task because it has nothing to train on."""
         ...
 
     def check(self, name: str, encoder: Encoder) -> None:
-        """Find what is wrong before anything is read.
+        """Check the task's options before anything is read.
 
         Raises:
             UserError: an option of `auxiliary.NAME` does not fit the encoder.
@@ -117,7 +121,7 @@ class Auxiliary(Protocol):
 
 
 def size_of(name: str, own: Size | None, default: Size) -> tuple[float | None, str]:
-    """Return the size of auxiliary task `name` (None: all), and the option that holds it."""
+    """Return the size of auxiliary task `name` (None: all) and the option that sets it."""
     option = "auxiliary.size" if own is None else f"auxiliary.{name}.size"
     size = default if own is None else own
     return None if size == "all" else float(size), option
@@ -126,13 +130,13 @@ def size_of(name: str, own: Size | None, default: Size) -> tuple[float | None, s
 def choose_rows(
     available: int, size: float, train_examples: int, seed: int, option: str, source: str
 ) -> np.ndarray:
-    """Sorted indices of `size` x `train_examples` of `available` rows.
+    """Return indices of `size` x `train_examples` of `available` rows, ascending, int `(rows,)`.
 
     Of two sizes with the same seed, the smaller one's rows are among the larger one's.
 
     Args:
-        option: the config option that holds the size, for the message.
-        source: the name of what is chosen from, for the message.
+        option: the config option that sets the size, for the message.
+        source: path or name of the data, for the message.
 
     Raises:
         UserError: there are fewer rows than that, or the size asks for none.

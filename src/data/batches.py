@@ -1,4 +1,4 @@
-"""Batches as a function of (seed, stage, task, step): any step's batch can be had at any time."""
+"""Makes the batches of each step, as a function of (seed, stage, task, step)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,14 @@ from src.objectives.base import Collate, Row
 
 @dataclass(frozen=True)
 class TaskExamples:
-    """A task's examples, how many of them make a batch, and how.
+    """A task's examples, and how batches are made of them.
 
-    Tasks with the same `draws` draw the same examples and random numbers in each step.
+    Attributes:
+        examples: the rows.
+        collate: the function that makes a batch of rows.
+        batch_size: rows of a batch [examples].
+        draws: tasks with the same value draw the same examples and random numbers in each step;
+            None where the task draws independently of others.
     """
 
     examples: datasets.Dataset | PooledRows
@@ -34,13 +39,13 @@ class TaskExamples:
 
 @dataclass(frozen=True)
 class UnsizedBatch:
-    """A batch's rows, of which only the first so many may be taken.
+    """The rows of a batch whose size is decided later, when its task weight is known.
 
     Attributes:
-        rows: as many as there can be.
-        collate: makes a batch of them.
+        rows: the rows of the largest possible batch.
+        collate: the function that makes a batch of rows.
         seed: the run's seed.
-        names: what the batch's random draws are for (see `generator_for`).
+        names: what identifies the batch's random draws (see `generator_for`).
     """
 
     rows: Sequence[Row]
@@ -49,18 +54,18 @@ class UnsizedBatch:
     names: tuple[str | int, ...]
 
     def __call__(self, count: int) -> Batch:
-        """The batch of the first `count` rows."""
+        """Return the batch of the first `count` rows."""
         return self.collate(self.rows[:count], generator_for(self.seed, *self.names))
 
 
 @dataclass(frozen=True)
 class TaskSampling:
-    """The tasks that a step samples: uniformly, without replacement, as a function of the step.
+    """Samples the tasks of each step: uniformly, without replacement, as a function of the step.
 
     Attributes:
-        tasks: names of those to sample from.
-        count: how many a step samples.
-        batch_size: of the batch that they share [examples].
+        tasks: names of the tasks that are sampled from.
+        count: number of tasks that a step samples.
+        batch_size: size of the batch that the sampled tasks share [examples].
         seed: the run's seed.
         stage: the stage's name.
     """
@@ -72,7 +77,7 @@ class TaskSampling:
     stage: str
 
     def at(self, step: int) -> list[str]:
-        """The names that `step` samples, in the order of `tasks`."""
+        """Return the names of the tasks that `step` samples, in the order of `tasks`."""
         generator = generator_for(self.seed, self.stage, "sampled tasks", step)
         chosen = generator.choice(len(self.tasks), self.count, replace=False)
         return [self.tasks[index] for index in sorted(chosen)]
@@ -80,28 +85,29 @@ class TaskSampling:
 
 @dataclass(frozen=True)
 class BatchNeeds:
-    """The batches that a module's steps need.
+    """The batches that the steps of a module need.
 
     Attributes:
-        stage: part of every random draw's seed.
+        stage: the stage's name, which is part of the seed of every random draw.
         tasks: names of the tasks, each of which has a batch in every step.
-        meta: whether steps bring `B_val`.
-        apart: examples of `meta_head` [examples]; 0 for no such batch.
-        second: whether steps bring second batches.
-        sampled: auxiliary tasks that each step samples, which share one batch; None for all, with a
-            batch each [tasks].
+        meta: whether each step brings a validation batch `B_val`.
+        meta_head_examples: size of the batch on which the meta head is fitted, of examples that are
+            not in the end task's own batch; 0 for no such batch [examples].
+        second: whether each step brings a second, independent batch of every task.
+        sampled: number of auxiliary tasks that each step samples, which share one batch; None for
+            all of them, with a batch each [tasks].
     """
 
     stage: str
     tasks: tuple[str, ...]
     meta: bool = False
-    apart: int = 0
+    meta_head_examples: int = 0
     second: bool = False
     sampled: int | None = None
 
 
 class ExampleOrder:
-    """An endless order of `count` examples, epoch after epoch, each epoch a new permutation.
+    """An endless order of `count` examples: a new permutation for every epoch.
 
     A batch may span two epochs, so that all batches have the same size and every example is used
     equally often.
@@ -113,7 +119,7 @@ class ExampleOrder:
         self._order: RandomOrder | None = None
 
     def indices(self, start: int, length: int) -> list[int]:
-        """Positions `start` to `start + length` of the endless order, as example indices."""
+        """Return the examples' indices at positions `start` to `start + length` of the order."""
         taken: list[int] = []
         while len(taken) < length:
             epoch, offset = divmod(start + len(taken), self._count)
@@ -129,22 +135,22 @@ class ExampleOrder:
 
 
 class StepBatches(Dataset[StepBatch]):
-    """A stage's batches, indexed by step; workers and resumed runs build what one process would.
+    """A stage's batches, indexed by step: the same in loader workers and in resumed runs.
 
     Args:
         tasks: examples by task name.
-        meta: the end task's validation examples, or None.
-        steps: number of steps that make an epoch of a loader; there is a batch for any further one.
+        meta: the end task's validation examples; None where no step needs them.
+        steps: number of steps in an epoch of a loader; later steps have batches too.
         seed: the run's seed.
         stage: the stage's name.
-        apart: a task's name, and how many of its examples that are not in its own batch make
-            `meta_head`; None for no such batch.
-        second: whether each step brings second batches.
-        sampling: which tasks each step samples; they share one batch and come `unsized`. None
-            brings every task's own.
+        meta_head: a task's name, and the size of the batch `meta_head` that is drawn from those of
+            its examples that are not in its own batch; None for no such batch.
+        second: whether each step brings a second, independent batch of every task.
+        sampling: which tasks each step samples; they share one batch and come as `unsized`. None
+            gives every task a batch of its own.
 
     Raises:
-        ValueError: the task has too few examples for that.
+        ValueError: the task of `meta_head` has too few examples.
     """
 
     def __init__(
@@ -154,15 +160,17 @@ class StepBatches(Dataset[StepBatch]):
         steps: int,
         seed: int,
         stage: str,
-        apart: tuple[str, int] | None = None,
+        meta_head: tuple[str, int] | None = None,
         second: bool = False,
         sampling: TaskSampling | None = None,
     ) -> None:
-        if apart is not None:
-            data = tasks[apart[0]]
-            if data.batch_size + apart[1] > len(data.examples):
-                raise ValueError(f"no {apart[1]} examples are left beside each batch of {apart[0]}")
-        self._apart, self._second, self.sampling = apart, second, sampling
+        if meta_head is not None:
+            data = tasks[meta_head[0]]
+            if data.batch_size + meta_head[1] > len(data.examples):
+                raise ValueError(
+                    f"no {meta_head[1]} examples are left beside each batch of {meta_head[0]}"
+                )
+        self._meta_head, self._second, self.sampling = meta_head, second, sampling
         self._sources = {name: (data, "task", data.draws or name) for name, data in tasks.items()}
         self._meta = None if meta is None else (meta, "meta", "")
         self._steps, self._seed, self._stage = steps, seed, stage
@@ -183,12 +191,14 @@ class StepBatches(Dataset[StepBatch]):
             },
             unsized={name: self._rows(step, *self._sources[name]) for name in sampled},
             meta=None if self._meta is None else self._batch(step, *self._meta),
-            meta_head=None if self._apart is None else self._batch_apart(step, *self._apart),
+            meta_head=None
+            if self._meta_head is None
+            else self._meta_head_batch(step, *self._meta_head),
             second=self._seconds(step) if self._second else None,
         )
 
     def example_indices(self, task: str, step: int) -> list[int]:
-        """Return which of the task's examples are in its batch of `step`, counted from 0."""
+        """Return the indices of the task's examples in its batch of `step`."""
         return self._indices(step, *self._sources[task])
 
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
@@ -212,8 +222,8 @@ class StepBatches(Dataset[StepBatch]):
             for name, (data, _, _) in self._sources.items()
         }
 
-    def _batch_apart(self, step: int, task: str, count: int) -> Batch:
-        """`count` examples of `task`, drawn at random from those that are not in its batch."""
+    def _meta_head_batch(self, step: int, task: str, count: int) -> Batch:
+        """Return a batch of `count` examples of `task`, drawn from those outside its own batch."""
         source = self._sources[task]
         data = source[0]
         rest = np.setdiff1d(np.arange(len(data.examples)), self._indices(step, *source))
@@ -223,7 +233,7 @@ class StepBatches(Dataset[StepBatch]):
 
 
 class EvaluationBatches(Dataset[MicroBatch]):
-    """Every example of a split exactly once, in batches of similar length."""
+    """The examples of a split, each exactly once, in batches of similar length."""
 
     def __init__(self, data: TaskExamples) -> None:
         self._data, examples = data, data.examples
@@ -236,7 +246,7 @@ class EvaluationBatches(Dataset[MicroBatch]):
         self._batches = [order[start : start + size] for start in range(0, len(order), size)]
 
     def share(self, rank: int, count: int) -> EvaluationBatches:
-        """Those of process `rank` of `count`: as many for each, and at least one.
+        """Return the batches of process `rank` of `count`; all processes get equally many.
 
         Raises:
             UserError: there are more processes than examples.
@@ -266,7 +276,7 @@ class EvaluationBatches(Dataset[MicroBatch]):
 def rows_at(
     examples: datasets.Dataset | PooledRows, indices: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """The rows at `indices`, in that order; an index may occur more than once."""
+    """Return the rows at `indices`, in that order; an index may occur more than once."""
     columns = examples[list(indices)]
     return [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)

@@ -1,4 +1,4 @@
-"""Rows that `datasets` reads into its cache, with checksums; made again where damaged."""
+"""Loads files with `datasets` into a cache whose files are checked against their checksums."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from src.files.checksum import sha256_of
 log = logging.getLogger(__name__)
 
 _DIGESTS = "digests.json"
-"""SHA-256 of each cached file, by its path in the folder."""
+"""File that lists the SHA-256 of each cached file, by its path in the folder."""
 
 
 def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Dataset:
     """Load `datasets.load_dataset(builder, **options)`, memory-mapped from `cache_dir`.
 
-    Each call of the same builder and options has a folder of its own. Its files are compared with
-    their checksums whenever they are opened: `datasets` itself would train on whatever they hold.
+    Each combination of builder and options has a folder of its own. Its files are compared with
+    their checksums whenever they are opened, and made again where they differ: `datasets` itself
+    would train on a damaged file.
 
     Raises:
-        Exception: what `datasets` raises of files that cannot be read.
+        Exception: whatever `datasets` raises for files that it cannot read.
     """
     key = hashlib.sha256(json.dumps([builder, options], sort_keys=True).encode()).hexdigest()[:32]
     folder = cache_dir / "datasets" / key
@@ -58,7 +59,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return the noted digests; nothing where the note is missing or damaged."""
+    """Return the stored checksums; none where their file is missing or damaged."""
     try:
         noted = json.loads((folder / _DIGESTS).read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""CIFAR-100 (Krizhevsky, 2009): appendix A.4 of the paper."""
+"""Loads CIFAR-100 (Krizhevsky, 2009), the images of the paper's appendix A.4."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from src.files.reachable import check_reachable
 log = logging.getLogger(__name__)
 
 _OFFLINE = "offline, use data_dir=FOLDER, with its Parquet files in FOLDER/cifar100"
-"""What works without a connection, for the end of a message."""
+"""Advice at the end of a message, for a machine without a connection."""
 
 
 @dataclass(frozen=True)
 class Cifar100Task(ImageSource):
-    """Some of the 100 classes as the end task, tested on the data set's own test split.
+    """Some of CIFAR-100's 100 classes as the end task, with the data set's own test split.
 
     Attributes:
-        hub: the data set on the Hugging Face Hub.
-        cache_dir: where it is kept.
+        hub: name of the data set on the Hugging Face Hub.
+        cache_dir: folder for the downloaded data set.
         data_dir: a folder that holds a copy of it in `cifar100/`: Parquet files whose names begin
-            with `train` and `test`, at any depth; None takes the Hub.
+            with `train` and `test`, at any depth; None reads it from the Hub.
         image_column: the column that holds the image.
         label_column: the column that holds the class (fine label).
     """
@@ -47,7 +47,7 @@ class Cifar100Task(ImageSource):
         """Return the data set's train and test splits, and the names of the classes.
 
         Raises:
-            UserError: they cannot be read, or lack the columns.
+            UserError: the splits cannot be read, or lack a column.
         """
         train, test = self._rows("train"), self._rows("test")
         kind = train.features.get(self.label_column)

@@ -1,4 +1,4 @@
-"""New splits of a task whose published ones share texts: all examples of one text on one side."""
+"""Splits a task anew such that equal and near-duplicate texts are never in two splits."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from scipy import sparse
 
 from src.core.seeding import generator_for
-from src.data.alike import alike
+from src.data.near_duplicates import near_duplicate_pairs
 from src.data.overlap import words_of
 from src.errors import UserError
 
 
 def same_texts(texts: Sequence[str]) -> np.ndarray:
-    """The number of the group that each text is in, `(texts,)`.
+    """Return the index of the group that each text belongs to, int `(texts,)`.
 
-    Texts that are equal regardless of case, white space and punctuation are in one group, and so
-    are near-duplicates and whatever is one of theirs.
+    Two texts are in one group if they are equal regardless of case, white space and punctuation, if
+    they are near-duplicates, or if a chain of such pairs joins them.
     """
     plain = [" ".join(words_of(text)) for text in texts]
     last = {text: place for place, text in enumerate(plain)}
-    near = alike(texts, texts)
+    near = near_duplicate_pairs(texts, texts)
     rows = np.concatenate([np.arange(len(texts)), near.own])
     columns = np.concatenate([[last[text] for text in plain], near.other])
     shape = (len(texts), len(texts))
@@ -34,18 +34,18 @@ def same_texts(texts: Sequence[str]) -> np.ndarray:
 def clean_split(
     groups: Sequence[int], labels: Sequence[str], sizes: Mapping[str, int], seed: int, name: str
 ) -> list[str]:
-    """The split of each example, no group in two of them, every label by its share.
+    """Return the split of each example: no group is in two splits, and labels keep their shares.
 
-    Groups are taken in random order; test and dev take one as long as none of its labels has more
-    than its share there, and train takes the others. So large groups come to lie in train.
+    Groups are taken in random order. Test and dev take a group as long as none of its labels then
+    has more than its share there; train takes the others, and so most of the large groups.
 
     Args:
-        groups: of each example.
-        labels: of each example.
-        sizes: how many examples each of `train`, `dev` and `test` is to have; dev and test have at
-            most so many.
-        seed: of the order.
-        name: the task's, for messages.
+        groups: the group of each example.
+        labels: the label of each example.
+        sizes: number of examples that `train`, `dev` and `test` should have; dev and test have at
+            most that many.
+        seed: seed of the random order.
+        name: the task's name, for messages.
 
     Raises:
         UserError: train would lack a label.

@@ -1,4 +1,4 @@
-"""The columns of a table's texts and labels: named by the user, or found."""
+"""Finds the columns of a table that hold texts and labels, where they are not named."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ TEXT_NAMES = (
     "text", "texts", "sentence", "content", "body", "document", "abstract", "review", "comment",
     "message", "tweet", "post", "paragraph", "description", "utterance", "question",
 )  # fmt: skip
-"""Common names of columns of texts; case does not matter."""
+"""Common names of a column of texts, in lower case."""
 LABEL_NAMES = (
     "label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "rating",
     "stars", "tag", "y",
 )  # fmt: skip
-"""The same for labels."""
+"""Common names of a column of labels, in lower case."""
 _FILE = "columns.json"
-"""In a classifier's folder."""
+"""File in a classifier's folder that records the columns it was trained on."""
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that are read.
+    """Names of the columns that are read.
 
     Attributes:
-        text: of the texts, or the first texts of pairs.
-        label: of the labels.
-        pair: of the second texts; None where there are no pairs.
+        text: the column of texts, or of the first texts of pairs.
+        label: the column of labels.
+        pair: the column of the second texts of pairs; None for single texts.
     """
 
     text: str = "text"
@@ -45,13 +45,14 @@ class Columns:
 def choose_columns(
     table: Table, text: str | None, label: str | None, pair: str | None = None
 ) -> Columns:
-    """The columns as named, and for those that are not (None): as found.
+    """Return the columns to read: those that are named, and for each None the one that is found.
 
-    Found is a column by a common name, if there is one such name; else, as text, the only column
-    that holds words, and as label, the only other one.
+    A column is found by a common name if one column has such a name. Otherwise the texts are in the
+    only column that holds words, and the labels in the only remaining column.
 
     Raises:
-        UserError: a named column is not there, two options name the same, or none can be found.
+        UserError: a named column does not exist, two options name the same one, or none can be
+            found.
     """
     taken = _checked(table, {"task.text": text, "task.text_pair": pair, "task.label": label})
     if label is None and (label := _common(table, LABEL_NAMES, taken)) is not None:
@@ -67,15 +68,15 @@ def choose_columns(
 
 
 def columns_to_predict(
-    table: Table, text: str | None, pair: str | None, trained: Trained | None
+    table: Table, text: str | None, pair: str | None, trained: TrainedColumns | None
 ) -> Columns:
-    """The columns that a classifier reads: as named, else those that it was trained on.
+    """Return the columns to predict from: those that are named, else those of the training data.
 
-    Where nothing tells what it was trained on, it is `text`, or the only column that holds words.
+    Where the training columns are unknown, the texts are in `text`, or in the only column of words.
 
     Raises:
-        UserError: a column is not there, or one text is given where the classifier was trained on
-            two, or two where it was trained on one.
+        UserError: a column does not exist, or the table has single texts where the classifier was
+            trained on pairs, or the reverse.
     """
     if not table.columns and table.entry == "column":
         raise UserError(f"{table.source} is empty; its first line has to name the columns")
@@ -99,31 +100,31 @@ def columns_to_predict(
 
 
 @dataclass(frozen=True)
-class Trained:
-    """The columns of the text, and of a second one, that a classifier was trained on."""
+class TrainedColumns:
+    """The columns of the texts, and of their second texts, that a classifier was trained on."""
 
     text: str
     pair: str | None = None
 
 
-def write_trained(columns: Mapping[str, str | None], classifier: Path) -> None:
-    """Say in a classifier's folder which columns (`text`, `text_pair`, `label`) were read."""
+def write_trained_columns(columns: Mapping[str, str | None], classifier: Path) -> None:
+    """Record in a classifier's folder its training columns (`text`, `text_pair`, `label`)."""
     (classifier / _FILE).write_text(json.dumps(columns, indent=1) + "\n", encoding="utf-8")
 
 
-def read_trained(given: Path) -> Trained | None:
-    """The columns that a classifier was trained on; None if nothing tells.
+def read_trained_columns(given: Path) -> TrainedColumns | None:
+    """Return the columns that a classifier was trained on; None if they are not recorded.
 
     Args:
-        given: a run folder, or the classifier's folder in it, or one that was moved elsewhere.
+        given: a run folder, the classifier's folder in it, or a copy of that elsewhere.
 
     Raises:
-        UserError: the classifier's own note is damaged.
+        UserError: the classifier's record of its columns is damaged.
     """
     for file in (given / _FILE, given / "classifier" / _FILE):
         if file.is_file():
             try:
-                return _trained(json.loads(file.read_text(encoding="utf-8")))
+                return _trained_columns(json.loads(file.read_text(encoding="utf-8")))
             except _UNREADABLE as error:
                 raise UserError(
                     f"{file} is damaged ({type(error).__name__}); remove it, and name the columns "
@@ -131,17 +132,17 @@ def read_trained(given: Path) -> Trained | None:
                 ) from error
     for file in (given / "result.json", given.parent / "result.json"):
         try:
-            return _trained(json.loads(file.read_text(encoding="utf-8"))["data"]["columns"])
+            return _trained_columns(json.loads(file.read_text(encoding="utf-8"))["data"]["columns"])
         except _UNREADABLE:
             continue  # of another program, or of an earlier version
     return None
 
 
-def _trained(columns: Any) -> Trained:
+def _trained_columns(columns: Any) -> TrainedColumns:
     text, pair = columns["text"], columns["text_pair"]
     if not isinstance(text, str) or not isinstance(pair, str | None):
         raise TypeError("no names of columns")
-    return Trained(text, pair)
+    return TrainedColumns(text, pair)
 
 
 def find_text(
@@ -150,15 +151,15 @@ def find_text(
     option: str = "task.text",
     names: Collection[str] = TEXT_NAMES,
 ) -> str:
-    """The column of texts that nobody named.
+    """Return the column that holds the texts, where no option names it.
 
     Args:
-        taken: columns that are something else.
-        option: by which a column is named, for the message.
-        names: what it may be called where there are several.
+        taken: columns that are already known to hold something else.
+        option: the option that names the column, for the message.
+        names: names by which one of several columns of words is chosen.
 
     Raises:
-        UserError: there is none, or several could be it.
+        UserError: no column holds words, or several do and the names do not decide.
     """
     found = _common(table, names, taken) or _only(_columns_of_words(table, taken))
     if found is None:
@@ -170,7 +171,7 @@ def check_column(table: Table, option: str, name: str) -> None:
     """Check that `table` has the column that `option` names.
 
     Raises:
-        UserError: it has not; tells those that it has.
+        UserError: it has not; the message lists the columns that it has.
     """
     if name not in table.columns:
         near = nearest(name, table.columns, f"{option}=", listed=False)
@@ -178,7 +179,7 @@ def check_column(table: Table, option: str, name: str) -> None:
 
 
 def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
-    """The columns that are named, by option."""
+    """Return the columns that options name, after checking that each exists and is named once."""
     told = {option: name for option, name in named.items() if name is not None}
     for option, name in told.items():
         check_column(table, option, name)
@@ -189,7 +190,7 @@ def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
 
 
 def _common(table: Table, names: Collection[str], taken: Collection[str]) -> str | None:
-    """The column with the first of the common names, or the only one with another of them."""
+    """Return the column with the first common name, or the only one with another of them."""
     by_name = {column.lower(): column for column in reversed(table.columns) if column not in taken}
     found = [by_name[name] for name in names if name in by_name]
     first = next(iter(names))
@@ -207,7 +208,7 @@ def _columns_of_words(table: Table, taken: Collection[str]) -> list[str]:
 
 
 def _is_words(value: object) -> bool:
-    """Return whether it is text that is no number."""
+    """Return whether the value is a string that is not a number."""
     if not isinstance(value, str) or not value.strip():
         return False
     try:
@@ -225,7 +226,7 @@ def _not_found(table: Table, what: str, option: str) -> UserError:
 
 
 def _listing(table: Table) -> str:
-    """E.g. `labels.csv has the columns 'id', 'words'`."""
+    """Return the table's columns for a message, e.g. `labels.csv has the columns 'id', 'words'`."""
     names = ", ".join(map(repr, table.columns))
     several = "s" if len(table.columns) != 1 else ""
     return f"{table.source} has the {table.entry}{several} {names}"

@@ -1,4 +1,4 @@
-"""Corpora of unlabelled text, memory-mapped, and the seeded choice of a part by size."""
+"""Reads corpora of unlabelled text, memory-mapped, and chooses a part of one by size and seed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from src.files.checksum import check_is_file, sha256_of
 from src.files.reachable import check_reachable
 
 _READ = 10_000
-"""Texts of a corpus that are read at once."""
+"""Number of texts that are read into memory at a time."""
 LONGEST_TEXT = 16 << 20
-"""Bytes of a text at most: a tokenizer takes some 160 times as much memory."""
+"""Maximum length of a text [bytes]; tokenising one takes some 160 times as much memory."""
 _BLOCK = 1 << 20
 
 
@@ -38,7 +38,7 @@ class Corpus:
     """Unlabelled texts on disk.
 
     Attributes:
-        source: the path or Hub name it came from.
+        source: the path or Hub name that the texts came from.
         texts: rows with the column `text`; memory-mapped, may hold blank rows.
         fingerprint: changes when the texts change.
         has_blanks: whether a row may be blank.
@@ -51,7 +51,7 @@ class Corpus:
 
 
 def load_corpus_folder(path: Path) -> Corpus:
-    """A corpus that `python -m src.build_corpus` wrote, memory-mapped where it lies.
+    """Load a corpus that `python -m src.build_corpus` wrote, memory-mapped where it lies.
 
     Raises:
         UserError: it is not finished, or a file of it is missing or cut.
@@ -68,15 +68,16 @@ def load_corpus_folder(path: Path) -> Corpus:
 
 
 def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
-    """A corpus in a local file, in all files that a glob matches, or in a folder (see `files_of`).
+    """Load the corpus in a file, in the files a glob matches, or in a folder (see `files_of`).
 
-    A folder that `python -m src.build_corpus` wrote is mapped where it lies.
+    A folder that `python -m src.build_corpus` wrote is memory-mapped where it lies.
 
-    Text has an example a line, Markdown one a paragraph; JSONL and Parquet have it in `column`.
-    Texts come kind by kind, and within a kind by the names of their files.
+    Each line of a text file is a text, and each paragraph of Markdown; JSONL and Parquet have texts
+    in `column`. Several files are read in the order of their kinds, and of their names within a
+    kind.
 
     Raises:
-        UserError: there is no such file, one is empty, of an unknown kind, or lacks the column.
+        UserError: a file does not exist, is empty, of an unknown kind, or lacks the column.
     """
     path = path.expanduser()
     if is_corpus_folder(path):
@@ -118,7 +119,7 @@ def _load_file(path: Path, column: str, cache_dir: Path) -> Corpus:
 def _read(
     files: Sequence[Path], kind: str, column: str, cache_dir: Path
 ) -> tuple[datasets.Dataset, str, str]:
-    """The rows of files of one kind, the column of their texts, and what to call them."""
+    """Return the rows of files of one kind, the column of their texts, and a name for messages."""
     builder, options = TEXTS.get(kind, (kind, {}))
     if kind != "parquet":
         for file in files:
@@ -148,10 +149,10 @@ def _read(
 
 
 def _check_line_lengths(path: Path, kind: str) -> None:
-    """Check that no line is too long: what reads the file would fail on one without saying so.
+    """Check that no line is too long: the reader would fail on one without naming it.
 
     Raises:
-        UserError: one is longer than `LONGEST_TEXT`.
+        UserError: a line is longer than `LONGEST_TEXT`.
     """
     number, begun = 1, 0
     try:
@@ -171,10 +172,10 @@ def _check_line_lengths(path: Path, kind: str) -> None:
 
 
 def _check_text_lengths(texts: datasets.Dataset, source: str) -> None:
-    """Check that no text is too long, by the offsets in the Arrow file alone.
+    """Check that no text is too long, by the Arrow file's offsets, without reading the texts.
 
     Raises:
-        UserError: one is longer than `LONGEST_TEXT`.
+        UserError: a text is longer than `LONGEST_TEXT`.
     """
     row = 0
     for chunk in texts.data.column("text").chunks:
@@ -197,7 +198,7 @@ def _too_long(where: str) -> str:
 
 
 def _cause_in_file(path: Path, kind: str) -> str | None:
-    """Return why a file cannot be read, with the line; None where this cannot tell."""
+    """Return why a file cannot be read, with the line; None if the cause is not found."""
     number = 0
     try:
         if kind == "parquet":
@@ -222,10 +223,10 @@ def _cause_in_file(path: Path, kind: str) -> str | None:
 
 
 def _check_json_texts(path: Path, column: str) -> None:
-    """Name the first line whose text is none; for files of which something is known to be wrong.
+    """Find the first line whose `column` is not a string, in a file that could not be read.
 
     Raises:
-        UserError: there is such a line.
+        UserError: there is such a line; the message names it.
     """
     for number, raw in _lines(path):
         if raw.lstrip().startswith(b"["):
@@ -247,10 +248,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def load_corpus_from_hub(
     name: str, config: str | None, split: str, column: str, cache_dir: Path
 ) -> Corpus:
-    """A corpus that is a data set on the Hugging Face Hub.
+    """Load a corpus that is a data set on the Hugging Face Hub.
 
     Raises:
-        UserError: the Hub does not answer or has no such data set, or it lacks the column.
+        UserError: the Hub does not answer or has no such data set, or the column does not exist.
     """
     if not constants.HF_HUB_OFFLINE:  # offline, the data set may still be in the Hub's cache
         check_reachable(constants.ENDPOINT, f"data set {name}")
@@ -286,14 +287,14 @@ def _is_text(rows: datasets.Dataset, column: str) -> bool:
 def choose_part(
     corpus: Corpus, size: float | None, train_examples: int, seed: int, option: str
 ) -> Corpus:
-    """`size` x `train_examples` rows of the corpus; of two sizes, the smaller is a subset.
+    """Return `size` x `train_examples` rows of the corpus; a smaller size gives a subset.
 
     Blank rows count, as they do in the paper's files, but are not trained on.
 
     Args:
-        size: in multiples of `train_examples`; None takes all.
-        seed: of the choice.
-        option: the config option that holds the size, for the message.
+        size: number of rows in multiples of `train_examples`; None for all rows.
+        seed: seed of the choice.
+        option: the config option that sets the size, for the message.
 
     Raises:
         UserError: the corpus has fewer rows than that.
@@ -312,10 +313,10 @@ def choose_part(
 
 
 def hold_out(corpus: Corpus, held_out: HeldOutText) -> tuple[Corpus, Corpus]:
-    """The texts to train on, and those that are held out.
+    """Divide a corpus into the texts to train on and those that are held out.
 
     Raises:
-        UserError: one side would have no texts.
+        UserError: one of the two parts would be empty.
     """
     count = len(corpus.texts)
     blocks = (corpus.texts[start : start + _READ]["text"] for start in range(0, count, _READ))

@@ -1,4 +1,4 @@
-"""The files of a corpus: one, those that a glob matches, or those in a folder."""
+"""Finds the files of a corpus: a single one, those that a glob matches, or those in a folder."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _BUILDERS = {
     "parquet": "parquet",
 }
 KINDS = tuple(dict.fromkeys(_BUILDERS.values()))
-"""Kinds of corpora, in the order in which their texts come."""
+"""Kinds of corpus files, in the order in which their texts are read."""
 _PACKED = (".gz",)
-"""What `datasets` unpacks by itself."""
+"""Endings of compressed files that `datasets` unpacks by itself."""
 TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("text", {}),
     "markdown": ("text", {"sample_by": "paragraph"}),
 }
-"""How kinds that are text are read: the builder of `datasets` and its options."""
+"""Builder of `datasets` and its options for the kinds of plain text."""
 _IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
-"""What is taken of a folder: other JSON files are seldom texts."""
+"""Kinds of files that are read from a folder. JSON is left out: it is seldom text."""
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files that `path` stands for, in the order of their names.
+    """Return the files that `path` stands for, in the order of their names.
 
-    A folder stands for its texts at any depth, but those whose name, or that of a folder they are
-    in, begins with a dot; a name with `*`, `?` or `[` that is no file for those that match it (`**`
-    for any number of folders).
+    A folder stands for the texts in it at any depth, without files and folders whose names begin
+    with a dot. A path with `*`, `?` or `[` that is not itself a file stands for the files that
+    match it (`**` matches any number of folders).
 
     Raises:
-        UserError: none is there, or the kind of one that a glob matches is unknown.
+        UserError: there are no such files, or a file that a glob matches is of an unknown kind.
     """
     if path.is_dir():
         return _in_folder(path)
@@ -57,10 +57,10 @@ def files_of(path: Path) -> list[Path]:
 
 
 def kind_of(file: Path) -> str:
-    """One of `KINDS`.
+    """Return the kind of a file, one of `KINDS`, by the ending of its name.
 
     Raises:
-        UserError: the name does not end in any of them.
+        UserError: the name does not end in any of the known endings.
     """
     found = format_of(file, _BUILDERS, _PACKED)
     if found is None:
@@ -69,7 +69,7 @@ def kind_of(file: Path) -> str:
 
 
 def root_of(path: Path) -> Path:
-    """Return the folder that files are named relative to, so that a moved one is recognised."""
+    """Return the folder relative to which files are named, so that a moved corpus is recognised."""
     if path.is_dir():
         return path
     parts = path.parts

@@ -1,4 +1,4 @@
-"""What `python -m src.build_corpus` leaves beside a corpus' shards: counts, checksums, origin."""
+"""Reads and checks the manifest that `python -m src.build_corpus` writes into a corpus folder."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from src.files.plain import violation
 MANIFEST = "manifest.json"
 _BEGUN = Path("building", "begun.json")
 LAYOUT = 1
-"""Raised when the meaning of a corpus' folder changes."""
+"""Version of the corpus folder's format; raise it when the meaning of the folder changes."""
 
 
 class Shard(BaseModel):
-    """A file of the corpus: an Arrow stream with the column `text`, none of them blank.
+    """A file of the corpus: an Arrow stream with the column `text` and no blank texts.
 
     Attributes:
         file: its name in the folder.
-        bytes: of the file.
-        sha256: of the file.
-        examples: rows.
-        words: of all rows.
+        bytes: size of the file.
+        sha256: checksum of the file.
+        examples: number of rows.
+        words: number of words in all rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,16 +41,18 @@ class Shard(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a corpus' folder holds and how it was made.
+    """What a corpus folder holds and how it was made.
 
     Attributes:
-        settings: what decided the examples, as in `conf/build_corpus.yaml`.
-        sources: name, size and checksum of each shard that was read, in order.
-        metadata: the same for files that only said of which field an article is.
-        counts: of `records` and `examples`, read, kept, and left out by reason; `words` kept.
-        fields_of_study: records that named each field, as far as fields were looked at.
-        shards: the corpus, in order.
-        versions: of what built it.
+        settings: the settings of `conf/build_corpus.yaml` that decide which examples there are.
+        sources: name, size and checksum of each source shard that was read, in order.
+        metadata: the same for the files that only give the articles' fields of study.
+        counts: numbers of `records` and `examples` that were read, kept, and left out for each
+            reason; and of `words` kept.
+        fields_of_study: number of records that name each field, of the records whose field was
+            read.
+        shards: the corpus files, in order.
+        versions: versions of the software that built the corpus.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,23 +68,23 @@ class Manifest(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """Changes when an example changes; the same wherever the folder lies."""
+        """Return a string that changes with the examples, but not when the folder is moved."""
         joined = "".join(shard.sha256 for shard in self.shards)
         return hashlib.sha256(joined.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class CorpusFolder:
-    """A finished corpus' folder."""
+    """The folder of a finished corpus."""
 
     path: Path
     manifest: Manifest
 
     def files(self) -> list[Path]:
-        """Files that hold examples, in order.
+        """Return the files that hold the examples, in order.
 
         Raises:
-            UserError: one is missing, or not as long as it was.
+            UserError: a file is missing, or its size differs from the manifest.
         """
         for shard in self.manifest.shards:
             path = self.path / shard.file
@@ -97,7 +99,7 @@ class CorpusFolder:
         """Compare every file with its checksum, which reads all of them.
 
         Raises:
-            UserError: one differs.
+            UserError: a checksum differs.
         """
         self.files()
         for shard in self.manifest.shards:
@@ -109,17 +111,17 @@ class CorpusFolder:
 
 
 def is_corpus_folder(path: Path) -> bool:
-    """Return whether `src.build_corpus` wrote the folder, or began to."""
+    """Return whether `src.build_corpus` wrote the folder, finished or not."""
     if (path / _BEGUN).is_file():
         return True
     return (path / MANIFEST).is_file() and any(path.glob("*.arrow"))
 
 
 def read_corpus_folder(path: Path) -> CorpusFolder:
-    """The corpus in a folder.
+    """Read the manifest of a corpus folder.
 
     Raises:
-        UserError: it is not finished, no corpus' folder, or its manifest is damaged.
+        UserError: the folder is unfinished or not a corpus, or its manifest is damaged.
     """
     file = path / MANIFEST
     if not file.is_file():

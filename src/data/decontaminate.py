@@ -1,4 +1,4 @@
-"""Auxiliary text without what it shares with the texts that are held out."""
+"""Removes texts that overlap with dev and test texts from auxiliary text."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from pathlib import Path
 import numpy as np
 
 from src.data.corpus import Corpus
-from src.data.overlap import WORDS, HeldOut
+from src.data.overlap import WORDS, HeldOutGrams
 from src.data.text_task import TextTask
 from src.errors import UserError
 from src.files.durable import write_durably
 
 _AT_ONCE = 10_000
+"""Number of texts that are read into memory at a time."""
 
 
-def held_out_of(task: TextTask) -> HeldOut:
-    """The dev and test texts; of pairs, both."""
+def held_out_of(task: TextTask) -> HeldOutGrams:
+    """Return the task's dev and test texts, both texts of each pair."""
     splits = (task.dev, task.test)
-    return HeldOut.of(text for own in splits for text in (*own.texts, *(own.pairs or ())))
+    return HeldOutGrams.of(text for own in splits for text in (*own.texts, *(own.pairs or ())))
 
 
 def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:
-    """The corpus without the texts that `HeldOut.contaminates` finds, and how many these are.
+    """Return the corpus without contaminated texts, and the number of those.
 
-    What was found is kept in `cache_dir`, for a corpus is read whole.
+    `HeldOutGrams.contaminates` finds them. Finding them reads the whole corpus, so their indices
+    are cached in `cache_dir`.
 
     Raises:
-        UserError: nothing is left.
+        UserError: no text is left.
     """
     key = f"{corpus.fingerprint}:{task.digest()}:{WORDS}"
     name = hashlib.sha256(key.encode()).hexdigest()
@@ -47,8 +49,8 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
     return replace(corpus, texts=texts, fingerprint=f"{name}:decontaminated"), len(removed)
 
 
-def _contaminated(corpus: Corpus, held_out: HeldOut) -> np.ndarray:
-    """Indices of the texts to leave out, sorted."""
+def _contaminated(corpus: Corpus, held_out: HeldOutGrams) -> np.ndarray:
+    """Return the indices of the texts to leave out, ascending, int `(contaminated,)`."""
     columns = [name for name in ("text", "text_pair") if name in corpus.texts.column_names]
     found = []
     for start in range(0, len(corpus.texts), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits: appendix A.4 of the paper in miniature, without a network."""
+"""Loads scikit-learn's handwritten digits, a small image task that needs no network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DigitsTask(ImageSource):
     """Some of the ten digits as the end task: 1,797 scans of 8 x 8 pixels, about 180 a class."""
 
     def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
-        """All scans; there is no test split."""
+        """Return all scans as training images; the data set has no test split."""
         digits = load_digits()
         # 17 shades of grey, 0 to 16
         pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, None]

@@ -1,4 +1,4 @@
-"""An end task that needs no network: from which library is a paragraph of documentation.
+"""Builds an end task without a network: which library a paragraph of documentation is from.
 
 The paragraphs are the docstrings of libraries that this project installs anyway, read by parsing
 their source (never by importing it), with the libraries' names masked.
@@ -33,9 +33,9 @@ _VERSION = "1"
 
 _SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals", "extern"}
 _SHORTEST, _LONGEST = 50, 600
-"""Characters a paragraph has after its white space is folded."""
+"""Least and greatest length of a paragraph after its white space is folded [characters]."""
 _LONG_ALIAS = 5
-"""Characters from which on an alias is masked inside words too."""
+"""Aliases of at least so many characters are masked inside words too."""
 _PROSE = 0.7
 """Least share of letters and spaces in a paragraph."""
 
@@ -45,9 +45,9 @@ class Library:
     """A library whose docstrings make one class.
 
     Attributes:
-        package: import name, also the label.
-        distribution: name under which its version is recorded.
-        aliases: words that would give the library away, masked regardless of case.
+        package: import name, which is also the label.
+        distribution: name of the installed distribution whose version is recorded.
+        aliases: words that would give the library away; they are masked regardless of case.
     """
 
     package: str
@@ -57,14 +57,14 @@ class Library:
 
 @dataclass(frozen=True)
 class DocstringsTask(TextSource):
-    """Docstring paragraphs, a balanced choice of them labelled, the rest domain text.
+    """Docstring paragraphs: a balanced choice of them is labelled, the others are domain text.
 
     The choice depends on the libraries' versions and on `split_seed` only; dev and test
     paragraphs are never in the domain text.
 
     Attributes:
-        cache_dir: where the extracted files are kept.
-        libraries: the classes.
+        cache_dir: folder for the extracted files.
+        libraries: the libraries, one class each.
         train_per_class: labelled paragraphs of each class to train on [paragraphs].
         dev_per_class: the same for validation [paragraphs].
         test_per_class: the same for the test [paragraphs].
@@ -77,7 +77,7 @@ class DocstringsTask(TextSource):
     test_per_class: Count = 100
 
     def files(self) -> TaskFiles:
-        """The labelled files, built on first use.
+        """Return the labelled files, built on first use.
 
         Raises:
             UserError: a library is not installed, or has too few paragraphs.
@@ -86,7 +86,7 @@ class DocstringsTask(TextSource):
         return TaskFiles(*(folder / f"{split}.jsonl" for split in ("train", "dev", "test")))
 
     def domain_file(self, size: float | None) -> Path:
-        """The paragraphs that are not labelled, in a fixed random order; the same for any size."""
+        """Return the file of unlabelled paragraphs, in a fixed random order, for any size."""
         return self._folder() / "domain.txt"
 
     def versions(self) -> dict[str, str]:
@@ -170,7 +170,7 @@ class DocstringsTask(TextSource):
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Syntax trees are many objects and no cycles: collecting among them doubles the time."""
+    """Pause garbage collection: it finds no cycles in syntax trees and doubles the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -181,7 +181,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
-    """Return what to mask: long aliases anywhere (`to_numpy`), short ones between non-letters."""
+    """Return the pattern to mask: long aliases anywhere (`to_numpy`), short ones as words."""
     alternatives = [
         re.escape(alias)
         if len(alias) >= _LONG_ALIAS
@@ -200,7 +200,7 @@ def _package_folder(package: str) -> Path:
 
 
 def _paragraphs(package: Path, mask: re.Pattern[str]) -> Iterator[str]:
-    """Prose paragraphs of all docstrings below `package`, masked, in the order of the paths."""
+    """Yield the masked prose paragraphs of all docstrings below `package`, ordered by path."""
     for path in sorted(package.rglob("*.py")):
         if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(package).parts[:-1]):
             for docstring in docstrings(path):
@@ -211,7 +211,7 @@ def _paragraphs(package: Path, mask: re.Pattern[str]) -> Iterator[str]:
 
 
 def docstrings(path: Path) -> Iterator[str]:
-    """Docstrings of the module, its classes and its functions, in source order."""
+    """Yield the docstrings of the module, its classes and its functions, in source order."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's strings

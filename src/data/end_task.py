@@ -1,4 +1,4 @@
-"""The labelled end task, whatever its examples are."""
+"""Defines what every labelled end task provides, whatever its examples are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from src.encoders.base import Encoder
 
 @dataclass(frozen=True)
 class Splits:
-    """The end task's rows as an encoder reads them.
+    """The end task's rows as an encoder reads them: train, dev and test.
 
     Each row has `label`, an index; `unseen`, whether the example's content is absent from train;
     and the inputs that the task's objective collates.
@@ -32,24 +32,25 @@ class EndTask(Protocol):
 
     @property
     def metric(self) -> str:
-        """The metric by which a checkpoint is chosen: a name under `metrics` in the config, or one
-        of `src.evaluation.named_metrics`.
+        """The metric by which a checkpoint is chosen.
+
+        A name under `metrics` in the config, or one of `src.evaluation.named_metrics`.
         """
         ...
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Label names in index order."""
+        """Label names, in the order of their indices."""
         ...
 
     @property
     def label_counts(self) -> tuple[int, ...]:
-        """Training examples of each label, in index order."""
+        """Number of training examples of each label, in index order."""
         ...
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Return how the data were read, for `result.json`, as plain JSON values."""
+        """Return how the data were read, as plain JSON values for `result.json`."""
         ...
 
     @property
@@ -59,20 +60,20 @@ class EndTask(Protocol):
 
     @property
     def max_length(self) -> int | None:
-        """Longest input in tokens; None where inputs are not tokens."""
+        """Maximum length of an input [tokens]; None where inputs are not tokens."""
         ...
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """The splits as `encoder` reads them; dev also gives `B_val` to the meta-gradient.
+        """Return the splits as `encoder` reads them; META-TARTAN's `B_val` is drawn from dev.
 
         Raises:
-            UserError: the encoder does not read such examples.
+            UserError: the encoder does not read examples of this kind.
         """
         ...
 
 
 class EndTaskSource(Protocol):
-    """A source of an end task (`conf/task/`)."""
+    """A source of an end task, configured in `conf/task/`."""
 
     @property
     def name(self) -> str: ...
@@ -83,16 +84,16 @@ class EndTaskSource(Protocol):
         ...
 
     def load(self) -> EndTask:
-        """Read the task, fetched or built where that is needed.
+        """Read the task, after fetching or building its data where needed.
 
         Raises:
-            UserError: its data are missing or malformed.
+            UserError: the data are missing or malformed.
         """
         ...
 
 
-class OfSource:
-    """An end task that goes by the name and the metric of its source."""
+class EndTaskOfSource:
+    """Base of end tasks that take name and metric from their source."""
 
     source: EndTaskSource
 

@@ -1,4 +1,4 @@
-"""The batches of evaluations and predictions: our own, or those of a user's loader."""
+"""Reads batches of evaluations and predictions: the project's own, or those of a user's loader."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ _FORMS = (
     '{"text": [...], "label": [...]} (and "text_pair"), or what a tokenizer makes of texts with '
     '"labels" beside it'
 )
+"""Forms of a labelled batch, for messages."""
 
 
 def labelled_batch(
     batch: Any, labels: Sequence[str]
 ) -> tuple[Sequence[Text] | Inputs, Tensor, Tensor | None]:
-    """Inputs, labels as indices `(n,)`, and which inputs are absent from train `(n,)`, if known.
+    """Return a batch's inputs, its labels, and which examples are unseen.
 
     Args:
-        batch: a `MicroBatch`; or a mapping of `text` and `label`, as in the training data; or one
-            of a tokenizer's tensors and `labels`, names or places in `labels`.
-        labels: names in index order.
+        batch: a `MicroBatch`; or a mapping with `text` and `label`, as in the training data; or one
+            with a tokenizer's tensors and `labels`, which are names or indices.
+        labels: label names in index order.
+
+    Returns:
+        The inputs of n examples; the indices of their labels, int64 `(n,)`; and whether each is
+        unseen, i.e. absent from train, bool `(n,)`, or None where that is not known.
 
     Raises:
-        UserError: it is none of these, or a label is unknown.
+        UserError: the batch has none of these forms, or a label is unknown.
     """
     inputs = unlabelled_batch(batch)
     if isinstance(batch, MicroBatch):
@@ -43,10 +48,10 @@ def labelled_batch(
 
 
 def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
-    """Return what the module's `forward` takes.
+    """Return a batch's inputs in the form that the module's `forward` takes.
 
     Raises:
-        UserError: there are neither texts in it nor tensors.
+        UserError: the batch holds neither texts nor tensors of inputs.
     """
     if isinstance(batch, MicroBatch):
         return batch.inputs
@@ -64,9 +69,9 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
 
 
 def _places(given: Any, labels: Sequence[str]) -> Tensor:
-    """Places in `labels` of what are names, or numbers where labels are numbers.
+    """Return the indices of labels that are given by name, int64 `(n,)`.
 
-    A data set that stores its labels as numbers may have them in another order.
+    Numbers count as names where the labels are numbers: a data set may store them in another order.
     """
     values = given.tolist() if isinstance(given, Tensor) else given
     names = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]

@@ -1,4 +1,4 @@
-"""An end task in the user's own files, or in a data set on the Hub."""
+"""Reads an end task from the user's own files, or from a data set on the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from src.errors import UserError
 log = logging.getLogger(__name__)
 
 _DEV_SPLITS = ("validation", "dev", "val")
-"""What data sets on the Hub call their validation split."""
+"""Names that data sets on the Hub give to their validation split."""
 
 
 @dataclass(frozen=True)
 class FileTask(TextSource):
-    """Tables of texts and labels: CSV, TSV, JSONL, JSON or Parquet, plain or gzipped.
+    """Texts and labels in tables: CSV, TSV, JSONL, JSON or Parquet, plain or gzipped.
 
     With `hub`, `train`, `dev` and `test` name its splits instead of files, and those that are not
     named are found by their usual names.
@@ -34,15 +34,15 @@ class FileTask(TextSource):
         train: training examples.
         test: test examples; None splits them off the training ones.
         dev: validation examples; None splits them off the training ones.
-        test_share: which share of those, every label's alike.
-        dev_share: the same for dev.
+        test_share: share of the training examples that becomes test; labels keep their shares.
+        dev_share: share of the training examples that becomes dev.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
         hub: a data set on the Hugging Face Hub, or a folder that `datasets` reads.
         hub_config: its configuration.
         domain: unlabelled text of the domain; None where there is none.
-        cache_dir: where a data set from the Hub is kept.
+        cache_dir: folder for a data set from the Hub.
     """
 
     train: str | None = None
@@ -78,7 +78,13 @@ class FileTask(TextSource):
         )
 
     def columns(self, train: Table) -> Columns:
-        """Those that are named, the others found; says so where they are not `text` and `label`."""
+        """Return the columns to read: those that are named, and the others as found.
+
+        Logs which columns were found, unless they are `text` and `label`.
+
+        Raises:
+            UserError: the table is empty, or a column does not exist or cannot be found.
+        """
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
         columns = choose_columns(train, self.text, self.label, self.text_pair)
@@ -95,7 +101,11 @@ class FileTask(TextSource):
         return columns
 
     def domain_file(self, size: float | None) -> Path:
-        """The user's own file or folder, the same for any size."""
+        """Return the user's file or folder of domain text, the same for any size.
+
+        Raises:
+            UserError: the task has no domain text.
+        """
         if self.domain is None:
             raise UserError(
                 f"task {self.name} has no domain text; "
@@ -104,7 +114,7 @@ class FileTask(TextSource):
         return Path(self.domain)
 
     def own_files(self) -> list[Path]:
-        """The labelled files as named; none of a data set on the Hub."""
+        """Return the labelled files that the options name; none for a data set on the Hub."""
         named = [] if self.hub is not None else [self.train, self.dev, self.test]
         return [Path(path).expanduser() for path in named if path is not None]
 

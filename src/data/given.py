@@ -1,4 +1,4 @@
-"""Data and encoders from a program: paths, names, lists, data sets, loaders, models."""
+"""Turns what a program passes (paths, lists, data sets, models) into tasks and encoders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
 OWN_TEXT: Final = "task"
-"""What stands for the labelled training texts in the place of unlabelled ones (TAPT)."""
+"""Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""
 
 Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
 """Labelled examples: a file, a data set, or rows (`{"text": ..., "label": ...}`, or tuples)."""
@@ -40,21 +40,21 @@ Texts: TypeAlias = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | T
 AnyEncoder: TypeAlias = (
     str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
 )
-"""`minilm`, `tiny`, a name on the Hub, a folder, a model with its tokenizer, ..."""
+"""An encoder: `minilm`, `tiny`, a name on the Hub, a folder, a model with its tokenizer, ..."""
 
 
 @dataclass(frozen=True)
 class GivenTask(FileTask):
-    """An end task in tables that are open already.
+    """An end task whose tables are already open.
 
     Attributes:
-        tables: by split; dev and test are held out of train where they are not there.
+        tables: the tables by split; where dev or test is missing, it is held out of train.
     """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
 
     def files(self) -> TaskFiles:
-        """The tables, and what is held out."""
+        """Return the given tables, and how missing splits are held out of train."""
         return TaskFiles(
             train=self.tables["train"],
             dev=self.tables.get("dev") or self._held_out("dev"),
@@ -79,13 +79,14 @@ class GivenTexts(TextAuxiliary):
 
 
 def table_of(given: Examples, name: str) -> Table:
-    """Labelled examples as a table.
+    """Return labelled examples as a table.
 
     Args:
-        name: the argument they were given as, for messages.
+        given: the examples.
+        name: the argument through which they were given, for messages.
 
     Raises:
-        UserError: they are of no known form.
+        UserError: they are in no known form.
     """
     if isinstance(given, str | os.PathLike):
         return open_table(Path(given))
@@ -100,15 +101,16 @@ def table_of(given: Examples, name: str) -> Table:
 
 
 def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
-    """An auxiliary task of masked language modelling on unlabelled text.
+    """Return an auxiliary task of masked language modelling on unlabelled text.
 
     Args:
-        name: the task's, for messages.
-        column: that holds the text, where there are several.
+        given: the text.
+        name: the task's name, for messages.
+        column: the column that holds the text, where there are several.
         size: multiples of the labelled training examples, or `all`.
 
     Raises:
-        UserError: the text is of no known form.
+        UserError: the text is in no known form.
     """
     if isinstance(given, TextAuxiliary):
         return given
@@ -138,10 +140,10 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
 
 
 def encoder_of(given: AnyEncoder) -> Encoder:
-    """An encoder as it can be given.
+    """Load an encoder, in whichever form it is given.
 
     Raises:
-        UserError: it cannot be found, or is of no known form.
+        UserError: the encoder cannot be found, or is in no known form.
     """
     if given == "minilm":
         return PackagedEncoder().load()
@@ -169,5 +171,5 @@ def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tex
 
 
 def _in_order(rows: Any) -> Iterable[Any]:
-    """Of a data set that only knows its length and its rows by number."""
+    """Return an iterator over a data set that has only a length and rows by index."""
     return (rows[index] for index in range(len(rows)))

@@ -1,4 +1,4 @@
-"""Splitting dev and test examples off the training ones where none are given."""
+"""Splits dev and test examples off the training examples where a task has none."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class HeldOut:
     """A part of the training examples that becomes another split; labels keep their shares.
 
     Attributes:
-        share: of the training examples.
-        seed: of the choice, which is the same for all runs unless changed.
-        split: which split it becomes, `dev` or `test`.
+        share: the part's share of the training examples.
+        seed: seed of the choice.
+        split: the split that the part becomes, `dev` or `test`.
     """
 
     share: float
@@ -26,18 +26,18 @@ class HeldOut:
     split: str = "dev"
 
 
-def hold_out(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
-    """The split of each example, `train` for what no part holds, stratified by label.
+def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
+    """Return the split of each example, stratified by label; `train` for those in no part.
 
-    The parts are taken one after the other, each its share of all examples.
+    The parts are drawn one after the other; the share of each is one of all examples.
 
     Args:
-        labels: of all examples.
-        parts: at most one for `dev` and for `test`.
-        source: what the examples are from, for messages.
+        labels: the labels of all examples.
+        parts: at most one for `dev` and one for `test`.
+        source: path or name of the examples, for messages.
 
     Raises:
-        UserError: a label has too few examples to be in every split, or a part is too small.
+        UserError: a label has too few examples to be in every split, or a part would be too small.
     """
     splits = ["train"] * len(labels)
     if not parts:

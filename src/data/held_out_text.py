@@ -1,4 +1,4 @@
-"""Texts that continued pre-training never sees, by whose perplexity it is judged."""
+"""Decides which texts continued pre-training holds out, to measure perplexity on them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from src.evaluation.monitor import PERPLEXITY
 
 @dataclass(frozen=True)
 class HeldOutText(Checked):
-    """Held-out text in the end task's place (`conf/task/held_out_text.yaml`).
+    """Text that is held out in place of an end task (`conf/task/held_out_text.yaml`).
 
     Attributes:
         name: the name the result is reported under.
-        max_length: longest input of a corpus that sets none [tokens].
-        share: of a corpus' texts, that are not trained on.
-        most: of these, the texts of a corpus that are evaluated, about.
-        seed: of the choice and of the masks. Perplexities are comparable only where it, the share
-            and the tokenizer are the same.
+        max_length: longest input of a corpus that sets no length of its own [tokens].
+        share: share of a corpus' texts that are held out.
+        most: maximum number of held-out texts of a corpus that are evaluated, approximately.
+        seed: seed of the choice and of the masks. Perplexities are comparable only where seed,
+            share and tokenizer are the same.
     """
 
     name: str = "held_out_text"
@@ -30,22 +30,23 @@ class HeldOutText(Checked):
 
     @property
     def metric(self) -> str:
-        """Perplexity of the masked tokens; lower is better."""
+        """The metric: perplexity of the masked tokens; lower is better."""
         return PERPLEXITY
 
     @property
     def fingerprint(self) -> str:
-        """Return what decides which texts of a corpus are held out."""
+        """Return a string that changes when other texts of a corpus would be held out."""
         return f"{self.share:g} {self.most} {self.seed}"
 
     def evaluated_share(self, count: int) -> float:
-        """Share of a corpus of `count` texts on which the perplexity is measured."""
+        """Return the share of a corpus of `count` texts on which the perplexity is measured."""
         return min(self.share, self.most / count)
 
     def place(self, text: str | None) -> float:
-        """A number in [0, 1) drawn for what the text says, white space apart; 1 for a blank one.
+        """Return a number in [0, 1) drawn from the text, regardless of white space; 1 if blank.
 
-        Below `share` it is held out, of whatever corpus: its repeats go with it.
+        A text is held out where this is below `share`. It depends on the text alone, so repeats of
+        it are held out too, in whichever corpus.
         """
         words = (text or "").split()
         if not words:

@@ -1,4 +1,4 @@
-"""A labelled task on images: some classes of a data set, with few labels."""
+"""Makes an end task of some classes of an image data set, with few labelled images each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from src.configuration.options import Checked, Count, Natural
 from src.core.seeding import generator_for
-from src.data.end_task import OfSource, Splits
+from src.data.end_task import EndTaskOfSource, Splits
 from src.encoders.base import Encoder
 from src.encoders.wide_resnet import reads_images
 from src.errors import UserError
@@ -31,25 +31,25 @@ class LabelledImages:
         return len(self.labels)
 
     def at(self, indices: np.ndarray) -> LabelledImages:
-        """The images at `indices`."""
+        """Return the images at `indices`, int `(n,)`."""
         return LabelledImages(self.images[indices], self.labels[indices])
 
     def of(self, classes: Sequence[int]) -> LabelledImages:
-        """The images of `classes`, relabelled by their place among them."""
+        """Return the images of `classes`, labelled by the classes' positions in that list."""
         place = {label: index for index, label in enumerate(classes)}
         chosen = self.at(np.flatnonzero(np.isin(self.labels, list(classes))))
         labels = np.asarray([place[int(label)] for label in chosen.labels], dtype=np.int64)
         return LabelledImages(chosen.images, labels)
 
     def fingerprint(self) -> str:
-        """SHA-256 of shape, pixels and labels."""
+        """Return the SHA-256 of shape, pixels and labels."""
         digest = hashlib.sha256(str(self.images.shape).encode())
         digest.update(np.ascontiguousarray(self.images).tobytes())
         digest.update(self.labels.astype(np.int64).tobytes())
         return digest.hexdigest()
 
     def rows(self, **columns: Sequence[bool]) -> datasets.Dataset:
-        """Rows of `image` and `label`, and further columns."""
+        """Return rows with `image`, `label` and the further `columns`."""
         features = datasets.Features(
             {
                 "image": datasets.Array3D(self.images.shape[1:], "uint8"),
@@ -63,7 +63,7 @@ class LabelledImages:
 
 @dataclass(frozen=True)
 class ImageSource(Checked, ABC):
-    """An image data set of which some classes are the end task; a subclass reads it.
+    """An image data set of which some classes are the end task; subclasses read it.
 
     Attributes:
         name: the name the result is reported under.
@@ -71,8 +71,8 @@ class ImageSource(Checked, ABC):
         end_classes: names of the end task's classes.
         train_per_class: labelled images of each class to train on [images].
         dev_per_class: the same for validation [images].
-        split_seed: of the choice of both.
-        mean: of each channel, of pixels scaled to [0, 1]; the encoder's config refers to it.
+        split_seed: seed of the choice of both.
+        mean: mean of each channel, of pixels scaled to [0, 1]; the encoder's config refers to it.
         std: standard deviation of each channel, of pixels scaled to [0, 1].
     """
 
@@ -87,7 +87,11 @@ class ImageSource(Checked, ABC):
 
     @abstractmethod
     def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
-        """Training images, test images (None where the data set has no such split), class names.
+        """Read the data set.
+
+        Returns:
+            Training images, test images (None where the data set has no test split), and class
+                names.
 
         Raises:
             UserError: the data cannot be read.
@@ -96,10 +100,11 @@ class ImageSource(Checked, ABC):
     def load(self) -> ImageTask:
         """Choose the end task's images.
 
-        Where the data set has no test split, what is neither trained nor validated on is the test.
+        Where the data set has no test split, the images that are neither in train nor in dev are
+        the test.
 
         Raises:
-            UserError: an unknown class, or too few images of one.
+            UserError: a class is unknown, or has too few images.
         """
         if not 2 <= len(set(self.end_classes)) == len(self.end_classes):
             raise UserError("task.end_classes needs at least two classes, each named once")
@@ -151,17 +156,17 @@ class ImageSource(Checked, ABC):
 
 
 @dataclass(frozen=True)
-class ImageTask(OfSource):
+class ImageTask(EndTaskOfSource):
     """A labelled task on images, read and checked (see `EndTask`).
 
     Attributes:
-        source: where it came from.
+        source: the data set that it was read from.
         labels: label names in index order.
         train: training images.
         dev: validation images.
         test: test images.
         others: training images of the data set's other classes, labelled from 0.
-        other_labels: their names in index order.
+        other_labels: names of the other classes, in index order.
     """
 
     source: ImageSource
@@ -192,10 +197,10 @@ class ImageTask(OfSource):
         }
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Rows of `image`, `label` and `unseen`.
+        """Return rows with `image`, `label` and `unseen`.
 
         Raises:
-            UserError: the encoder does not read images, or not of so many channels.
+            UserError: the encoder does not read images, or reads another number of channels.
         """
         image_encoder = reads_images(encoder, f"task {self.name}")
         channels = self.train.images.shape[1]

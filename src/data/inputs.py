@@ -1,4 +1,4 @@
-"""Texts as a body takes them, in the order they are given."""
+"""Tokenises texts for a forward pass, in the order in which they are given."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from src.encoders.text_encoder import TextEncoder
 from src.objectives.padding import pad, pad_token_types
 
 Text = str | Sequence[str]
-"""A text, or the two of a pair."""
+"""A text, or the two texts of a pair."""
 
 
 def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | None) -> Inputs:
-    """`input_ids`, `attention_mask` (and `token_type_ids` of pairs), int64 `(texts, longest)`.
+    """Return the body's inputs for texts, each int64 `(texts, longest)`.
+
+    These are `input_ids`, `attention_mask` and, for pairs, `token_type_ids`.
 
     Args:
-        max_length: where they are cut; None for as long as the body reads [tokens].
+        texts: single texts or pairs.
+        encoder: the encoder that reads them.
+        max_length: length at which texts are cut; None for the longest that the body reads
+            [tokens].
     """
     paired = bool(texts) and not isinstance(texts[0], str)
     columns: list[list[Any]]

@@ -1,4 +1,4 @@
-"""Few labels and much text: which training examples keep their labels."""
+"""Chooses which training examples keep their labels where labels are to be few."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from src.errors import UserError
 
 
 def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
-    """Return whether each training example keeps its label, every label by its share.
+    """Return for each training example whether it keeps its label; labels keep their shares.
 
     Args:
-        labels: of all training examples.
-        count: how many keep theirs.
-        seed: of the choice.
-        source: what the examples are from, for messages.
+        labels: the labels of all training examples.
+        count: number of examples that keep theirs.
+        seed: seed of the choice.
+        source: path or name of the examples, for messages.
 
     Raises:
-        UserError: there are not so many examples, or a label would keep none.
+        UserError: there are fewer examples than that, or a label would keep none.
     """
     counts = Counter(labels)
     if count == len(labels):

@@ -1,4 +1,4 @@
-"""Labelled examples of a table, each value checked."""
+"""Reads the labelled examples of a table and checks every value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from src.data.table.base import Row, Table
 from src.errors import UserError
 
 _KINDS = {str: "a string", int: "a whole number", bool: "true or false"}
-"""Types that a label may have, all of a file the same."""
+"""Types that labels may have, with their names in messages; a file's labels are all of one."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -21,9 +21,9 @@ class Example(NamedTuple):
 
     Attributes:
         text: the text, or the first of a pair.
-        label: its name, as it is written in the file.
+        label: the label's name, as it is written in the file.
         pair: the second text of a pair; None where there are no pairs.
-        number: of its row (see `Row`).
+        number: number of its row (see `Row`).
     """
 
     text: str
@@ -33,16 +33,16 @@ class Example(NamedTuple):
 
     @property
     def content(self) -> str | tuple[str, str]:
-        """Return what two examples share that are the same but for the label."""
+        """Return the text or pair of texts, which two examples can share whatever their labels."""
         return self.text if self.pair is None else (self.text, self.pair)
 
 
 def read_labelled(table: Table, columns: Columns) -> list[Example]:
-    """Every row's text and label; other columns are ignored.
+    """Return the text and label of every row; other columns are ignored.
 
     Raises:
-        UserError: there are no rows, a column is not there, or a value is missing or of another
-            type; names file, line and column.
+        UserError: there are no rows, a column does not exist, or a value is missing or of the wrong
+            type; the message names file, line and column.
     """
     if table.entry == "column":
         _check_columns(table, columns)
@@ -81,7 +81,7 @@ def _check_columns(table: Table, columns: Columns) -> None:
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Label names, sorted: by their value where all of them are numbers."""
+    """Return the different label names, sorted: by value where all of them are numbers."""
     names = sorted(set(labels))
     if all(_NUMBER.fullmatch(name) for name in names):
         names.sort(key=Decimal)
@@ -89,10 +89,10 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def text_of(table: Table, row: Row, column: str) -> str:
-    """The text in a column, which may be blank.
+    """Return the text in a column of a row, which may be blank.
 
     Raises:
-        UserError: it is missing or no text; names file, line and column.
+        UserError: it is missing or not a string; the message names file, line and column.
     """
     text = _value(table, row, column)
     if not isinstance(text, str):

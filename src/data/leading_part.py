@@ -1,12 +1,12 @@
-"""The part of a long text that its first tokens are made of.
+"""Cuts a long text before it is tokenised, such that its first tokens stay the same.
 
 A tokenizer holds some 160 bytes for each character it is given, and a model reads a few hundred
-tokens: a long text is cut before it is tokenised, such that its first tokens stay the same.
+tokens: tokenising the whole of a long text would waste time and memory.
 
-Why they do: a fast tokenizer splits a text from left to right into added tokens and words, and the
-tokens of a word depend on that word alone. What follows a place of the text decides at most how the
-last word before it ends, and whether an added token begins before it. So the tokens of a prefix are
-those of the text but for its last words and for as many characters as the longest added token has.
+A fast tokenizer splits a text from left to right into added tokens and words, and the tokens of a
+word depend on that word alone. What follows a position in the text decides at most how the last
+word before it ends, and whether an added token begins before it. So a prefix has the same tokens as
+the text, except in its last words and in as many last characters as the longest added token has.
 """
 
 from __future__ import annotations
@@ -17,18 +17,23 @@ from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
 AT_ONCE = 1 << 20
-"""Characters of the texts that are tokenised together."""
+"""Maximum number of characters in texts that are tokenised together."""
 _FIRST_TRY = 16
-"""Characters for each token that are looked at first; four or five are usual."""
+"""Characters per token in the first prefix that is tried; four or five are usual."""
 _UNSURE_WORDS = 3
-"""Words at the end of a prefix that are not believed; a split looks ahead by one at most."""
+"""Number of words at the end of a prefix whose tokens are not relied on; a tokenizer looks ahead by
+one word at most.
+"""
 
 
 def portions(sizes: Sequence[int], limit: int = AT_ONCE) -> Iterator[slice]:
-    """Consecutive texts that are tokenised together: of `limit` characters at most, or one text.
+    """Yield slices of consecutive texts that are tokenised together.
+
+    The texts of a slice have at most `limit` characters, or the slice is a single longer text.
 
     Args:
-        sizes: characters of each text.
+        sizes: number of characters in each text.
+        limit: maximum number of characters.
     """
     start, total = 0, 0
     for index, size in enumerate(sizes):
@@ -43,10 +48,10 @@ def portions(sizes: Sequence[int], limit: int = AT_ONCE) -> Iterator[slice]:
 def leading_parts(
     texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, length: int
 ) -> list[str]:
-    """A prefix of each text that has the same first `length` tokens; a short text whole.
+    """Return a prefix of each text with the same first `length` tokens; a short text whole.
 
-    Texts stay whole too where the tokenizer cuts from the left, or cannot say where its tokens come
-    from.
+    All texts are kept whole where the tokenizer cuts from the left, or does not give the positions
+    of its tokens.
     """
     parts = list(texts)
     if not tokenizer.is_fast or tokenizer.truncation_side != "right":
@@ -75,10 +80,10 @@ def leading_parts(
 def leading_pairs(
     texts: Sequence[str], pairs: Sequence[str], tokenizer: PreTrainedTokenizerBase, length: int
 ) -> tuple[list[str], list[str]]:
-    """Prefixes of each pair's texts that are cut to the same `length` tokens together.
+    """Return prefixes of the texts of pairs that are cut to the same `length` tokens together.
 
-    Where both are longer than that, which of them has more tokens decides who keeps an odd one:
-    the prefixes have more where the texts have.
+    Where both texts are longer than that, the one with more tokens keeps an odd one: so the longer
+    of the two texts also has the prefix with more tokens.
     """
     firsts = leading_parts(texts, tokenizer, length)
     seconds = leading_parts(pairs, tokenizer, length)
@@ -102,7 +107,7 @@ def _count(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def _end_of(encoding: Encoding, size: int, length: int, margin: int) -> int | None:
-    """Return where a prefix of `size` characters may end; None if too few tokens tell."""
+    """Return where a prefix of `size` characters may end; None if it has too few tokens."""
     if len(encoding) <= length:
         return None
     sure = max((end for _, end in encoding.offsets[:length]), default=0) + margin
@@ -113,7 +118,7 @@ def _end_of(encoding: Encoding, size: int, length: int, margin: int) -> int | No
 
 
 def _word_starts(encoding: Encoding) -> list[int]:
-    """Return the starts of words and added tokens, in the text's characters, in order."""
+    """Return the positions in the text at which words and added tokens begin, ascending."""
     starts, before = [], object()
     for word, (start, _) in zip(encoding.word_ids, encoding.offsets, strict=True):
         if word is None or word != before:

@@ -1,4 +1,4 @@
-"""Iterables that a Trainer takes as loaders, over batches that are functions of the step."""
+"""Iterables that a Trainer takes as data loaders, over batches that are functions of the step."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from src.data.shared_steps import SharedSteps
 
 
 class StepLoader:
-    """An epoch's steps in order, from the step that is next when the first batch is asked for.
+    """Yields an epoch's batches, from the step that is next when the first one is asked for.
 
-    It is no `DataLoader`, in which Lightning would exchange the sampler (`overfit_batches`, several
-    processes): here each process builds every step, of which it keeps its share.
+    It is not a `DataLoader`, because Lightning would exchange the sampler of one
+    (`overfit_batches`, several processes): here each process builds every step and keeps its share
+    of it.
 
     Args:
-        batches: by step.
-        length: steps that make an epoch.
-        next_step: tells the step that is next.
-        options: those of the `DataLoader` that builds them.
+        batches: the batches, indexed by step.
+        length: number of steps in an epoch.
+        next_step: returns the next step.
+        options: options of the `DataLoader` that builds the batches.
     """
 
     def __init__(
@@ -47,15 +48,15 @@ class StepLoader:
         yield from self._loader
 
     def state_dict(self) -> dict[str, int]:
-        """Lightning puts this into its checkpoints."""
+        """Return the state that Lightning puts into its checkpoints."""
         return {"step": self._next_step()}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Nothing is left to do: the Trainer's own step, which it restores, says what is next."""
+        """Do nothing: the Trainer restores its own step, from which the next batch follows."""
 
 
 class _FromStep(Sampler[int]):
-    """`first`, `first + 1`, ...: as many as an epoch has."""
+    """Samples the indices `first`, `first + 1`, ... of one epoch's steps."""
 
     def __init__(self, steps: int) -> None:
         self.steps, self.first = steps, 0
@@ -68,7 +69,7 @@ class _FromStep(Sampler[int]):
 
 
 class EvaluationLoader:
-    """A split's batches; no `DataLoader`, whose examples Lightning would share out once more."""
+    """Yields a split's batches. A `DataLoader`'s examples Lightning would share out once more."""
 
     def __init__(self, batches: EvaluationBatches) -> None:
         self._batches = batches

@@ -1,4 +1,4 @@
-"""The texts of a corpus that are nearest to the end task's own, by BM25.
+"""Chooses the texts of a corpus that are nearest to the end task's training texts, by BM25.
 
 As in TLM (Yao et al. 2021, "NLP from scratch without large-scale pretraining"): each training text
 is a query, and the corpus' texts are taken by the best rank that any query gives them.
@@ -24,19 +24,23 @@ from src.errors import UserError
 from src.files.durable import write_durably
 
 MOST = 1_000_000
-"""Texts of a corpus that are compared; of more, a seeded random choice."""
+"""Maximum number of a corpus' texts that are compared; of a larger corpus, a
+seeded random choice.
+"""
 
 
 def choose_nearest(
     corpus: Corpus, task: TextTask, size: float, seed: int, option: str, cache_dir: Path
 ) -> Corpus:
-    """`size` x training examples of the corpus; of two sizes, the smaller is a subset.
+    """Return the texts nearest to the end task's; a smaller size gives a subset of them.
 
     Args:
-        size: in multiples of the task's training examples.
-        seed: of the order of texts that share no word with the task.
-        option: the config option that holds the size, for the message.
-        cache_dir: where the choice is kept.
+        corpus: the corpus to choose from.
+        task: the end task whose training texts are the queries.
+        size: number of texts, in multiples of the task's training examples.
+        seed: seed of the order of texts that share no word with the task.
+        option: the config option that sets the size, for the message.
+        cache_dir: folder in which the choice is cached.
 
     Raises:
         UserError: the corpus has fewer texts than that, or more are asked for than are compared.
@@ -64,10 +68,10 @@ def choose_nearest(
 def nearest(
     texts: Sequence[str | None], queries: Sequence[str], count: int, seed: int
 ) -> np.ndarray:
-    """Indices of the `count` texts nearest to the queries, the nearest first.
+    """Return the indices of the `count` texts nearest to the queries, nearest first, `(count,)`.
 
-    A text's place is the best rank that a query gives it, then its score there, then its index.
-    Texts that share no word with any query come last, in random order.
+    A text is ordered by the best rank that a query gives it, then by its score there, then by its
+    index. Texts that share no word with any query come last, in random order.
     """
     index = bm25s.BM25()
     index.index([words_of(text or "") for text in texts], show_progress=False)
@@ -86,7 +90,7 @@ def nearest(
 
 
 def _ranked(index: bm25s.BM25, queries: Sequence[list[str]], most: int) -> np.ndarray:
-    """The texts among the first `most` of some query, in the order of `nearest`."""
+    """Return the indices of texts among the first `most` of a query, in the order of `nearest`."""
     texts, ranks, scores = [], [], []
     for words in queries:
         of_all = index.get_scores(words)

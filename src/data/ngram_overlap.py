@@ -1,4 +1,4 @@
-"""Texts that share a long run of words with texts that have to stay unseen (n-gram overlap).
+"""Finds texts that share a run of words with texts that have to stay unseen (n-gram overlap).
 
 Two texts overlap where they have `n` words in a row in common, after datatrove's normalisation
 (that of its own blocks for decontamination): case, punctuation, diacritics and the digits of
@@ -12,22 +12,22 @@ from collections.abc import Iterable
 from datatrove.utils.text import TextNormConfig, simplify_text
 
 _ASCII = TextNormConfig(norm_whitespace=False, norm_unicode_diacritics=False)
-"""What is left to do for ASCII text, whose words are split at white space anyway."""
+"""Normalisation that ASCII text still needs; its words are split at white space anyway."""
 _ANY = TextNormConfig(norm_whitespace=False)
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they are compared."""
+    """Return the normalised words of a text."""
     words: list[str] = simplify_text(text, _ASCII if text.isascii() else _ANY).split()
     return words
 
 
 class NgramIndex:
-    """The n-grams of some texts.
+    """An index of the n-grams of texts that have to stay unseen.
 
     Args:
-        texts: what must not be found again.
-        n: words of an n-gram, at least 1.
+        texts: the texts that have to stay unseen.
+        n: number of words in an n-gram, at least 1.
     """
 
     def __init__(self, texts: Iterable[str], n: int) -> None:
@@ -43,7 +43,7 @@ class NgramIndex:
                 self._halves.update(_ngrams(words, self._half, 1))
 
     def overlaps(self, text: str) -> bool:
-        """Return whether an indexed text shares `n` words in a row with `text`, or is it."""
+        """Return whether `text` shares `n` words in a row with an indexed text, or equals one."""
         words = words_of(text)
         if len(words) < self._n:
             return " ".join(words) in self._whole

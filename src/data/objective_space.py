@@ -1,4 +1,4 @@
-"""The auxiliary objectives that can be composed of given parts (AANG, Dery et al., 2023)."""
+"""Composes auxiliary objectives of given parts (AANG, Dery et al., 2023)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from src.objectives.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class ObjectiveSpace:
-    """All legal choices of a text, a transform, a representation and an output.
+    """All legal combinations of a text, a transform, a representation and an output.
 
     Attributes:
-        data: texts by name.
-        transforms: by name.
-        representations: by name.
-        outputs: by name.
+        data: the texts by name.
+        transforms: the input transforms by name.
+        representations: the representations by name.
+        outputs: the outputs by name.
 
     Raises:
-        UserError: a stage has no part, a part's name holds a hyphen, or no choice is legal.
+        UserError: a group of parts is empty, a part's name holds a hyphen, or no combination is
+            legal.
     """
 
     data: Mapping[str, AuxiliaryText]
@@ -58,10 +59,10 @@ class ObjectiveSpace:
             )
 
     def members(self, name: str) -> dict[str, ComposedAuxiliary]:
-        """An auxiliary task for each legal choice, by name.
+        """Return an auxiliary task for each legal combination, by name.
 
         Args:
-            name: of the space, below `auxiliary` in the config.
+            name: the key of the space below `auxiliary` in the config.
         """
         sources = {own: _Source(f"{name}.data.{own}", text) for own, text in self.data.items()}
         members = {}
@@ -88,7 +89,7 @@ class ObjectiveSpace:
 
 
 def is_legal(text: AuxiliaryText, representation: Representation, output: Output) -> bool:
-    """Return whether the text has what the output predicts, and the body is shown enough of it."""
+    """Return whether the text has the labels, and the body the context, that the output needs."""
     if output.needs_labels and text.text != "task":
         return False
     return representation.both_sides or not output.needs_both_sides
@@ -96,7 +97,7 @@ def is_legal(text: AuxiliaryText, representation: Representation, output: Output
 
 @dataclass
 class _Source:
-    """A text that many objectives have in common: tried out and read once."""
+    """A text that many objectives share: checked once and read once."""
 
     name: str
     text: AuxiliaryText
@@ -119,10 +120,11 @@ class _Source:
         objective: Composed,
         draws: str,
     ) -> tuple[AuxiliaryExamples, str]:
-        """Return the examples, and a name for what is drawn of them.
+        """Return the examples, and the name under which their batches are drawn.
 
-        Those with labels are fewer where some of the task's texts have none; rows are then no
-        longer those of the other objectives.
+        An objective that needs labels gets only the labelled texts. Where these are fewer than all
+        of the task's texts, its batches cannot be those of the other objectives and get another
+        name.
         """
         for labelled in (False, objective.output.needs_labels):
             if labelled not in self._examples:
@@ -145,9 +147,9 @@ class ComposedAuxiliary:
     """One objective of a space as an auxiliary task (see `Auxiliary`).
 
     Attributes:
-        source: the text, shared with the space's other objectives.
-        objective: transform, representation and output.
-        draws: objectives of the same see the same texts, changed in the same way.
+        source: the text, which is shared with the space's other objectives.
+        objective: the combination of transform, representation and output.
+        draws: objectives with the same value see the same texts, changed in the same way.
     """
 
     source: _Source = field(repr=False)

@@ -1,4 +1,4 @@
-"""The auxiliary task of appendix A.4: the data set's other classes, supervised."""
+"""The auxiliary task of appendix A.4: classify images of the data set's other classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from src.objectives.image_classification import ImageClassification
 
 @dataclass(frozen=True)
 class OtherClasses(Checked):
-    """Classify the images of all classes that the end task leaves (see `Auxiliary`).
+    """Classifies images of the classes that are not in the end task (see `Auxiliary`).
 
     Attributes:
         size: images, in multiples of the end task's training images, or `all`; None takes
@@ -41,7 +41,7 @@ class OtherClasses(Checked):
         reads_images(encoder, f"auxiliary {name}")
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """The other classes' training images, or a choice of them.
+        """Return the other classes' training images, or as many of them as the size asks for.
 
         Raises:
             UserError: the end task is not one of images, or there are fewer images than asked for.

@@ -1,4 +1,4 @@
-"""The paper's end tasks, from a local folder or from their public home, checked either way."""
+"""Reads the paper's end tasks, from a local folder or from where their authors published them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DomainFile:
-    """One published file of domain text.
+    """A published file of domain text.
 
     Attributes:
-        size: how many times the training examples its lines are meant for.
+        size: the auxiliary size that the file is meant for, in multiples of the training examples.
         local: its name under `data_dir`.
-        public: its name at the task's public home.
-        sha256: its checksum, None where none is known.
+        public: its path below the task's `public_url`.
+        sha256: its checksum; None where none is known.
     """
 
     size: float
@@ -42,11 +42,11 @@ class PaperTask(TextSource):
     `name` is also the folder's name under `data_dir`.
 
     Attributes:
-        public_url: the folder at the public home.
-        sha256: checksum of each labelled file.
-        cache_dir: where downloads are kept.
-        data_dir: a local folder of task folders; None fetches from `public_url`.
-        domain: the published domain text, by increasing size; empty where there is none.
+        public_url: address of the folder in which the task is published.
+        sha256: checksum of each labelled file, by name.
+        cache_dir: folder for downloads.
+        data_dir: a local folder that holds a folder for each task; None fetches from `public_url`.
+        domain: the published files of domain text; empty where there are none.
     """
 
     public_url: str
@@ -56,7 +56,11 @@ class PaperTask(TextSource):
     domain: Sequence[DomainFile] = field(default_factory=tuple)
 
     def files(self) -> TaskFiles:
-        """The three splits, fetched if need be, with their checksums verified."""
+        """Return the three splits, fetched if need be, after checking their checksums.
+
+        Raises:
+            UserError: a file is missing, cannot be fetched, or differs from its checksum.
+        """
         paths = {}
         for split in ("train", "dev", "test"):
             file = f"{split}.jsonl"
@@ -64,7 +68,15 @@ class PaperTask(TextSource):
         return TaskFiles(**paths)
 
     def domain_file(self, size: float | None) -> Path:
-        """The smallest published file meant for `size`; the largest if none is (or for None)."""
+        """Return the smallest published file that is large enough for `size`, else the largest.
+
+        Args:
+            size: the auxiliary size; None asks for the largest file.
+
+        Raises:
+            UserError: the task has no published domain text, or the file is missing or cannot be
+                fetched.
+        """
         if not self.domain:
             raise UserError(
                 f"{self.name} has no published domain text; give your own: "
@@ -103,7 +115,7 @@ def download(url: str, cache_dir: Path) -> Path:
     """Fetch `url` once, into the cache of the `datasets` library.
 
     Raises:
-        UserError: nothing answers at the address, or it has no such file.
+        UserError: the server does not answer, or has no such file.
     """
     folder = cache_dir / "downloads"
     cached = folder / str(hash_url_to_filename(url))

@@ -1,4 +1,4 @@
-"""Rows of several corpora as those of one."""
+"""Presents the rows of several corpora as those of one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 
 class PooledRows:
-    """The rows of `parts` one after the other; each part stays as it is, read or made when asked.
+    """The rows of all `parts`, one after the other; each part is read where it lies.
 
     Args:
-        parts: not empty; their common columns are there.
+        parts: at least one data set; only the columns that all of them have are kept.
     """
 
     def __init__(self, parts: Sequence[datasets.Dataset]) -> None:
@@ -24,7 +24,7 @@ class PooledRows:
         return int(self._ends[-1])
 
     def __getitem__(self, indices: list[int]) -> dict[str, list[Any]]:
-        """Columns of the rows at `indices`, in that order."""
+        """Return the columns of the rows at `indices`, in that order."""
         wanted = np.asarray(indices)
         owners = np.searchsorted(self._ends, wanted, side="right")
         rows: list[Any] = [None] * len(wanted)
@@ -39,5 +39,5 @@ class PooledRows:
 
 
 def pooled(parts: Sequence[datasets.Dataset]) -> datasets.Dataset | PooledRows:
-    """All rows of `parts`; a single part is its own pool."""
+    """Return all rows of `parts` as one data set; a single part is returned as it is."""
     return parts[0] if len(parts) == 1 else PooledRows(parts)

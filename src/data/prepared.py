@@ -1,4 +1,4 @@
-"""All that training is made of: an encoder, a labelled task, its auxiliary tasks."""
+"""Holds all that a training is made of: the encoder, the end task and the auxiliary tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from src.evaluation.monitor import Monitor
 from src.objectives.base import TaskObjective
 
 TEXT = "text"
-"""The one task of continued pre-training for its own sake: all corpora together."""
+"""Name of the only task of a run without an end task: masked language modelling on all corpora."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Labelled:
     Attributes:
         end_task: the labelled task.
         splits: its splits as the encoder reads them.
-        classification: its objective.
+        classification: the end task's objective.
     """
 
     end_task: EndTask
@@ -39,13 +39,13 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Data that were read and checked, with the encoder that they are for.
+    """Data that were read and checked, and the encoder for which they were prepared.
 
     Attributes:
-        encoder: body and what belongs to it; trained further by each stage.
+        encoder: the encoder, which each stage trains further.
         auxiliaries: settings and examples of each auxiliary task, by name.
-        labelled: the end task; None in continued pre-training for its own sake.
-        held_out: what such a run is judged by instead.
+        labelled: the end task; None in a run without one.
+        held_out: the held-out text by which a run without an end task is judged; else None.
     """
 
     encoder: Encoder
@@ -55,7 +55,7 @@ class Prepared:
 
     @property
     def metric(self) -> Monitor:
-        """The metric by which weights are kept."""
+        """The metric by which the best checkpoint is chosen."""
         judge = self._labelled.end_task if self.held_out is None else self.held_out
         return Monitor(judge.metric)
 
@@ -79,7 +79,7 @@ class Prepared:
         return self._labelled.classification
 
     def rows(self, task: str) -> datasets.Dataset | PooledRows:
-        """Training examples of a task: the end task, an auxiliary one, or all `TEXT` there is."""
+        """Return the training examples of a task: the end task, an auxiliary task, or `TEXT`."""
         if task == END_TASK:
             return self.splits.train
         if task == TEXT and self.held_out is not None:
@@ -87,7 +87,7 @@ class Prepared:
         return self.auxiliaries[task][1].rows
 
     def objective(self, task: str) -> TaskObjective[Any]:
-        """Return the objective of the same task."""
+        """Return the objective of the end task, of an auxiliary task, or of `TEXT`."""
         if task == END_TASK:
             return self.classification
         if task == TEXT and self.held_out is not None:
@@ -95,7 +95,7 @@ class Prepared:
         return self.auxiliaries[task][1].objective
 
     def draws(self, task: str) -> str | None:
-        """See `AuxiliaryExamples.draws`; None for the end task and for `TEXT`."""
+        """Return the task's `AuxiliaryExamples.draws`; None for the end task and for `TEXT`."""
         return self.auxiliaries[task][1].draws if task in self.auxiliaries else None
 
     @property

@@ -1,4 +1,4 @@
-"""Warnings about a user's texts before training on them: counted, one a kind."""
+"""Warns of oddities in a user's texts and labels before training, one line for each kind."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 log = logging.getLogger(__name__)
 
 _SHOWN = 8
-"""Labels that a warning names."""
+"""Maximum number of labels that a warning names."""
 _NOTHING = {"nan", "null", "none", "na", "n/a", "<na>", "nil"}
-"""Labels that are suspicious, in lower case."""
+"""Labels, in lower case, by which programs write missing values."""
 _UNEVEN = 5
-"""How many times more examples than the rarest label the most frequent has, to be spoken of."""
+"""Least ratio of the most frequent label's examples to the rarest's that is warned of."""
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """The part of some texts that the longest input omits.
+class Truncation:
+    """Counts of texts and tokens that were cut off at the maximum length.
 
     Attributes:
-        texts: texts that were tokenised.
-        cut: those of them that lost tokens.
-        tokens: tokens of all texts before cutting, special ones not counted.
-        lost: those of them that were cut off.
+        texts: number of texts that were tokenised.
+        cut: number of those that lost tokens.
+        tokens: number of tokens of all texts before cutting, without special tokens.
+        lost: number of those tokens that were cut off.
     """
 
     texts: int
@@ -36,11 +36,12 @@ class Cuts:
 
 
 def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]]) -> None:
-    """Log what is odd about a task's labelled texts: a line a kind, nothing where all is well.
+    """Log what is odd about a task's labelled texts, one line for each kind of oddity.
 
     Args:
-        name: the task.
-        splits: `(text, label)` of each example of `train`, `dev` and `test`; of a pair, both texts.
+        name: the task's name.
+        splits: `(text, label)` of each example of `train`, `dev` and `test`; the text of a pair is
+            a tuple of both.
     """
     texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
@@ -58,12 +59,12 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
 
 
 def warn_of_imbalance(name: str, labels: Sequence[str], counts: Sequence[int]) -> None:
-    """Log the labels' shares of the training examples where they differ much.
+    """Log the labels' shares of the training examples where they differ greatly.
 
     Args:
-        name: the task.
+        name: the task's name.
         labels: label names.
-        counts: training examples of each.
+        counts: number of training examples of each label.
     """
     if max(counts) < _UNEVEN * min(counts):
         return
@@ -81,8 +82,8 @@ def warn_of_imbalance(name: str, labels: Sequence[str], counts: Sequence[int]) -
     )
 
 
-def warn_of_cuts(name: str, max_length: int, splits: Mapping[str, Cuts]) -> None:
-    """Log how much of a task's texts is never seen; nothing where no text was cut."""
+def warn_of_truncation(name: str, max_length: int, splits: Mapping[str, Truncation]) -> None:
+    """Log how many of a task's texts and tokens are cut off; nothing where no text was cut."""
     found = {split: cuts for split, cuts in splits.items() if cuts.cut}
     if found:
         log.warning(
@@ -97,7 +98,7 @@ def warn_of_cuts(name: str, max_length: int, splits: Mapping[str, Cuts]) -> None
 
 
 def _repeated(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
-    """Texts that a split holds more than once; the first of each does not count."""
+    """Return a warning of texts that occur more than once in a split."""
     counts = {split: len(own) - len(set(own)) for split, own in texts.items()}
     return _listed("examples repeat a text of their own split: %s", counts, texts)
 
@@ -140,7 +141,7 @@ def _absent(labels: Mapping[str, set[str]]) -> str | None:
 
 
 def _alike(labels: set[str]) -> str | None:
-    """Labels that a slip of the keyboard may have made two of one."""
+    """Return a warning of labels that differ only in case, spaces or Unicode form."""
     by_form: dict[str, list[str]] = {}
     for label in sorted(labels):
         form = unicodedata.normalize("NFKC", label).casefold()
@@ -152,7 +153,7 @@ def _alike(labels: set[str]) -> str | None:
 
 
 def _of_nothing(labels: set[str]) -> str | None:
-    """Labels by which programs write that there is none."""
+    """Return a warning of labels that may stand for a missing value."""
     found = sorted(label for label in labels if label.strip().casefold() in _NOTHING)
     listed = ", ".join(map(repr, found))
     return f"labels that may stand for a missing one: {listed}" if found else None
@@ -163,9 +164,9 @@ def _names(labels: Sequence[str]) -> str:
     return ", ".join(map(repr, labels[:_SHOWN])) + more
 
 
-def total(parts: Iterable[Cuts]) -> Cuts:
-    """The sum of several."""
+def total_truncation(parts: Iterable[Truncation]) -> Truncation:
+    """Return the sum of counts."""
     sums: Counter[str] = Counter()
     for part in parts:
         sums.update(vars(part))
-    return Cuts(sums["texts"], sums["cut"], sums["tokens"], sums["lost"])
+    return Truncation(sums["texts"], sums["cut"], sums["tokens"], sums["lost"])

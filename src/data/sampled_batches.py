@@ -1,4 +1,4 @@
-"""Sharing one batch among the auxiliary tasks that a step samples."""
+"""Divides one batch among the auxiliary tasks that a step samples, by their weights."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ def sized(
     count: int = 1,
     equally_often: bool = False,
 ) -> StepBatch:
-    """The step with a batch for each task that it samples.
+    """Return the step with a batch for each task that it samples.
 
     Every process makes the whole batches, from the same weights, and keeps its share of them.
 
     Args:
-        weighting: says how many of the `total` examples each task gets.
-        rank: this process, from 0.
-        count: of the processes.
+        batch: the step, whose sampled tasks are `unsized`.
+        weighting: decides how many of the `total` examples each task gets.
+        total: number of examples that the sampled tasks share.
+        rank: index of this process.
+        count: number of processes.
         equally_often: see `share_of`.
     """
     sizes = weighting.batch_sizes(list(batch.unsized), total)

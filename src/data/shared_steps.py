@@ -1,4 +1,4 @@
-"""The part of each step that one process of several passes."""
+"""Gives each of several processes its share of every step's batches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from src.distributed.shares import share_of
 class SharedSteps(Dataset[StepBatch]):
     """A process's share of each step.
 
-    Every process builds the whole batch, of which it keeps whole micro-batches: so each is what it
-    would be in one process, dropout and masks included, on any number of them.
+    Every process builds the whole batch and keeps some of its micro-batches. So each micro-batch is
+    the same on any number of processes, dropout and masks included.
 
     Args:
         steps: the whole steps.
-        rank: this process, from 0.
-        count: of the processes.
-        equally_often: whether all have to pass as many micro-batches of each task.
+        rank: index of this process.
+        count: number of processes.
+        equally_often: whether all processes must pass equally many micro-batches of each task.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A labelled table and any unlabelled text, as the data of the methods' modules."""
+"""Prepares a labelled table and any unlabelled texts as a LightningDataModule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class TartanData(TaskData):
-    """One LightningDataModule for labelled texts and unlabelled ones.
+    """A LightningDataModule for labelled and unlabelled texts.
 
     Nothing is read before a module (`MetaTartan.for_data`) or a Trainer asks for it. Steps are
     functions of `seed` and their number: a training can go on from any checkpoint.
@@ -50,22 +50,22 @@ class TartanData(TaskData):
             `save_pretrained` wrote, a Transformers model with its tokenizer in a tuple, or `tiny`
             (random weights, for trying out).
         batch_size: examples of each task in an optimiser step [examples].
-        seed: of every random draw.
+        seed: seed of every random draw.
         max_length: longest input; longer texts are cut [tokens].
         metric: chooses the checkpoint: `macro_f1`, `accuracy`, ... (`src.evaluation`).
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs; None for single texts.
-        dev_share: of train, where dev is held out of it.
-        test_share: of train, where test is held out of it.
+        dev_share: share of train that becomes dev, where dev is held out of it.
+        test_share: share of train that becomes test, where test is held out of it.
         split_seed: seed of the choice of held-out examples.
         size: unlabelled text that is used, in multiples of the labelled training examples, or
             `all`.
-        size_seed: of the choice of a part of the unlabelled text.
+        size_seed: seed of the choice of a part of the unlabelled text.
         column: the column of unlabelled texts, in files and data sets that have several.
         dropout: probability, in the end task's head.
         class_weights: `balanced`, or a weight for each label; None for equal ones.
-        name: what to call the task in messages.
+        name: the task's name in messages.
         sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
             `evaluation_batch_size`, `packed`, `epoch_steps`.
         num_workers: loader processes; None chooses.

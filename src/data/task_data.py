@@ -1,4 +1,4 @@
-"""A labelled task and its auxiliary tasks as a LightningDataModule."""
+"""Provides the loaders of a labelled task and its auxiliary tasks, as a LightningDataModule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from src.objectives.masked_lm import MaskedLM
 
 @dataclass(frozen=True)
 class BatchSizes(Checked):
-    """Numbers of examples of all kinds of batches.
+    """Sizes of all kinds of batches.
 
     Attributes:
         batch_size: examples of each task in an optimiser step [examples].
@@ -57,17 +57,17 @@ class BatchSizes(Checked):
 
 
 class TaskData(pl.LightningDataModule):
-    """Loaders for the module that a Trainer trains: its batches are functions of seed and step.
+    """Provides the Trainer's loaders; their batches are functions of seed and step.
 
     Whatever is random in a batch is drawn from the seed, the module's stage, the task and the
     number of the step, so that a run can go on at any step, in any number of processes.
 
     Args:
-        prepared: the data, or what reads them when they are first needed.
-        sizes: of batches.
-        seed: of every random draw.
-        num_workers: loader processes; None chooses 0 on the CPU (where they would take the
-            cores that train) and 2 with an accelerator.
+        prepared: the data, or a function that reads them when they are first needed.
+        sizes: sizes of the batches.
+        seed: seed of every random draw.
+        num_workers: loader processes; None chooses 0 on a CPU (where they would compete with the
+            training for cores) and 2 with an accelerator.
     """
 
     @checked
@@ -88,7 +88,7 @@ class TaskData(pl.LightningDataModule):
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The data and their encoder, read when this is first asked for.
+        """The data and their encoder, read when this is first accessed.
 
         Raises:
             UserError: something is wrong with them.
@@ -96,16 +96,20 @@ class TaskData(pl.LightningDataModule):
         return self._source if isinstance(self._source, Prepared) else self._source()
 
     def prepare_data(self) -> None:
-        """Read the data, so that whatever is written into the cache is written once."""
+        """Read the data in one process, so that the cache is written once."""
         _ = self.prepared
 
     def counts(self, needs: BatchNeeds) -> tuple[int | None, list[int]]:
-        """Training examples of the end task (None where it is not trained), and of the others."""
+        """Return the number of training examples of each task.
+
+        Returns:
+            The end task's number, None where it is not trained; and those of the other tasks.
+        """
         by_name = {name: len(self.prepared.rows(name)) for name in needs.tasks}
         return by_name.pop(END_TASK, None), list(by_name.values())
 
     def epoch_steps(self, needs: BatchNeeds) -> int:
-        """Optimiser steps of an epoch (see `BatchSizes`)."""
+        """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
         if self.sizes.epoch_steps is not None:
             return self.sizes.epoch_steps
         end_task, others = self.counts(needs)
@@ -113,13 +117,15 @@ class TaskData(pl.LightningDataModule):
         return math.ceil(examples / self.sizes.batch_size)
 
     def steps(self, needs: BatchNeeds, accelerator: str = "auto") -> StepBatches:
-        """The batches of every step of a module.
+        """Return the batches of every step of a module.
 
         Args:
-            accelerator: Lightning's name, which decides on `packed`.
+            needs: the batches that the module's steps need.
+            accelerator: Lightning's name of the accelerator, which decides whether texts are
+                packed.
 
         Raises:
-            UserError: there are too few examples for them.
+            UserError: a task has too few examples for its batches.
         """
         prepared, sizes = self.prepared, self.sizes
         packed = self._packs(accelerator)
@@ -144,12 +150,12 @@ class TaskData(pl.LightningDataModule):
                 prepared.encoder, sizes.micro_batch_size, training=False, packed=packed
             )
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
-        available = len(prepared.splits.train) if needs.apart else 0
-        if needs.apart and sizes.batch_size + needs.apart > available:
+        available = len(prepared.splits.train) if needs.meta_head_examples else 0
+        if needs.meta_head_examples and sizes.batch_size + needs.meta_head_examples > available:
             raise UserError(
-                f"meta_head.examples_from=rest needs {needs.apart} training examples beside each "
-                f"batch of {sizes.batch_size}, but there are only {available}; use a smaller "
-                "batch_size, or examples_from=batch"
+                f"meta_head.examples_from=rest needs {needs.meta_head_examples} training examples "
+                f"beside each batch of {sizes.batch_size}, but there are only {available}; use a "
+                "smaller batch_size, or examples_from=batch"
             )
         return StepBatches(
             sources,
@@ -157,17 +163,18 @@ class TaskData(pl.LightningDataModule):
             self.epoch_steps(needs),
             self.seed,
             needs.stage,
-            apart=(END_TASK, needs.apart) if needs.apart else None,
+            meta_head=(END_TASK, needs.meta_head_examples) if needs.meta_head_examples else None,
             second=needs.second,
             sampling=sampling,
         )
 
     def evaluation(self, split: str, accelerator: str = "auto") -> EvaluationBatches:
-        """A split of the end task, `train`, `dev` or `test`, in evaluation batches.
+        """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
 
-        Without an end task, dev are the texts that are held out of all corpora.
+        Without an end task, dev is the text that is held out of all corpora.
 
         Args:
+            split: the split's name.
             accelerator: see `steps`.
         """
         packed = self._packs(accelerator)
@@ -180,7 +187,7 @@ class TaskData(pl.LightningDataModule):
         return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """Share a batch among the tasks that a step samples, by what they weigh now."""
+        """Divide a batch among the tasks that a step samples, by their current weights."""
         if not isinstance(batch, StepBatch) or not batch.unsized:
             return batch
         trainer = self._running()
@@ -192,7 +199,7 @@ class TaskData(pl.LightningDataModule):
         )  # fmt: skip
 
     def train_dataloader(self) -> StepLoader:
-        """The steps of the Trainer's module, an epoch at a time."""
+        """Return a loader of the steps of the Trainer's module, an epoch at a time."""
         trainer, needs = self._running(), self._needs()
         whole = self.steps(needs, self._accelerator())
         steps: StepBatches | SharedSteps = whole
@@ -214,19 +221,19 @@ class TaskData(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> EvaluationLoader | list[EvaluationLoader]:
-        """The dev split, each example once; nothing where the end task is not trained.
+        """Return a loader of dev, each example once; none where the end task is not trained.
 
-        Without an end task these are the texts that are held out of all corpora.
+        Without an end task, dev is the text that is held out of all corpora.
         """
         judged = END_TASK in self._needs().tasks or self.prepared.held_out is not None
         return self._split("dev") if judged else []
 
     def test_dataloader(self) -> EvaluationLoader:
-        """The test split, each example once."""
+        """Return a loader of test, each example once."""
         return self._split("test")
 
     def predict_dataloader(self) -> EvaluationLoader | DataLoader[Any]:
-        """The test split, in its own order where it is text."""
+        """Return a loader of test; texts come in their original order."""
         task = self.prepared.end_task
         if not isinstance(task, TextTask):
             return self._split("test")
@@ -241,7 +248,7 @@ class TaskData(pl.LightningDataModule):
         return EvaluationLoader(batches)
 
     def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
-        """Held-out texts of all corpora in evaluation batches, their masks the same every time."""
+        """Return the held-out texts of all corpora in evaluation batches, with fixed masks."""
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         examples = [examples for _, examples in prepared.auxiliaries.values()]
         rows = datasets.concatenate_datasets(

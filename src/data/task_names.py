@@ -1,4 +1,4 @@
-"""What an auxiliary task may be called: nothing that a result, the config or PyTorch calls so."""
+"""Reserves names that auxiliary tasks must not have."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from src.core.task_names import END_TASK
 from src.errors import UserError
 
 META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
-"""Names beside the tasks' under which costs are reported."""
+"""Names, beside the tasks', under which costs are reported."""
 
 
 @dataclass
 class AuxiliarySettings:
-    """Options that hold for all auxiliary tasks."""
+    """Options below `auxiliary` that hold for all auxiliary tasks."""
 
     size: Size = 1
     seed: Natural = 0
@@ -25,15 +25,15 @@ class AuxiliarySettings:
 
 
 SETTINGS = tuple(field.name for field in fields(AuxiliarySettings))
-"""Keys of the `auxiliary` group that are no tasks but hold for all of them."""
+"""Keys of the `auxiliary` group that are options, not tasks."""
 _NAME = re.compile(r"[\w-]+")
 
 
 def check_task_name(name: str) -> None:
-    """Check that an auxiliary task may be called so.
+    """Check that an auxiliary task may have this name.
 
     Raises:
-        UserError: it may not; says why.
+        UserError: the name is reserved or malformed; the message says why.
     """
     if name in SETTINGS:
         why = f"auxiliary.{name} holds for all of them"

@@ -1,4 +1,4 @@
-"""An auxiliary task's text: the end task's own (TAPT), or a domain corpus (DAPT)."""
+"""Reads an auxiliary task's text: the end task's own (TAPT), or a domain corpus (DAPT)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from src.objectives.base import TaskObjective
 log = logging.getLogger(__name__)
 
 TOKENISED_AHEAD = 100_000
-"""Examples of a corpus' folder up to which all are tokenised, and cached, before training begins.
+"""Maximum number of a corpus folder's examples that are tokenised, and cached, before training.
 
-Of more, a run often sees a small part: they are tokenised when a batch takes them. What is trained
-is the same either way.
+A run often sees only a small part of a larger corpus, whose examples are tokenised when a batch
+takes them. The batches are the same either way.
 """
 
 
@@ -60,6 +60,9 @@ class AuxiliaryText(Checked):
             task's training texts (see `src.data.nearest`), decontaminated first.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
+
+    Raises:
+        UserError: options contradict each other; the message names them.
     """
 
     text: Literal["task", "domain"] = "domain"
@@ -83,7 +86,7 @@ class AuxiliaryText(Checked):
             raise UserError("text=task takes no path or hub data set")
 
     def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
-        """`encoder`, which has to read text of the length asked for.
+        """Return `encoder` after checking that it reads text of the length asked for.
 
         Raises:
             UserError: it does not.
@@ -104,11 +107,14 @@ class AuxiliaryText(Checked):
         """Find, choose and tokenise the text.
 
         Args:
-            name: below `auxiliary` in the config, for messages.
+            name: the key below `auxiliary` in the config, for messages.
+            context: the end task, the encoder and settings.
+            objective: the objective that will be trained on the rows.
             labelled: whether rows of the end task's own text have its `label`.
 
         Raises:
-            UserError: see `src.data.corpus`; or the end task is not one of text.
+            UserError: the text cannot be read (see `src.data.corpus`), or the end task is not on
+                text.
         """
         if context.held_out is not None:
             return self._apart_from(context.held_out, name, context, objective)
@@ -147,10 +153,10 @@ class AuxiliaryText(Checked):
         context: AuxiliaryContext,
         objective: TaskObjective[TextEncoder],
     ) -> AuxiliaryExamples:
-        """The whole corpus of a run without an end task, less the texts that are held out.
+        """Return the whole corpus without the held-out texts, for a run without an end task.
 
         Raises:
-            UserError: the text or its size is in terms of an end task.
+            UserError: the text or its size is defined in terms of an end task.
         """
         if self.text == "task" or (self.path is None and self.hub is None):
             raise UserError(
@@ -182,7 +188,7 @@ class AuxiliaryText(Checked):
     def _rows(
         self, name: str, part: Corpus, max_length: int, context: AuxiliaryContext
     ) -> datasets.Dataset:
-        """The texts as the encoder reads them."""
+        """Return the texts as the encoder reads them, tokenised."""
         encoder = reads_text(context.encoder, f"auxiliary {name}")
         length = max_length if self.max_length is None else self.max_length
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
@@ -218,10 +224,10 @@ class AuxiliaryText(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class TextAuxiliary(AuxiliaryText):
-    """One auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
+    """An auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
 
     Attributes:
-        objective: what it asks of the encoder.
+        objective: the task's objective.
         optional: do without this task where neither `path` nor `hub` is given.
     """
 
@@ -246,10 +252,14 @@ class TextAuxiliary(AuxiliaryText):
 
 
 def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:
-    """The end task, checked to be one of text for auxiliary `name`.
+    """Return the end task, after checking that it is one on text.
+
+    Args:
+        name: the auxiliary task that needs it, for the message.
+        context: holds the end task.
 
     Raises:
-        UserError: it is not.
+        UserError: the end task is not on text.
     """
     task = context.end_task
     if not isinstance(task, TextTask):
@@ -259,7 +269,7 @@ def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:
 
 
 def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
-    """Say where a corpus holds labelled files: their dev and test texts would be trained on."""
+    """Warn where a corpus holds labelled files: their dev and test texts would be trained on."""
     if not isinstance(end_task.source, FileTask) or is_corpus_folder(path.expanduser()):
         return
     files = {file.resolve() for file in files_of(path.expanduser())}
@@ -274,9 +284,11 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
 
 
 def training_texts(end_task: TextTask, *, labelled: bool = False) -> Corpus:
-    """The end task's training texts, labelled or not, as a corpus (TAPT); or the `labelled` alone.
+    """Return the end task's training texts as a corpus (TAPT), without dev and test texts.
 
-    Dev and test texts are never in it.
+    Args:
+        end_task: the end task.
+        labelled: whether to return only those that have labels, with these.
     """
     return Corpus(
         source=f"{end_task.name} train",

@@ -1,4 +1,4 @@
-"""A labelled task on text: its splits, its label order, and which texts were never trained on."""
+"""Reads a labelled task on text: splits, label order, and which texts are unseen in training."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from src.configuration.options import Checked, Count, Length, Natural
 from src.data.assignment import Assignment
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
-from src.data.end_task import OfSource, Splits
-from src.data.held_out import HeldOut, hold_out
+from src.data.end_task import EndTaskOfSource, Splits
+from src.data.held_out import HeldOut, stratified_splits
 from src.data.label_budget import choose_labelled
 from src.data.labelled import Example, in_order, read_labelled
-from src.data.remarks import warn_of_cuts, warn_of_texts
+from src.data.remarks import warn_of_texts, warn_of_truncation
 from src.data.table.base import Table
 from src.data.table.formats import Format
 from src.data.table.open import open_lines
-from src.data.tokenise import check_length, cuts_of, tokenise
+from src.data.tokenise import check_length, tokenise, truncation_of
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import reads_text
 from src.errors import UserError
@@ -33,9 +33,9 @@ from src.files.checksum import check_is_file
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """The files of an end task's labelled splits: tables, or JSONL files whatever their names.
+    """The tables of an end task's labelled splits; a path is read as JSONL.
 
-    `dev` and `test` may be parts of the training examples instead.
+    `dev` and `test` may instead be parts that are held out of the training examples.
     """
 
     train: Table | Path
@@ -45,7 +45,7 @@ class TaskFiles:
 
 @dataclass(frozen=True)
 class TextSource(Checked, ABC):
-    """A text task in tables of texts and labels; a subclass says where they are.
+    """A labelled text task in tables of texts and labels; subclasses say where the tables are.
 
     Attributes:
         name: the name the result is reported under.
@@ -53,9 +53,9 @@ class TextSource(Checked, ABC):
         max_length: longest input; longer texts are cut [tokens].
         split: `published` for the splits as they are given; `clean` for new ones of the same sizes,
             with all examples of one text, and near-duplicates of it, in the same split.
-        labelled: how many training examples keep their labels, every label by its share; the texts
-            of the others remain as unlabelled text of the task. None keeps all [examples].
-        split_seed: of that choice, and of any other between examples.
+        labelled: number of training examples that keep their labels, each label by its share; the
+            texts of the others remain as unlabelled text of the task. None keeps all [examples].
+        split_seed: seed of that choice, and of the choice of held-out examples.
     """
 
     name: str
@@ -67,19 +67,19 @@ class TextSource(Checked, ABC):
 
     @abstractmethod
     def files(self) -> TaskFiles:
-        """The labelled files, fetched or built where that is needed."""
+        """Return the labelled files, after fetching or building them where needed."""
 
     def columns(self, train: Table) -> Columns:
         """Return the columns of the tables that hold texts and labels.
 
         Raises:
-            UserError: the training table has not got them.
+            UserError: the training table lacks a column.
         """
         return Columns()
 
     @abstractmethod
     def domain_file(self, size: float | None) -> Path:
-        """Unlabelled text of the task's domain that suits `size` (None: all there is).
+        """Return a file of the task's domain text that suits `size` (None: all there is).
 
         Raises:
             UserError: the task has no domain text.
@@ -89,8 +89,8 @@ class TextSource(Checked, ABC):
         """Read the files.
 
         Raises:
-            UserError: a file is missing or malformed (with its line), dev or test has a label that
-                train lacks, or a label is too rare for dev to be split off.
+            UserError: a file is missing or malformed (the message names the line), dev or test has
+                a label that train lacks, or a label is too rare for dev to be split off.
         """
         return load_text_task(self)
 
@@ -111,7 +111,7 @@ class LabelledTexts:
         return len(self.texts)
 
     def rows(self, *, labelled: bool = True) -> datasets.Dataset:
-        """Rows of `text` (and `text_pair`), with `label` and `unseen` unless told otherwise."""
+        """Return rows with `text` (and `text_pair`), and if `labelled`, `label` and `unseen`."""
         columns: dict[str, list[Any]] = {"text": list(self.texts)}
         if self.pairs is not None:
             columns["text_pair"] = list(self.pairs)
@@ -121,18 +121,18 @@ class LabelledTexts:
 
 
 @dataclass(frozen=True)
-class TextTask(OfSource):
+class TextTask(EndTaskOfSource):
     """A labelled task on text, read and checked (see `EndTask`).
 
     Attributes:
-        source: where it came from.
+        source: the source that it was read from.
         labels: label names in index order (sorted, by value if they are numbers).
         train: training split.
         dev: validation split.
         test: test split.
         fingerprints: SHA-256 of each split's file, or how it was split off another.
-        columns: what was read of the files.
-        assignment: which rows became which split, where one was split off; else None.
+        columns: the columns that were read.
+        assignment: which rows became which split, where a split was held out; else None.
         unlabelled: training texts whose labels `source.labelled` leaves out; None if there are
             none.
     """
@@ -149,7 +149,7 @@ class TextTask(OfSource):
 
     @property
     def max_length(self) -> int:
-        """Longest input in tokens."""
+        """Maximum length of an input [tokens]."""
         return self.source.max_length
 
     @property
@@ -165,21 +165,21 @@ class TextTask(OfSource):
 
     @property
     def own_texts(self) -> datasets.Dataset:
-        """All training texts, labelled or not, as rows of `text` (and `text_pair`)."""
+        """Return all training texts, labelled or not, as rows with `text` (and `text_pair`)."""
         own = self.train.rows(labelled=False)
         if self.unlabelled is None:
             return own
         return datasets.concatenate_datasets([own, self.unlabelled.rows(labelled=False)])
 
     def digest(self) -> str:
-        """Of all splits together: each depends on what the others were given."""
+        """Return a checksum of all splits together."""
         return hashlib.sha256(":".join(self.fingerprints.values()).encode()).hexdigest()
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Rows of `input_ids`, `label` and `unseen`, tokenised or found in the cache.
+        """Return rows with `input_ids`, `label` and `unseen`, tokenised or from the cache.
 
         Raises:
-            UserError: the encoder does not read text, or not so much of it.
+            UserError: the encoder does not read text, or not inputs of this length.
         """
         text_encoder = reads_text(encoder, f"task {self.name}")
         check_length("task.max_length", self.max_length, text_encoder)
@@ -202,8 +202,8 @@ class TextTask(OfSource):
             "dev": rows("dev", self.dev),
             "test": rows("test", self.test),
         }
-        cuts = {split: cuts_of(tokenised) for split, tokenised in splits.items()}
-        warn_of_cuts(self.name, self.max_length, cuts)
+        cuts = {split: truncation_of(tokenised) for split, tokenised in splits.items()}
+        warn_of_truncation(self.name, self.max_length, cuts)
         return Splits(**splits)
 
 
@@ -211,7 +211,7 @@ def load_text_task(source: TextSource) -> TextTask:
     """Read the files of `source`.
 
     Raises:
-        UserError: see `TextSource.load`.
+        UserError: a file is missing or malformed, or a label is too rare (see `TextSource.load`).
     """
     files = source.files()
     given = {"train": files.train, "dev": files.dev, "test": files.test}
@@ -229,7 +229,7 @@ def load_text_task(source: TextSource) -> TextTask:
     fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
     assigned = list(
         zip(
-            hold_out([example.label for example in read["train"]], held, train.source),
+            stratified_splits([example.label for example in read["train"]], held, train.source),
             read["train"],
             strict=True,
         )
@@ -278,10 +278,10 @@ def load_text_task(source: TextSource) -> TextTask:
 def _split_anew(
     source: TextSource, read: dict[str, list[Example]], held: Sequence[HeldOut]
 ) -> dict[str, list[Example]]:
-    """The examples of all splits in new ones of the same sizes, which share no text.
+    """Return the examples of all splits in new splits of the same sizes that share no text.
 
     Raises:
-        UserError: none can be made.
+        UserError: there are no such splits.
     """
     if held:
         raise UserError(
@@ -305,7 +305,7 @@ def _table(given: Table | Path) -> Table:
 
 
 def _fingerprint(table: Table, columns: Columns) -> str:
-    """The content's, and which part of it is read."""
+    """Return a checksum of a table's content and of the columns that are read."""
     content = table.fingerprint()
     if columns == Columns():
         return content

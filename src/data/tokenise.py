@@ -1,4 +1,4 @@
-"""Texts to token ids, once: an Arrow file in the cache, memory-mapped by every run."""
+"""Tokenises texts once, into an Arrow file in the cache that every run memory-maps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from src.data.leading_part import portions
-from src.data.remarks import Cuts, total
+from src.data.remarks import Truncation, total_truncation
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.files.checksum import is_whole, note_checksum, sidecar_of
@@ -28,10 +28,10 @@ _VERSION = "4"
 
 
 def check_length(option: str, length: int, encoder: TextEncoder) -> None:
-    """Check that `encoder` reads inputs of so many tokens.
+    """Check that `encoder` reads inputs of `length` tokens.
 
     Raises:
-        UserError: that is more than the encoder's positions.
+        UserError: the encoder has fewer positions.
     """
     limit = encoder.max_positions
     if limit is not None and length > limit:
@@ -51,20 +51,23 @@ def tokenise(
     keep_blank: bool,
     token_types: bool = False,
 ) -> datasets.Dataset:
-    """Rows of `input_ids` (with special tokens, cut at `max_length`); other columns are kept.
+    """Return rows with `input_ids` (special tokens included) and all other columns.
 
     Where there is a column `text_pair` too, the two texts become one input in the tokenizer's own
     form of pairs, the longer of them being cut first.
 
-    Concurrent runs share the file: one writes it, under a lock, to a temporary name first. Its
-    checksum is compared whenever it is opened, for nothing else would show that it is damaged: a
-    file that differs is made again, with a warning.
+    Concurrent runs share the cached file: one writes it, under a lock, to a temporary name first.
+    Its checksum is compared whenever it is opened; a file that differs is made again, with a
+    warning.
 
     Args:
         texts: rows with the column `text`, and `text_pair` where they are pairs.
-        fingerprint: changes when `texts` change.
-        keep_blank: whether a blank text stays, as special tokens alone. A labelled example does,
-            for it counts in the metrics; there is nothing in it for masked language modelling.
+        fingerprint: string that changes when `texts` change.
+        tokenizer: a fast tokenizer.
+        max_length: length at which inputs are cut [tokens].
+        cache_dir: folder of caches; the rows lie in its `tokenised`.
+        keep_blank: whether a blank text stays, as special tokens alone. It does in labelled data,
+            where it counts in the metrics; masked language modelling can learn nothing from it.
         token_types: whether pairs also get `token_type_ids`, which tell their texts apart.
     """
     paired = "text_pair" in texts.column_names
@@ -82,7 +85,7 @@ def tokenise(
 def tokenised_as_read(
     texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Rows of `input_ids` as `tokenise` gives them, but made whenever they are read.
+    """Return rows with `input_ids` like those of `tokenise`, tokenised whenever they are read.
 
     Args:
         texts: rows with the column `text`, none of them blank.
@@ -103,11 +106,11 @@ def _is_intact(path: Path) -> bool:
     return False
 
 
-def cuts_of(rows: datasets.Dataset) -> Cuts:
-    """Return what was cut off the texts of `tokenise`, now or when it filled the cache."""
+def truncation_of(rows: datasets.Dataset) -> Truncation:
+    """Return the counts of what `tokenise` cut off, stored beside the cached rows."""
     (file,) = rows.cache_files
     path = Path(file["filename"]).with_suffix(".json")
-    return Cuts(**json.loads(path.read_text(encoding="utf-8")))
+    return Truncation(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def _write(
@@ -118,7 +121,7 @@ def _write(
     token_types: bool,
     path: Path,
 ) -> None:
-    cuts: list[Cuts] = []
+    cuts: list[Truncation] = []
     read = [name for name in ("text", "text_pair") if name in texts.column_names]
     special = tokenizer.num_special_tokens_to_add(pair=len(read) > 1)
     made = ["input_ids", *(["token_type_ids"] if token_types else [])]
@@ -160,7 +163,7 @@ def _write(
             desc=f"Tokenising {len(texts):,} texts",
         )
         counted = Path(scratch) / "part.json"
-        counted.write_text(json.dumps(asdict(total(cuts))), encoding="utf-8")
+        counted.write_text(json.dumps(asdict(total_truncation(cuts))), encoding="utf-8")
         # checksums first: a file is whole only with its own, whatever stops this
         note_checksum(written)
         note_checksum(counted)
@@ -179,12 +182,12 @@ def _cuts_of_pairs(
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[Sequence[str]],
     special: int,
-) -> Cuts:
-    """Counts over encoded pairs; what the tokenizer keeps of cut pairs says it several times."""
+) -> Truncation:
+    """Count what was cut off pairs by tokenising them again: their overflow repeats tokens."""
     whole = tokenizer(*texts, return_attention_mask=False, verbose=False)["input_ids"]
     lost = [len(all_) - len(own) for all_, own in zip(whole, cut, strict=True)]
     tokens = sum(len(own) - special for own in whole)
-    return Cuts(len(cut), sum(map(bool, lost)), tokens, sum(lost))
+    return Truncation(len(cut), sum(map(bool, lost)), tokens, sum(lost))
 
 
 def encode_texts(
@@ -193,9 +196,13 @@ def encode_texts(
     max_length: int | None,
     token_types: bool = False,
 ) -> BatchEncoding:
-    """Token ids, cut at `max_length`; None cuts nothing.
+    """Return token ids, cut at `max_length`; None cuts nothing.
 
-    `texts` are the first of each input and, where they are pairs, the second.
+    Args:
+        texts: the first texts of all inputs and, for pairs, the second ones.
+        tokenizer: a fast tokenizer.
+        max_length: maximum number of tokens of an input.
+        token_types: whether to return `token_type_ids` too.
     """
     return tokenizer(
         *texts,
@@ -206,15 +213,16 @@ def encode_texts(
     )
 
 
-def _cuts(encodings: Sequence[Encoding], special: int) -> Cuts:
-    """Counts over encoded texts, each with `special` tokens beside its own, as has each overflow.
+def _cuts(encodings: Sequence[Encoding], special: int) -> Truncation:
+    """Count what was cut off single texts, by the overflow that the tokenizer keeps.
 
-    The tokenizer keeps what it cut off, so that nothing is tokenised twice for this.
+    Each encoding, and each part of its overflow, has `special` special tokens, which are not
+    counted.
     """
     kept = sum(len(encoding) - special for encoding in encodings)
     over = [encoding.overflowing for encoding in encodings]
     lost = sum(len(part) - special for parts in over for part in parts)
-    return Cuts(len(encodings), sum(map(bool, over)), kept + lost, lost)
+    return Truncation(len(encodings), sum(map(bool, over)), kept + lost, lost)
 
 
 def _key(fingerprint: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:

@@ -1,4 +1,4 @@
-"""Messages among the processes of a run on the host, without waiting for any device."""
+"""Exchanges values among the processes of a run on the host, without waiting for a device."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ T = TypeVar("T")
 
 
 class Agreement:
-    """Questions that every process asks at the same point; alone, a process answers itself.
+    """Questions that all processes ask at the same point; a single process answers itself.
 
-    A process that has died makes the others' next question an error, at once: this goes over
-    sockets, also where gradients go over NCCL, which would wait for it.
+    If a process has died, the others' next question fails at once: the messages go over sockets,
+    also where gradients go over NCCL, which would wait for the process.
     """
 
     def __init__(self) -> None:
         self._group: distributed.ProcessGroup | None = None
 
     def highest(self, number: int) -> int:
-        """The highest number that any process says."""
+        """Return the highest of all processes' numbers."""
         if not _several():
             return number
         said = torch.tensor([number])
         distributed.all_reduce(said, distributed.ReduceOp.MAX, group=self._sockets())
         return int(said)
 
-    def everyones(self, value: T) -> list[T]:
+    def values_of_all(self, value: T) -> list[T]:
         """Return the value of each process, in their order."""
         if not _several():
             return [value]
@@ -37,7 +37,7 @@ class Agreement:
         return said
 
     def _sockets(self) -> distributed.ProcessGroup:
-        """Connected by the first question, which all processes ask."""
+        """The group of connections, made by the first question, which all processes ask."""
         if self._group is None:
             self._group = distributed.new_group(backend="gloo")
         return self._group

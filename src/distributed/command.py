@@ -1,4 +1,4 @@
-"""The command line of the processes that Lightning starts for a run."""
+"""Sets the command line of the processes that Lightning starts for a run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def started_as(arguments: Sequence[str]) -> Iterator[None]:
-    """Have processes that are started inside get `arguments` on their command line.
+def processes_get_arguments(arguments: Sequence[str]) -> Iterator[None]:
+    """Give `arguments` to processes that are started inside the `with` block.
 
-    Lightning repeats that of its own process, which in a sweep is the whole sweep's.
+    Lightning would repeat its own process's arguments, which in a sweep are those of the whole
+    sweep.
     """
     before, sys.argv = sys.argv, [sys.argv[0], *arguments]
     try:

@@ -1,6 +1,6 @@
-"""The rank of this process in its run, from its launcher's environment variables.
+"""Tells this process's rank in its run, from its launcher's environment variables.
 
-Nothing heavy is imported here: the command line asks before anything else is loaded.
+Nothing heavy is imported here, because the command line asks before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ import os
 from collections.abc import Mapping
 
 _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
-"""Where torchrun, Lightning's launcher and srun write the number of a process, first come first."""
+"""Environment variables with a process's number, of torchrun, Lightning and srun; the first one set
+counts.
+"""
 
 
 def is_main_process(environment: Mapping[str, str] | None = None) -> bool:
-    """Return whether this process is the one that writes a run's files and speaks to its user.
+    """Return whether this process writes the run's files and prints messages.
 
-    The first of a node that Lightning was started on by hand (`NODE_RANK` above 0) is not.
+    On a further node that Lightning was started on by hand (`NODE_RANK` above 0), no process does.
     """
     given = os.environ if environment is None else environment
     if "RANK" not in given and given.get("NODE_RANK", "0") != "0":
@@ -26,7 +28,7 @@ def is_main_process(environment: Mapping[str, str] | None = None) -> bool:
     return True
 
 
-def started_from_outside(environment: Mapping[str, str] | None = None) -> int | None:
-    """Return how many processes torchrun has started; None where it has not."""
+def torchrun_processes(environment: Mapping[str, str] | None = None) -> int | None:
+    """Return the number of processes that torchrun has started; None without torchrun."""
     given = os.environ if environment is None else environment
     return int(given["WORLD_SIZE"]) if "TORCHELASTIC_RUN_ID" in given else None

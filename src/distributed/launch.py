@@ -1,4 +1,4 @@
-"""The processes that a run starts for itself, from its first training step to its end."""
+"""Cleans up after the processes that a run starts for itself."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from contextlib import contextmanager
 
 from torch import distributed
 
-from src.distributed.identity import started_from_outside
+from src.distributed.identity import torchrun_processes
 from src.errors import UserError
 
 _LAUNCHERS = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""What Lightning's launcher leaves in the environment, from which it would conclude later that
-processes exist already."""
+"""Environment variables that Lightning's launcher leaves, from which it would later conclude that
+processes exist already.
+"""
 
 
 @contextmanager
-def own_processes() -> Iterator[None]:
-    """Around a run: leave nothing of its processes to the next run of a sweep.
+def clean_processes() -> Iterator[None]:
+    """Leave nothing of a run's processes to the next run of a sweep.
 
     Raises:
         UserError: a process of the run has died.
@@ -34,7 +35,7 @@ def own_processes() -> Iterator[None]:
             ) from error
         raise
     finally:
-        if started_from_outside() is None and distributed.is_initialized():
+        if torchrun_processes() is None and distributed.is_initialized():
             distributed.destroy_process_group()
             for name, value in before.items():
                 if value is None:

@@ -1,4 +1,4 @@
-"""Sums over processes that each hold a whole replica of the model, by `torch.distributed`."""
+"""Sums over processes that each hold a whole replica of the model, with `torch.distributed`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from src.core.processes import Summed
 from src.core.task import Batch
 
 SMALL = 2**16
-"""Numbers up to which tensors are sent together: what counts for them is the number of messages."""
+"""Maximum size of tensors that are sent together, because sending each costs more [numbers]."""
 
 
 class Replicas:
     """The processes of torch's default group (see `src.core.processes.Processes`).
 
-    A gradient's larger tensors are summed in place, each by itself, its smaller ones joined.
-
-    What depends on nothing but the model, such as which parameters a task reaches, the processes
-    tell each other once; one that has none of a batch learns it so.
+    Large tensors of a gradient are summed in place one by one, small ones joined. Facts that depend
+    on the model alone, such as which parameters a task reaches, are exchanged once; a process
+    without any of a batch learns them in this way.
 
     Attributes:
-        summed_bytes: of what was summed or gathered; each process sends twice that, less its share,
-            where messages go around in a ring.
+        summed_bytes: size of what was summed or gathered. In a ring, each process sends twice that,
+            less its own share.
     """
 
     overlaps = True
@@ -98,7 +97,7 @@ class Replicas:
         return work
 
     def _reached_by(self, key: Hashable, gradient: Gradient) -> list[bool]:
-        """Return which parameters a task reaches, on whatever process."""
+        """Return for each parameter whether a task reaches it on any process."""
         here = [value is not None for value in gradient]
         if key not in self._reached:
             found: list[list[bool]] = [[]] * self.count
@@ -115,7 +114,7 @@ class Replicas:
     def _form_of(
         self, key: Hashable, parts: Sequence[Tensor]
     ) -> tuple[tuple[int, ...], torch.dtype]:
-        """Shape, but for the first dimension, and type of what is gathered."""
+        """Return the shape without its first dimension, and the type, of what is gathered."""
         if key not in self._forms:
             here = (tuple(parts[0].shape[1:]), parts[0].dtype) if parts else None
             found: list[tuple[tuple[int, ...], torch.dtype] | None] = [None] * self.count
@@ -130,7 +129,7 @@ class Replicas:
 
 
 class _SmallOnes:
-    """Small tensors of a gradient, joined to one a type."""
+    """The small tensors of a gradient, joined to one tensor of each type."""
 
     def __init__(self) -> None:
         self._members: dict[torch.dtype, list[tuple[int, Tensor]]] = {}
@@ -145,7 +144,7 @@ class _SmallOnes:
         return list(self._flat.values())
 
     def parts(self) -> list[tuple[int, Tensor]]:
-        """Return the values of the joined ones, by index."""
+        """Return the values of the joined tensors, by index."""
         found = []
         for dtype, members in self._members.items():
             values = torch.split(self._flat[dtype], [value.numel() for _, value in members])

@@ -24,17 +24,17 @@ from src.distributed.states import whole_state
 class ShardedBody(WholeBody):
     """A body of which each process holds a shard (see `src.core.body.Body`).
 
-    `backward` sums over the processes, so that a gradient here is that of the shard that is here.
+    `backward` sums over the processes, so that a gradient is that of this process's shard.
     """
 
     def backward(
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
     ) -> None:
-        """Add to `.grad` of all leaves: those of the graph are not the shards."""
+        """Add the gradient to `.grad` of all leaves: leaves of the graph are not the shards."""
         backward(loss, retain_graph=retain_graph)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
-        """Pass what `filled` has added, with a gradient of zero."""
+        """Take the passes that `filled` has added, with a gradient of zero."""
         for part in batch.fillers if isinstance(batch, FilledBatch) else ():
             loss = 0 * loss_of(part)
             if loss.requires_grad:
@@ -47,7 +47,7 @@ class ShardedBody(WholeBody):
         return whole
 
     def put(self, gradient: Gradient) -> None:
-        """Hand the shard's gradient to the optimiser as part of the whole one."""
+        """Hand this shard's gradient to the optimiser as part of the whole one."""
         parameters = self.parameters
         whole = [
             None if value is None else _like(parameter, value)
@@ -58,9 +58,10 @@ class ShardedBody(WholeBody):
 
 @dataclass
 class FilledBatch(Batch):
-    """A process's share with micro-batches that are passed too, and count for nothing.
+    """A process's share of a batch with additional micro-batches that do not count.
 
-    The processes gather a sharded layer's parameters together: they have to pass equally often.
+    The processes gather a sharded layer's parameters together, so they have to take equally many
+    passes.
     """
 
     fillers: Sequence[MicroBatch] = ()
@@ -75,7 +76,7 @@ class FilledBatch(Batch):
 
 
 def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
-    """The micro-batches at `numbers`, and the smallest of all as often as makes `passes`."""
+    """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
     own = batch.only(numbers)
     smallest = min(batch.micro_batches, key=lambda part: part.examples)
     missing = max(0, passes - len(own.micro_batches))
@@ -86,9 +87,9 @@ def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
 
 
 class Shards(Replicas):
-    """The processes of torch's default group, of which each holds a shard of the body.
+    """The processes of torch's default group, each of which holds a shard of the body.
 
-    Heads are summed as replicas are; the body's gradients have been summed by its `backward`.
+    Heads' gradients are summed as in `Replicas`; the body's were summed by its `backward`.
     """
 
     overlaps = False
@@ -113,7 +114,7 @@ class Shards(Replicas):
 
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:
-    """Shard a body's layers, each by itself, and what is left of it; one that is sharded stays.
+    """Shard a body's layers, each by itself, and the rest of it; do nothing if it is sharded.
 
     Gradients are summed, not averaged: a process's loss is already its share of the batch's.
     """
@@ -132,9 +133,9 @@ def shard(body: nn.Module, mesh: DeviceMesh) -> None:
 
 
 def unshard(body: nn.Module) -> None:
-    """Let a sharded body be whole again, in the main process's memory, to be written.
+    """Make a sharded body whole again in the main process's memory, to be written.
 
-    Every process has to ask; in the others it is nothing afterwards.
+    All processes have to call this; in the others the body is empty afterwards.
     """
     if not isinstance(body, FSDPModule):
         return
@@ -147,11 +148,11 @@ def unshard(body: nn.Module) -> None:
 
 
 _FORM = "_tartan_form"
-"""Where a sharded body keeps what it was, without its parameters."""
+"""Attribute in which a sharded body keeps its unsharded form, without parameters."""
 
 
 def _form_of(body: nn.Module) -> nn.Module:
-    """A copy whose parameters take no memory."""
+    """Return a copy of a body whose parameters take no memory."""
     empty = {
         id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
         for p in body.parameters()

@@ -1,4 +1,4 @@
-"""The micro-batches of a step that each process passes."""
+"""Divides the micro-batches of a step among processes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from src.distributed.shards import filled
 
 
 def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:
-    """Return what process `rank` of `count` passes of a step.
+    """Return the share of process `rank` of `count` in a step.
 
-    Micro-batches go, the longest first, to the process with the least to do up to there, counting
-    the tasks before: no task waits for another, so that it is the step which has to be even. Where
-    all have to pass `equally_often`, they go in turn, and the smallest fills up what is missing.
+    The longest micro-batches are assigned first, each to the process with the least to do so far,
+    earlier tasks included: only the step as a whole has to be balanced, because no task waits for
+    another. With `equally_often`, processes get micro-batches in turn, and repeat the smallest one
+    where they lack one.
     """
     loads = [0] * count
 
@@ -37,7 +38,7 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
 
 
 def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
-    """Numbers of the micro-batches of each process; adds what they cost to `loads`."""
+    """Return the numbers of each process's micro-batches, and add their costs to `loads`."""
     costs = [_cost(part) for part in parts]
     shares: list[list[int]] = [[] for _ in loads]
     for number in sorted(range(len(parts)), key=lambda number: -costs[number]):
@@ -48,6 +49,6 @@ def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
 
 
 def _cost(part: MicroBatch) -> int:
-    """Positions that go through the body; examples where there are no tokens."""
+    """Return the positions that go through the body; examples where there are no tokens."""
     ids = part.inputs.get("input_ids")
     return part.examples if ids is None else int(ids.numel())

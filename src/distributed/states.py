@@ -1,4 +1,4 @@
-"""A module's whole state, whether its body is sharded or not."""
+"""Copies and loads a module's whole state, whether or not its body is sharded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch.distributed.fsdp import FSDPModule
 
 
 def is_sharded(module: nn.Module) -> bool:
-    """Return whether part of the module's parameters are in other processes."""
+    """Return whether some of the module's parameters are in other processes."""
     return any(isinstance(part, FSDPModule) for part in module.modules())
 
 
 def whole_state(module: nn.Module) -> dict[str, Tensor]:
-    """Copies of parameters and buffers in the CPU's memory, to be loaded with `load_whole_state`.
+    """Return copies of parameters and buffers in the CPU's memory, for `load_whole_state`.
 
-    Every process has to ask; of a sharded module only the main one gets an answer.
+    All processes have to call this; of a sharded module only the main process gets the state.
     """
     if is_sharded(module):
         _reshard(module)
@@ -32,7 +32,7 @@ def whole_state(module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_whole_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Load what the main process has of `whole_state`, or of a checkpoint's `state_dict`."""
+    """Load the main process's result of `whole_state`, or a checkpoint's `state_dict`."""
     if is_sharded(module):
         _reshard(module)
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
@@ -42,7 +42,7 @@ def load_whole_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 
 def _reshard(module: nn.Module) -> None:
-    """Take back what a forward pass without a backward one has left whole."""
+    """Reshard what a forward pass without a backward pass has left gathered."""
     for part in module.modules():
         if isinstance(part, FSDPModule):
             part.reshard()

@@ -1,4 +1,4 @@
-"""Lightning's strategy for several processes that hold replicas of the model."""
+"""Lightning's strategies for several processes, with replicas or shards of the model."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Str
 from omegaconf import DictConfig
 from torch import distributed
 
-from src.distributed.identity import started_from_outside
+from src.distributed.identity import torchrun_processes
 from src.errors import UserError
 
 
 class ReplicaStrategy(DDPStrategy):
-    """Lightning's DDP without the wrapper: processes, launchers, devices, barriers.
+    """Lightning's DDP strategy without `DistributedDataParallel`.
 
-    `DistributedDataParallel` sums what `backward` leaves when a whole loss is through; gradients of
-    single tasks, of which products are taken before they are mixed, it does not see. So the model
-    stays as it is, the parameters of the first process are everyone's at the start, and
-    `src.distributed.replicas` sums each task's gradient.
+    That wrapper sums gradients when `backward` of a whole loss ends; it does not see the gradients
+    of single tasks, whose inner products are taken before they are combined. So the model is not
+    wrapped, all processes start from the first one's parameters, and `src.distributed.replicas`
+    sums each task's gradient.
     """
 
     def configure_ddp(self) -> None:
@@ -29,20 +29,20 @@ class ReplicaStrategy(DDPStrategy):
 
 
 class ShardStrategy(ModelParallelStrategy):
-    """Lightning's FSDP2: every process holds a shard of the body; checkpoints are single files."""
+    """Lightning's FSDP2: each process holds a shard of the body; checkpoints are single files."""
 
     def __init__(self) -> None:
         super().__init__(save_distributed_checkpoint=False)
 
     def setup_environment(self) -> None:
-        """All processes share one body."""
+        """Share one body among all processes."""
         self._data_parallel_size = self.num_nodes * self.num_processes
         self._tensor_parallel_size = 1
         super().setup_environment()
 
 
 def strategy_of(settings: DictConfig) -> Strategy | str:
-    """Return Lightning's strategy for `conf/trainer/`.
+    """Return Lightning's strategy for the settings in `conf/trainer/`.
 
     Raises:
         UserError: torchrun has started another number of processes.
@@ -61,7 +61,7 @@ def strategy_of(settings: DictConfig) -> Strategy | str:
 
 
 def _check_outside(devices: Any, nodes: Any) -> None:
-    outside = started_from_outside()
+    outside = torchrun_processes()
     if outside is None or not isinstance(devices, int) or not isinstance(nodes, int):
         return
     if outside != devices * nodes:

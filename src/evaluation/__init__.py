@@ -1,1 +1,1 @@
-"""Metrics of the end task, on whole splits and on their unseen part."""
+"""Computes metrics of the end task, on whole splits and on their unseen examples."""

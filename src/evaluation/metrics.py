@@ -1,4 +1,4 @@
-"""The end task's metrics, on a whole split and on its examples whose text is not in train."""
+"""Computes the end task's metrics on all examples of a split, and on its unseen ones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torchmetrics.classification import (
 
 @dataclass(frozen=True)
 class SplitScores:
-    """Scores of an evaluation.
+    """The scores of a split.
 
     Attributes:
-        metrics: by name; those of the unseen part end in `_unseen`.
-        confusion: examples by part (`whole`, and `unseen` where there are such), label (rows) and
-            prediction (columns).
+        metrics: values by name; names of those on unseen examples end in `_unseen`.
+        confusion: number of examples by part (`whole`, and `unseen` if there are such), label
+            (rows) and prediction (columns).
     """
 
     metrics: dict[str, float]
@@ -29,17 +29,17 @@ class SplitScores:
 
 
 class EndTaskMetrics(nn.Module):
-    """Torchmetrics classification metrics, each kept twice: whole and unseen.
+    """Torchmetrics' classification metrics, computed twice: on all and on unseen examples.
 
     Args:
-        metrics: metrics by name, as built for the task's number of labels.
-        monitor: the name of the one by which checkpoints are chosen.
-        classes: the number of labels.
+        metrics: metrics by name, built for the task's number of labels.
+        monitor: name of the metric by which checkpoints are chosen.
+        classes: number of labels.
 
     Attributes:
-        saw_unseen: whether an example of the unseen part was counted, by this process.
-        confusion: of the last evaluation, by part: `(classes, classes)` examples, labels in rows
-            and predictions in columns.
+        saw_unseen: whether this process has counted an unseen example.
+        confusion: confusion matrices of the last evaluation by part, `(classes, classes)`, labels
+            in rows and predictions in columns.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
@@ -51,9 +51,13 @@ class EndTaskMetrics(nn.Module):
         self.confusion: dict[str, Tensor] = {}
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
-        """Count a batch: `logits` `(n, classes)`, `labels` `(n,)`, `unseen` `(n,)` booleans.
+        """Count a batch.
 
-        Without `unseen` nothing is known of what was trained on, and there is no such part.
+        Args:
+            logits: float `(n, classes)`.
+            labels: label indices, int `(n,)`.
+            unseen: whether each example is absent from train, bool `(n,)`; None where that is not
+                known, and then none counts as unseen.
         """
         self.whole.update(logits, labels)
         if unseen is not None and bool(unseen.any()):
@@ -61,10 +65,13 @@ class EndTaskMetrics(nn.Module):
             self.unseen.update(logits[unseen], labels[unseen])
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
-        """All metrics by name; those of the unseen part end in `_unseen`. Sets `confusion`.
+        """Return all metrics by name, and set `confusion`.
+
+        Names of metrics on unseen examples end in `_unseen`.
 
         Args:
-            any_unseen: whether any process `saw_unseen`; all have to compute alike.
+            any_unseen: whether any process `saw_unseen`; all processes have to compute the same
+                metrics.
         """
         values = self.whole.compute()
         self.confusion = {"whole": self.whole.counts.compute()}
@@ -81,8 +88,9 @@ class EndTaskMetrics(nn.Module):
 
 
 class _Part(nn.Module):
-    """The metrics of some examples: those that count predictions, those that rank by probability,
-    and the confusion.
+    """The metrics of one part of a split.
+
+    Some count predicted labels, others rank by probability; and there is the confusion matrix.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], classes: int) -> None:
@@ -113,7 +121,7 @@ class _Part(nn.Module):
 
 
 def _ranks(metric: Metric) -> bool:
-    """Return whether it needs more than the most likely label: a curve, or several guesses."""
+    """Return whether a metric needs more than the predicted label: a curve, or several guesses."""
     guesses = getattr(metric, "top_k", 1) or 1
     return isinstance(metric, MulticlassPrecisionRecallCurve | MulticlassCalibrationError) or (
         guesses > 1

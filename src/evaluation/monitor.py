@@ -1,4 +1,4 @@
-"""The metric that an evaluation is judged by."""
+"""Defines the metric by which checkpoints are chosen, and which values of it are better."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Monitor:
 
     @property
     def mode(self) -> str:
-        """`min` or `max`: what training does to it."""
+        """`min` or `max`: the direction in which the metric improves."""
         return "min" if self.lower_is_better else "max"
 
     def merit(self, value: float) -> float:
-        """`value` as a number that is higher where the metric is better."""
+        """Return `value` such that higher is better."""
         return -value if self.lower_is_better else value

@@ -1,4 +1,4 @@
-"""Metrics that `task.metric` may name without an entry under `metrics` in the config."""
+"""Provides metrics that `task.metric` may name without an entry under `metrics` in the config."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ NAMED: dict[str, Callable[..., Metric]] = {
     "auroc": partial(MulticlassAUROC, average="macro"),
     "average_precision": partial(MulticlassAveragePrecision, average="macro"),
 }
-"""Higher is better for each; all are of torchmetrics and take `num_classes`."""
+"""Metrics of torchmetrics by name; all take `num_classes`, and higher is better."""
 
 
 def check_metric(name: str, configured: Collection[str]) -> None:
     """Check that there is a metric of this name.
 
     Args:
+        name: the name.
         configured: names under `metrics` in the config.
 
     Raises:
-        UserError: there is none; names the one that is like it, or lists those that there are.
+        UserError: there is none; the message has the nearest name, or lists all.
     """
     known = {*configured, *NAMED}
     if name not in known:
@@ -57,5 +58,5 @@ def check_metric(name: str, configured: Collection[str]) -> None:
 
 
 def named_metric(name: str, classes: int) -> Metric:
-    """The metric for so many labels."""
+    """Return the metric for that number of labels."""
     return NAMED[name](num_classes=classes)

@@ -1,4 +1,4 @@
-"""TF-IDF with logistic regression: what a classifier reaches without any encoder."""
+"""Classifies texts with TF-IDF and logistic regression, as a baseline without an encoder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 ClassWeight = Literal["balanced"] | None
 
 LONGEST = (1, 2)
-"""Words alone, or pairs of words too."""
+"""Lengths of the longest n-grams that are tried: words alone, or pairs of words too."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class TfIdfClassifier:
     """A fitted classifier of texts.
 
     Attributes:
-        vectoriser: of words, or of words and pairs of words.
-        model: on its weights.
+        vectoriser: computes TF-IDF weights of words, or of words and pairs of words.
+        model: the logistic regression on these weights.
     """
 
     vectoriser: TfidfVectorizer
@@ -32,7 +32,7 @@ class TfIdfClassifier:
 
     @property
     def settings(self) -> str:
-        """What was chosen on dev."""
+        """The settings that were chosen on dev."""
         words, model = self.vectoriser.ngram_range[1], self.model
         return f"words={words}, C={model.C:g}, class_weight={model.class_weight}"
 
@@ -48,14 +48,16 @@ def best_tf_idf(
     strengths: Iterable[float],
     class_weights: Iterable[ClassWeight] = ("balanced",),
 ) -> TfIdfClassifier:
-    """Fit a classifier of words, and of pairs too, for each setting; return what scores best.
+    """Fit a classifier for each setting, and return the one with the best score.
+
+    Settings are words alone or pairs of words too, with each of `strengths` and `class_weights`.
 
     Args:
-        texts: of training.
-        labels: theirs; every label occurs.
-        score: on dev; of equal ones the first is taken.
+        texts: training texts.
+        labels: their label indices; every label occurs.
+        score: returns a classifier's score on dev; of equal scores the first counts.
         strengths: values of `C`, the inverse of the regularisation.
-        class_weights: `balanced` for labels weighted alike, None for as they come.
+        class_weights: `balanced` for labels that count equally, None for examples that do.
     """
     vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in LONGEST]
     read = [(vectoriser, vectoriser.fit_transform(texts)) for vectoriser in vectorisers]

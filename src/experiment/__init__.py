@@ -1,1 +1,1 @@
-"""One run: what it needs, its stages, and what it leaves in its folder."""
+"""Runs one experiment: checks and reads what it needs, trains its stages, writes its folder."""

@@ -1,4 +1,4 @@
-"""What the end task's metric is without any encoder, to compare a run with."""
+"""Computes the end task's metrics with TF-IDF instead of an encoder, for comparison with a run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from src.run_folder.result import Baseline
 
 _STRENGTHS = (1.0, 10.0, 100.0)
 _MOST = 5_000
-"""Training texts up to which it takes seconds."""
+"""Maximum number of training texts, with which this takes seconds."""
 _WORD = re.compile(r"\b\w\w+\b")
-"""What TF-IDF counts."""
+"""A word that TF-IDF counts."""
 
 
 def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
-    """Return what TF-IDF with logistic regression reaches, its settings chosen on dev.
+    """Return the scores of TF-IDF with logistic regression, whose settings are chosen on dev.
 
     Returns:
-        None for images, pairs of texts, texts without words, and more than 5,000 training texts.
+        The scores; None for images, pairs of texts, texts without words, and more than 5,000
+        training texts.
     """
     if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
         return None
@@ -60,10 +61,10 @@ def evaluated(
     split: LabelledTexts,
     log_probabilities: Callable[[Sequence[str]], Tensor],
 ) -> EndTaskMetrics:
-    """Return the run's metrics on a split, of all its texts and of its unseen ones.
+    """Return the run's metrics on all texts of a split and on its unseen ones.
 
     Args:
-        log_probabilities: of texts, `(texts, labels)`.
+        log_probabilities: returns the log-probability of each label for texts, `(texts, labels)`.
     """
     nodes = {str(name): dict(node) for name, node in config.metrics.items()}
     metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
@@ -76,5 +77,5 @@ def evaluated(
 
 
 def _is_distributed() -> bool:
-    """Tell metrics to gather nothing: the run's other processes take no part."""
+    """Return False: metrics must not gather, because the run's other processes take no part."""
     return False

@@ -1,4 +1,4 @@
-"""Checks of the whole run before anything is read: folders, the machine."""
+"""Checks the folders and the machine of a run before anything is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from src.errors import UserError
-from src.methods.fit import build_trainer, users_callbacks
+from src.methods.fit import build_trainer, user_callbacks
 from src.methods.precision import check_accelerator
 
 _NOT_OURS = {
@@ -30,14 +30,16 @@ _NOT_OURS = {
     "reload_dataloaders_every_n_epochs": (0, "seed, of which batches are functions"),
     "barebones": (False, "logger=none with trainer.enable_progress_bar=false"),
 }
-"""Lightning's options that a run does not take: their defaults, and what to use instead."""
+"""Options of Lightning's Trainer that a run does not take: their defaults, and
+what to use instead.
+"""
 
 
 def check_trainer(config: DictConfig) -> None:
-    """Check what of `trainer` depends on this machine, or on how training is done here.
+    """Check the options of `trainer` against this machine and this program's way of training.
 
     Raises:
-        UserError: names the option.
+        UserError: an option does not fit; the message names it.
     """
     settings = config.trainer
     check_accelerator(settings.accelerator)
@@ -46,14 +48,14 @@ def check_trainer(config: DictConfig) -> None:
             raise UserError(f"trainer.{option} is not used here; set {instead} instead")
     # Lightning and the loggers, which need a folder to be built for, say what else is wrong
     loggers = {"logger": False} if config.run.folder is None else {}
-    build_trainer(config, users_callbacks(config), max_steps=1, **loggers)
+    build_trainer(config, user_callbacks(config), max_steps=1, **loggers)
 
 
 def writable_folder(named: str, option: str) -> Path:
-    """Return the folder that `option` names, made if need be.
+    """Return the folder that `option` names, created if need be.
 
     Raises:
-        UserError: nothing can be written there.
+        UserError: the folder cannot be written.
     """
     folder = Path(named).expanduser()
     try:

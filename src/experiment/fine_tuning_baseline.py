@@ -1,4 +1,4 @@
-"""Fine-tuning at the cost of a run, from the same start: a baseline to compare the run with."""
+"""Fine-tunes at the cost of a run, from the same start, as a baseline to compare the run with."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FINE_TUNING = "fine_tuning"
 
 
 def requested_baseline(config: DictConfig) -> Stage | None:
-    """Return the stage of fine-tuning that the config asks for, if it does.
+    """Return the stage of fine-tuning that the config asks for; None if it asks for none.
 
     Raises:
-        UserError: it is no fine-tuning, or the run has no end task.
+        UserError: the stage is not fine-tuning, or the run has no end task.
     """
     if config.fine_tuning_baseline is None:
         return None
@@ -43,15 +43,15 @@ def requested_baseline(config: DictConfig) -> Stage | None:
 def at_equal_cost(
     stage: Stage, stages: Mapping[str, Stage], outcomes: Sequence[StageOutcome]
 ) -> Stage:
-    """Return `stage` with the steps that take as many floating-point operations as the run took.
+    """Return `stage` with the steps that take as many floating-point operations as the run.
 
     Its batches are as large as those of the run's first stage with the end task, and it is
     evaluated on dev as often as the run was.
 
     Args:
         stage: a stage of fine-tuning.
-        stages: the run's, by name.
-        outcomes: of the run's stages.
+        stages: the run's stages by name.
+        outcomes: the outcomes of the run's stages.
     """
     reference = next(outcome for outcome in outcomes if END_TASK in outcome.cost.flops)
     step = reference.cost.flops[END_TASK] / reference.steps
@@ -69,10 +69,10 @@ def at_equal_cost(
 
 
 def fine_tuning_baseline(outcome: StageOutcome, test: SplitScores | None) -> Baseline:
-    """Return what the baseline's stage reached.
+    """Return the metrics of the baseline's stage.
 
     Args:
-        test: scores on the test split; None if that was not asked for.
+        test: scores on the test split; None if that was not evaluated.
     """
     assert outcome.dev is not None, "the stage trains the end task"
     return Baseline(

@@ -1,4 +1,4 @@
-"""Everything a run needs before its first step: checked settings, data, an encoder."""
+"""Prepares everything that a run needs before its first step: checked settings, data, encoder."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ log = logging.getLogger(__name__)
 
 
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
-    """Check all options of `config`, and return the method's stages that are to be run.
+    """Check all options of `config`, and return the method's enabled stages.
 
     Raises:
-        UserError: a bad option, or no stage that trains the end task.
+        UserError: an option is invalid, or no stage trains the end task.
     """
     stages: dict[str, Stage] = {}
     whole = [str(name) for name, node in config.method.stages.items() if "module" in set(node)]
@@ -70,7 +70,7 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
 
 
 def module_class(stage: Stage) -> Any:
-    """The LightningModule's class that a stage names.
+    """Return the LightningModule class that a stage names.
 
     Raises:
         UserError: there is no such class.
@@ -88,10 +88,10 @@ def module_class(stage: Stage) -> Any:
 
 
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
-    """Read all data, load the encoder, check that they fit together.
+    """Read all data, load the encoder, and check that they fit together.
 
     Raises:
-        UserError: whatever is wrong with any of them.
+        UserError: an option, the data or the encoder is invalid.
     """
     used = _used_auxiliaries(config, stages)
     check_trainer(config)
@@ -126,7 +126,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
 
 
 def has_no_end_task(config: DictConfig) -> bool:
-    """Return whether a run is continued pre-training for its own sake, judged by held-out text."""
+    """Return whether a run is continued pre-training alone, judged by held-out text."""
     target = f"{HeldOutText.__module__}.{HeldOutText.__qualname__}"
     return str(config.task.get("_target_", "")) == target
 
@@ -134,7 +134,7 @@ def has_no_end_task(config: DictConfig) -> bool:
 def _without_end_task(
     config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary]
 ) -> Prepared:
-    """`prepare` for a run whose encoder is kept for later."""
+    """Prepare a run without an end task, which trains an encoder for later use."""
     source: EncoderSource = build(config.encoder, "encoder")
     encoder = reads_text(source.load(), "continued pre-training")
     if config.gradient_checkpointing:
@@ -166,10 +166,10 @@ def _read(
 
 
 def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
-    """The end task's objective, its labels weighted as asked.
+    """Return the end task's objective, with class weights if asked for.
 
     Raises:
-        UserError: an option of `classifier` does not fit.
+        UserError: an option of `classifier` does not fit the task.
     """
     node: dict[str, Any] = OmegaConf.to_container(config.classifier, resolve=True)  # type: ignore[assignment]
     options: dict[str, Any] = {"classes": len(end_task.labels)}
@@ -185,10 +185,12 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
 def _warn_of_large_batches(
     stages: Mapping[str, Stage], used: Mapping[str, Auxiliary], counts: Mapping[str, int]
 ) -> None:
-    """Say where a batch holds examples several times: the paper's sizes on little data do.
+    """Warn where a batch holds examples several times, as the paper's do on small data.
 
     Args:
-        counts: examples of each task, the end task's training examples among them.
+        stages: the stages by name.
+        used: the auxiliary tasks by name.
+        counts: number of training examples of each task, the end task included.
     """
     for name, stage in stages.items():
         module_type = module_class(stage)
@@ -206,7 +208,7 @@ def _warn_of_large_batches(
 
 
 def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[str, Auxiliary]:
-    """The auxiliaries that some stage trains; text that nobody trains on is not even read."""
+    """Return the auxiliary tasks that some stage trains; the texts of others are not read."""
     settings = named_auxiliaries(config)
     used: set[str] = set()
     left_out: set[str] = set()
@@ -241,7 +243,7 @@ def auxiliary_context(
     train_examples: int = 0,
     held_out: HeldOutText | None = None,
 ) -> AuxiliaryContext:
-    """Return what auxiliary tasks are read for, by the options of `auxiliary`."""
+    """Return the context in which auxiliary tasks are read, by the options of `auxiliary`."""
     return AuxiliaryContext(
         end_task=end_task,
         encoder=encoder,
@@ -255,10 +257,10 @@ def auxiliary_context(
 
 
 def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
-    """All auxiliary tasks that the config names, whether or not a stage trains them.
+    """Return all auxiliary tasks in the config, whether or not a stage trains them.
 
     Raises:
-        UserError: an entry of `auxiliary` is no task, or a task cannot be called so.
+        UserError: an entry of `auxiliary` is not a task, or has a name that is not allowed.
     """
     found: dict[str, Auxiliary] = {}
     for key, node in config.auxiliary.items():
@@ -277,13 +279,13 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
 
 
 def members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
-    """The auxiliary tasks of an entry of `auxiliary`: itself, or what it composes."""
+    """Return the auxiliary tasks of an entry of `auxiliary`: itself, or those that it composes."""
     members = getattr(entry, "members", None)
     return {name: entry} if members is None else dict(members(name))  # type: ignore[dict-item]
 
 
 def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
-    """Names of the auxiliary tasks that `stage` trains, in the config's order."""
+    """Return the names of the auxiliary tasks that `stage` trains, in the config's order."""
     return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
 
 
@@ -298,7 +300,7 @@ def _check_meta_head(
             continue
         names = [END_TASK, *auxiliaries_of(stage, used)]
         weighting = build(config.weighting, "weighting", task_names=names)
-        apart = stage.meta_head.examples_apart if weighting.needs.meta_gradient else 0
+        apart = stage.meta_head.extra_examples if weighting.needs.meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(
                 f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
@@ -308,9 +310,9 @@ def _check_meta_head(
 
 
 def mixes_with_end_task(module_type: Any) -> bool:
-    """Return whether a module's class trains the end task with auxiliaries, which are weighted.
+    """Return whether a module's class trains the end task together with auxiliary tasks.
 
-    Auxiliary tasks alone count equally.
+    Only then are tasks weighted; auxiliary tasks alone count equally.
     """
     return bool(module_type.trains_end_task and module_type.trains_auxiliaries)
 
@@ -318,10 +320,10 @@ def mixes_with_end_task(module_type: Any) -> bool:
 def _check_weighting(
     config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary]
 ) -> None:
-    """Check that each stage's weighting and sampling can be, before any stage is trained.
+    """Check that the weighting and sampling of each stage are possible.
 
     Raises:
-        UserError: they cannot.
+        UserError: they are not.
     """
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"

@@ -1,4 +1,4 @@
-"""A finished run's result, from what was prepared and what its stages reached."""
+"""Assembles the result of a finished run from its data and the outcomes of its stages."""
 
 from __future__ import annotations
 
@@ -58,11 +58,14 @@ def result_of(
     chosen: StageOutcome,
     test: SplitScores | None,
 ) -> Result:
-    """Return what a run reached.
+    """Return the result of a run.
 
     Args:
-        chosen: the stage whose weights were kept; its dev metrics are the run's.
-        test: scores on the test split; None if that was not asked for.
+        config: the run's config.
+        prepared: data and encoder.
+        outcomes: the outcomes of all stages.
+        chosen: the stage with the best checkpoint; its dev metrics are the run's.
+        test: scores on the test split; None if that was not evaluated.
     """
     weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
     return Result(
@@ -100,7 +103,7 @@ def result_of(
 
 
 def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
-    """Return the fields for what was trained and evaluated on, and what was reached there."""
+    """Return the result's fields about the data and the scores."""
     if prepared.labelled is None:
         examples = [examples for _, examples in prepared.auxiliaries.values()]
         held_out = sum(len(own.held_out) for own in examples if own.held_out is not None)
@@ -165,7 +168,7 @@ def _stage_of(outcome: StageOutcome) -> Stage:
 
 
 def weighting_name(config: DictConfig) -> str:
-    """Return the weighting's name in lower case: its class, or TorchJD's."""
+    """Return the weighting's name in lower case: that of its class, or of TorchJD's."""
     name = config.weighting.get("torchjd") or str(config.weighting.get("_target_", ""))
     return str(name).rsplit(".", 1)[-1].removesuffix("Weighting").lower()
 

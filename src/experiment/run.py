@@ -1,4 +1,4 @@
-"""One run, from its config to its folder: stages, the one look at the test split, the result."""
+"""Runs one experiment, from its config to its run folder: stages, test evaluation, result."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from torch import nn
 from src.core.task_names import END_TASK
 from src.core.weighting.uniform import Uniform
 from src.cpu.allocator import keep_freed_memory
-from src.data.columns import write_trained
+from src.data.columns import write_trained_columns
 from src.data.prepared import Prepared
 from src.data.task_data import BatchSizes, TaskData
 from src.distributed.identity import is_main_process
-from src.distributed.launch import own_processes
+from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import Encoder, freeze
@@ -51,7 +51,7 @@ from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
 from src.model_card.card import write_card
 from src.model_card.encoder_card import write_encoder_card
-from src.run_folder.lock import alone_in
+from src.run_folder.lock import exclusive_run
 from src.run_folder.result import Baseline, Result, write_result
 from src.run_folder.splits import write_splits
 from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
@@ -59,23 +59,23 @@ from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
 log = logging.getLogger(__name__)
 
 ENCODER = "encoder"
-"""The folder in which a run without an end task leaves its encoder."""
+"""Folder in the run folder of the encoder that a run without an end task has trained."""
 
 
 def run_experiment(config: DictConfig, folder: Path) -> Result:
-    """Run all stages of `config` and leave everything in `folder`.
+    """Run all stages of `config` and write everything into `folder`.
 
     Returns:
         The content of `result.json`.
 
     Raises:
-        UserError: bad input, found before any training starts.
+        UserError: an option or the data are invalid; raised before any training starts.
     """
     config.run.folder = str(folder)
     keep_freed_memory()
     stages, baseline = enabled_stages(config), requested_baseline(config)
     prepared = prepare(config, stages)
-    with alone_in(folder), disk_advice(folder), own_processes():
+    with exclusive_run(folder), disk_advice(folder), clean_processes():
         known = stored_result(config, folder)  # of a process that held the folder until now
         if known is not None:
             return known
@@ -131,7 +131,7 @@ def _run_prepared(
     if remark is not None:
         log.warning(remark)
     if (columns := prepared.end_task.notes.get("columns")) is not None:
-        write_trained(columns, folder / "classifier")
+        write_trained_columns(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)
@@ -139,7 +139,7 @@ def _run_prepared(
 
 
 def _fine_tuned(config: DictConfig, folder: Path, stage: Stage, prepared: Prepared) -> Baseline:
-    """Train the baseline from the weights that the body has, in a folder of its own."""
+    """Train the fine-tuning baseline from the body's present weights, in a folder of its own."""
     folder.mkdir(exist_ok=True)
     chain = StageChain(config, folder, prepared)
     outcome = chain.run(FINE_TUNING, stage)
@@ -155,7 +155,7 @@ def _keep_encoder(
     config: DictConfig,
     folder: Path,
 ) -> None:
-    """Write what continued pre-training is for, and then the result: `encoder/` with its card."""
+    """Write the encoder of continued pre-training with its card, and then the result."""
     text_encoder = reads_text(encoder, "continued pre-training")
     target = folder / ENCODER
     save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
@@ -164,7 +164,7 @@ def _keep_encoder(
 
 
 def fingerprints_of(prepared: Prepared) -> dict[str, str]:
-    """Return the fingerprints of the data of a run, by name."""
+    """Return the fingerprints of a run's data, by name."""
     own = {}
     if prepared.labelled is not None:
         own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
@@ -176,7 +176,7 @@ def fingerprints_of(prepared: Prepared) -> dict[str, str]:
 
 
 class StageChain:
-    """Runs stages one after the other, each starting from what the ones before it trained.
+    """Runs stages one after the other; each continues with the weights of those before it.
 
     Args:
         config: the run's config.
@@ -190,10 +190,12 @@ class StageChain:
         self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
 
     def run(self, name: str, stage: Stage, observers: Sequence[pl.Callback] = ()) -> StageOutcome:
-        """Run one stage; body and heads are left as it is to be followed.
+        """Train one stage, whose weights the next stage then starts from.
 
         Args:
-            observers: callbacks that look on, after all others.
+            name: the stage's name.
+            stage: its settings.
+            observers: further callbacks, which come after all others.
         """
         config, body = self._config, self._prepared.encoder.body
         config.run.stage = name
@@ -211,7 +213,7 @@ class StageChain:
         return outcome
 
     def build(self, name: str, stage: Stage) -> tuple[TaskMixing, TaskData]:
-        """A stage's module and data."""
+        """Return a stage's module and data."""
         config, module_type = self._config, module_class(stage)
         mixes = mixes_with_end_task(module_type)
         data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
@@ -237,14 +239,14 @@ class StageChain:
         return module, data
 
     def keep_best(self) -> StageOutcome:
-        """Put back the weights of the stage that did best on dev, and return its outcome."""
+        """Restore the weights of the stage that did best on dev, and return its outcome."""
         assert self._best is not None, "enabled_stages asks for a stage that is evaluated"
         _, outcome, weights = self._best
         load_whole_state(outcome.module, weights)
         return outcome
 
     def data(self, **sizes: int) -> TaskData:
-        """The run's data in batches of these sizes (see `BatchSizes`)."""
+        """Return the run's data in batches of these sizes (see `BatchSizes`)."""
         config = self._config
         return TaskData(
             self._prepared,
@@ -274,7 +276,7 @@ def _plain(node: DictConfig) -> dict[str, Any]:
 
 
 def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
-    """Draw the weights of the stage that mixed the end task with others, if there was one."""
+    """Draw the task weights of joint training, if a stage trained the end task with others."""
     for outcome in outcomes:
         if outcome.task_weights and outcome.dev is not None:
             title = f"{result.method} on {result.task} ({result.encoder})"

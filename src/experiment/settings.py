@@ -1,4 +1,4 @@
-"""The options of a run, all checked before anything is imported, read or written for it."""
+"""Declares the options of a run, which are checked before anything is imported or read for it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Figures of task weights, and how all figures look."""
+"""Draws task weights, and defines the look of all figures."""

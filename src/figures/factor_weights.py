@@ -1,4 +1,4 @@
-"""A picture of composed objectives' weights: a small multiple for each stage, and the ranking."""
+"""Draws the weights of composed objectives (AANG): a panel for each kind of part, and a ranking."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _TITLES = {
     TWO_WAY: "end task and auxiliaries",
 }
 _SHOWN = 12
-"""Objectives of the ranking that are drawn."""
+"""Maximum number of objectives in the ranking."""
 
 
 def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
-    """Return each factor's share of its stage: a softmax over the stage's choices.
+    """Return each factor's share among the choices of its kind: a softmax of the logits.
 
     Args:
         logits: columns step, factor (`STAGE/CHOICE`) and logit, of one run and stage.
 
     Returns:
-        Columns step, stage, choice and share; of the objectives the share of all auxiliaries'
-        weight, by the sum of their factors.
+        Columns step, stage, choice and share. The share of an objective is that of the auxiliary
+        tasks' total weight, from the sum of its factors.
     """
     wide = logits.pivot(index="step", columns="factor", values="logit")
     columns = list(dict.fromkeys(logits["factor"]))
@@ -53,7 +53,7 @@ def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_parts(wide: pd.DataFrame, factor: str) -> np.ndarray:
-    """The sum of the factors of an objective's parts, at each step."""
+    """Return the sum of the factors of an objective's parts, at each step, `(steps,)`."""
     parts = factor.split("/", 1)[1].split(SEPARATOR)
     names = [f"{stage}/{part}" for stage, part in zip(STAGES, parts, strict=True)]
     total: np.ndarray = wide[names].sum(axis=1).to_numpy(dtype=float)
@@ -61,11 +61,11 @@ def _of_parts(wide: pd.DataFrame, factor: str) -> np.ndarray:
 
 
 def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
-    """A line for each choice, with a band of one standard deviation over runs, and the ranking.
+    """Draw a line for each choice, with a band of one standard deviation, and the ranking.
 
     Args:
-        runs: what `shares_of` gave of each.
-        title: of the whole figure.
+        runs: the result of `shares_of` for each run.
+        title: title of the whole figure.
     """
     grouped = pd.concat(runs).groupby(["stage", "choice", "step"], sort=False)["share"]
     table = grouped.agg(mean="mean", deviation="std").reset_index().fillna({"deviation": 0.0})
@@ -120,7 +120,10 @@ def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None
     """Draw the factors of a run's `log` (see `factor_log`) as a PNG at `target`.
 
     Args:
+        log: the factor log.
         stage: the stage to draw.
+        title: title of the whole figure.
+        target: the PNG.
     """
     table = pd.read_csv(log)
     table = table[table["stage"] == stage].drop_duplicates(["step", "factor"], keep="last")

@@ -1,4 +1,4 @@
-"""The style of all figures: a palette that the colour-blind can read, markers that grey can."""
+"""Defines the style of all figures, readable for the colour-blind and in grey."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PALETTE = {
     "black": "#000000",
     "olive": "#8C8C00",
 }
-"""Okabe and Ito's palette, its yellow darkened to be seen on white."""
+"""Okabe and Ito's palette, its yellow darkened for a white background."""
 COLOURS = tuple(PALETTE.values())
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LINES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)))
@@ -38,7 +38,7 @@ _RC = {
 
 @dataclass(frozen=True)
 class Style:
-    """The style of a line, in every figure that it is in."""
+    """The colour and marker of a line, the same in every figure."""
 
     colour: str
     marker: str
@@ -51,7 +51,10 @@ def styles_of(keys: Sequence[str]) -> Mapping[str, Style]:
 
 
 def style(index: int) -> Style:
-    """The style of the `index`-th line: 64 pairs of colour and marker before one comes again."""
+    """Return the style of the `index`-th line.
+
+    There are 64 pairs of colour and marker before one repeats.
+    """
     other = index + index // len(COLOURS)
     return Style(
         COLOURS[index % len(COLOURS)],
@@ -61,26 +64,26 @@ def style(index: int) -> Style:
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches."""
+    """Return an empty figure of this size [inches]."""
     with mpl.rc_context(_RC):
         return Figure(figsize=(width, height), layout="constrained")
 
 
 def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) -> list[Axes]:
-    """Its axes, row by row."""
+    """Return the figure's axes, row by row."""
     with mpl.rc_context(_RC):
         grid = picture.subplots(rows, columns, squeeze=False, **options)
     return [axes for row in grid for axes in row]
 
 
 def plain(text: str, longest: int = 60) -> str:
-    """Text from runs as Matplotlib shows it: no formulas in it, and not too long."""
+    """Return text from runs such that Matplotlib shows no formulas, and shortened."""
     shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return shown.replace("$", r"\$")
 
 
 def legend_below(picture: Figure, axes: Axes, columns: int = 2) -> None:
-    """One legend for the whole figure, below it."""
+    """Draw one legend for the whole figure below it."""
     handles, labels = axes.get_legend_handles_labels()
     picture.legend(
         handles,

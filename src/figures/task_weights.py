@@ -1,4 +1,4 @@
-"""Task weights over the steps of training: the lines of all such figures, and a run's own one."""
+"""Draws task weights over the steps of training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from src.core.task_names import END_TASK
 from src.figures.style import COLOURS, Style, style
 
 _BEST = COLOURS[1]
-"""Of the evaluation whose weights were kept."""
+"""Colour of the ring around the evaluation of the best checkpoint."""
 
 
 def mean_weights(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def draw_task_weights(
         stage: the stage to draw.
         evaluations: `(step, value)` of the dev metric in the same stage.
         metric: the metric's name.
-        title: of the whole figure.
+        title: title of the whole figure.
     """
     table = pd.read_csv(weights_file)
     weights = mean_weights([table[(table["stage"] == stage) & table["weight"].notna()]])
@@ -106,7 +106,7 @@ def draw_task_weights(
 
 
 def _draw_evaluations(axes: Axes, evaluations: Sequence[tuple[int, float]]) -> None:
-    """Draw the dev metric, and a ring around the evaluation whose weights were kept."""
+    """Draw the dev metric, and a ring around the evaluation of the best checkpoint."""
     steps, values = zip(*evaluations, strict=True)
     axes.plot(steps, values, color="0.25", marker="o", markersize=4, linewidth=1.2)
     best = max(range(len(values)), key=values.__getitem__)
@@ -119,7 +119,7 @@ def _draw_evaluations(axes: Axes, evaluations: Sequence[tuple[int, float]]) -> N
 
 
 def _weightiest(weights: pd.DataFrame, count: int) -> list[str]:
-    """Return the first task and, of the others, those that weigh most at their last steps."""
+    """Return the first task and, of the others, those with the largest weights at the end."""
     first, *others = tasks_of(weights)
     last = weights.groupby("task")["mean"].last()
     if 1 + len(others) > count:
@@ -128,7 +128,7 @@ def _weightiest(weights: pd.DataFrame, count: int) -> list[str]:
 
 
 def _label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:
-    """Name each line at its end, apart enough to be read."""
+    """Write each line's name at its end, far enough apart to be read."""
     bottom, top = axes.get_ylim()
     gap = 0.07 * (top - bottom)
     position = -1.0

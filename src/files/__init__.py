@@ -1,1 +1,1 @@
-"""Files that are read and written: whole or not at all, recognised, bounded, harmless."""
+"""Reads and writes files: durable writes, checksums, bounded reads, escaped text."""

@@ -1,4 +1,4 @@
-"""SHA-256 of files: what was read is what was meant."""
+"""Computes, stores and compares SHA-256 checksums of files."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from src.errors import UserError
 
 
 def sha256_of(path: Path) -> str:
-    """The file's SHA-256 as 64 hexadecimal digits."""
+    """Return the file's SHA-256 as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sidecar_of(path: Path) -> Path:
-    """Return the file that holds the checksum of a file of this project."""
+    """Return the file that holds a file's checksum: `PATH.sha256` beside it."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether the file is the one whose checksum lies beside it."""
+    """Return whether the file has the checksum that is stored beside it."""
     sidecar = sidecar_of(path)
     if not path.is_file() or not sidecar.is_file():
         return False
@@ -28,7 +28,7 @@ def is_whole(path: Path) -> bool:
 
 
 def note_checksum(path: Path) -> None:
-    """Write the checksum of a file beside it, whole or not at all."""
+    """Store a file's checksum beside it, durably."""
     sidecar = sidecar_of(path)
     scratch = sidecar.with_name(f"{sidecar.name}.part")
     scratch.write_text(f"{sha256_of(path)}  {path.name}\n", encoding="utf-8")
@@ -36,13 +36,14 @@ def note_checksum(path: Path) -> None:
 
 
 def check_is_file(path: Path, what: str = "") -> None:
-    """Check that there is a file.
+    """Check that `path` is a file.
 
     Args:
-        what: what to call it in the message, before its name.
+        path: the file.
+        what: words for the file in the message, before its name.
 
     Raises:
-        UserError: there is none, or something else.
+        UserError: it does not exist, or is a folder.
     """
     named = f"{what} {path}".strip()
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: a temporary name, a flush, a rename, and a checksum beside."""
+"""Writes files such that an interrupted write leaves the previous content in place."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from src.errors import UserError
 from src.files.checksum import sha256_of, sidecar_of
 
 _NOTHING = 1 << 20
-"""Bytes of free space below which a disk counts as full."""
+"""Free space below which a disk counts as full [bytes]."""
 _UNWRITABLE = (errno.EROFS, errno.EFBIG)
-"""A read-only file system, and a file beyond the limit (ulimit -f, or the file system's own)."""
+"""Error codes of a read-only file system and of a file beyond its size limit (ulimit -f)."""
 
 
 @contextmanager
 def disk_advice(folder: Path) -> Iterator[None]:
-    """Turn a full disk, or one that takes no files any more, into a line that says what to do.
+    """Turn a disk that is full or cannot be written into a message that says what to do.
 
     Raises:
         UserError: the disk of `folder` is full, or cannot be written for another reason.
@@ -43,9 +43,9 @@ def disk_advice(folder: Path) -> Iterator[None]:
 
 
 def write_durably(path: Path, write: Callable[[Path], object]) -> None:
-    """Have `write` fill a file beside `path`, flush it to the disk, and give it its name.
+    """Let `write` fill a temporary file beside `path`, flush it, and rename it to `path`.
 
-    Whatever stops this leaves `path` as it was before.
+    An interruption at any point leaves `path` as it was before.
 
     Raises:
         OSError: the file cannot be written.
@@ -72,20 +72,23 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
-    """`write_durably`, with the SHA-256 in `PATH.sha256`; the file counts once both are there."""
+    """Write a file durably, and its SHA-256 to `PATH.sha256`.
+
+    A file without the checksum does not count.
+    """
     write_durably(path, write)
     digest = sha256_of(path)
     write_durably(sidecar_of(path), lambda scratch: scratch.write_text(f"{digest}  {path.name}\n"))
 
 
 def remove(path: Path) -> None:
-    """Remove a file and its checksum, the checksum first: what is half removed does not count."""
+    """Remove a file and its checksum, the checksum first: a file without one does not count."""
     sidecar_of(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
 
 def flush_folder(folder: Path) -> None:
-    """Make a rename outlive a power cut, where the system can open folders."""
+    """Flush a folder, so that a rename in it survives a power cut, where the system allows it."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Text from runs, made harmless in Markdown, LaTeX and CSV."""
+"""Escapes text from runs, so that it does nothing in Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ _LATEX = {
     "‡": r"\textdaggerdbl{}",
 }
 _FORMULA = ("=", "+", "-", "@")
+"""First characters of a cell that a spreadsheet takes for a formula."""
 
 
 def one_line(text: str) -> str:
-    """Control characters and line breaks as single spaces."""
+    """Return the text on one line: control characters and line breaks become single spaces."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def markdown(text: str) -> str:
-    """With everything escaped that Markdown or HTML would read as more than text."""
+def escape_markdown(text: str) -> str:
+    """Return the text on one line, with all Markdown and HTML syntax escaped."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
     return _MARKDOWN.sub(lambda m: entities.get(m[1], "\\" + m[1]), one_line(text))
 
 
-def latex(text: str) -> str:
-    """With everything escaped that LaTeX would read as a command."""
+def escape_latex(text: str) -> str:
+    """Return the text on one line, with all LaTeX syntax escaped."""
     return "".join(_LATEX.get(character, character) for character in one_line(text))
 
 
-def csv_cell(text: str) -> str:
-    """With an apostrophe before what a spreadsheet would compute."""
+def escape_csv_cell(text: str) -> str:
+    """Return the text on one line, with an apostrophe before what a spreadsheet would compute."""
     text = one_line(text)
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,4 +1,4 @@
-"""Files of run folders as plain data: bounded in size, typed, nothing in them executed."""
+"""Reads JSON and YAML files as plain data: limited in size, typed, never executed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pydantic_core import PydanticCustomError
 from src.errors import UserError, first_line
 
 LARGEST = 32 << 20
-"""Bytes of the largest JSON or YAML file that is read."""
+"""Maximum size of a JSON or YAML file that is read [bytes]."""
 LONGEST_NAME = 300
-"""Characters of a name in a file from elsewhere."""
+"""Maximum length of a name in a file from elsewhere [characters]."""
 
 
 def is_bounded(info: ValidationInfo) -> bool:
-    """Return whether what is validated comes from a file that anybody may have written."""
+    """Return whether lengths are limited, because anybody may have written the validated file."""
     return bool(info.context)
 
 
@@ -30,11 +30,11 @@ def _short(value: str, info: ValidationInfo) -> str:
 
 
 Short = Annotated[str, AfterValidator(_short)]
-"""A name, not a text."""
+"""A name; in a file from elsewhere it has at most `LONGEST_NAME` characters."""
 
 
 class Plain(BaseModel):
-    """The checked content of a file; unknown entries are ignored, texts are not made numbers."""
+    """The checked content of a file; unknown entries are ignored, and strings are not converted."""
 
     model_config = ConfigDict(
         strict=True, extra="ignore", frozen=True, ser_json_inf_nan="constants"
@@ -48,10 +48,12 @@ def read_json(path: Path, model: type[Model], *, bounded: bool = True) -> Model:
     """Read a JSON file as `model`.
 
     Args:
+        path: the file.
+        model: the type to check the content against.
         bounded: see `is_bounded`.
 
     Raises:
-        UserError: it cannot be read, is too large, or holds something else; one line.
+        UserError: the file cannot be read, is too large, or does not fit the model.
     """
     content = read_bytes(path)
     try:
@@ -62,16 +64,16 @@ def read_json(path: Path, model: type[Model], *, bounded: bool = True) -> Model:
 
 
 def violation(error: ValidationError) -> str:
-    """Return the first thing that is wrong with a file's content, and where in it."""
+    """Return the first error in a file's content, and where it is."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 
 
 def read_yaml(path: Path) -> Any:
-    """A YAML file's mappings, lists and scalars; tags and references are refused.
+    """Return a YAML file's mappings, lists and scalars; tags and references are refused.
 
     Raises:
-        UserError: it cannot be read, is too large, or is no plain YAML; one line.
+        UserError: the file cannot be read, is too large, or is not plain YAML.
     """
     text = read_bytes(path).decode("utf-8", errors="replace")
     try:
@@ -82,11 +84,11 @@ def read_yaml(path: Path) -> Any:
 
 
 def check_no_references(text: str) -> None:
-    """Refuse YAML in which one place stands for another: a few lines could fill the memory.
+    """Refuse YAML references (aliases), with which a few lines could fill the memory.
 
     Raises:
-        ValueError: there is such a reference.
-        yaml.YAMLError: it is no YAML.
+        ValueError: there is a reference.
+        yaml.YAMLError: the text is not YAML.
     """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for event in yaml.parse(text, Loader=loader):
@@ -95,10 +97,11 @@ def check_no_references(text: str) -> None:
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """A file's content.
+    """Return a file's content.
 
     Raises:
-        UserError: it cannot be read, is no plain file, or larger than `largest` bytes.
+        UserError: the file cannot be read, is not a regular file, or is larger than `largest`
+            bytes.
     """
     try:
         if not path.is_file():

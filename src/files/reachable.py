@@ -1,4 +1,4 @@
-"""Check for a connection, within seconds; messages say what works without one."""
+"""Checks within seconds whether a server answers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import urllib.request
 from src.errors import UserError
 
 CONNECT_TIMEOUT_S = 5.0
-"""Seconds a server has to answer before it counts as unreachable."""
+"""Time after which a server that does not answer counts as unreachable [s]."""
 
 OFFLINE = (
     "offline, use encoder=minilm (comes in a package) or encoder.name=FOLDER (written by "
     "save_pretrained), and task=docstrings or data_dir=FOLDER (holding the task's folder)"
 )
-"""What works without a connection, for the end of a message."""
+"""Advice at the end of a message, for a machine without a connection."""
 
 
 def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
-    """Fail within `CONNECT_TIMEOUT_S` if nothing answers at `url`; proxies are respected.
+    """Check that a server answers at `url` within `CONNECT_TIMEOUT_S`; proxies are respected.
 
-    The clients that download retry for 20 seconds and more before they give up.
+    The clients that download would retry for 20 seconds and more before they give up.
 
     Args:
+        url: the address.
+        what: words for the thing to fetch, for the message.
         offline: what works without a connection, for the message.
 
     Raises:
-        UserError: names `what`, the address and the offline alternatives.
+        UserError: no server answers; the message names `what`, the address and `offline`.
     """
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {offline}")

@@ -1,4 +1,4 @@
-"""The methods as LightningModules, imported when first used."""
+"""The training methods as LightningModules, imported when first used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a method when it is first asked for: what only needs a part of it stays quick."""
+    """Import a method only when it is asked for, so that importing a part stays quick."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""What each task weighed in the last step that counted."""
+"""Keeps the task weights of the last step that was not skipped."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from src.core.step import StepRecord
 
 
 class AppliedWeights:
-    """Follows the weights of all tasks from step to step, without waiting for the device.
+    """Keeps the weights of all tasks from step to step, without waiting for the device.
 
     Args:
-        names: the tasks', in order.
+        names: names of the tasks, in order.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -23,12 +23,12 @@ class AppliedWeights:
         self._known: list[float] = []
 
     def follow(self, record: StepRecord, overall: Tensor | None, finite: Tensor) -> None:
-        """Take a step's weights over, unless it was skipped.
+        """Take over a step's weights, unless the step was skipped.
 
         Args:
-            record: the step's.
-            overall: what all tasks weigh, `(tasks,)`, where the weighting knows; otherwise one
-                that the step has not sampled weighs what it did last.
+            record: the step's record.
+            overall: weights of all tasks, `(tasks,)`, where the weighting gives them; otherwise a
+                task that the step has not sampled keeps its last weight.
             finite: a scalar boolean; False where the step was skipped.
         """
         before = self._before(record.weights)
@@ -40,13 +40,13 @@ class AppliedWeights:
         self._now = torch.where(finite, now, now if before is None else before)
 
     def by_task(self) -> dict[str, float]:
-        """The weights by task; empty before the first step."""
+        """Return the weights by task; empty before the first step."""
         if self._now is not None:
             self._known = self._now.tolist()
         return dict(zip(self._names, self._known, strict=False))
 
     def restore(self, values: Sequence[float]) -> None:
-        """Go on from the weights of a checkpoint."""
+        """Restore the weights of a checkpoint."""
         self._now, self._known = None, list(values)
 
     def _before(self, like: Tensor) -> Tensor | None:

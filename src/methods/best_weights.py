@@ -1,4 +1,4 @@
-"""The weights of the best evaluation, through every interruption."""
+"""Stores the weights of the best evaluation, also when training is interrupted."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from src.methods.history import EvaluationHistory
 
 
 class BestWeights(Checkpoint):
-    """Writes `best-STEP.ckpt` after an evaluation that is the best so far.
+    """Writes `best-STEP.ckpt` after each evaluation that is the best so far.
 
-    What is best is decided by the history, which a stage that goes on takes from its checkpoint. So
-    the file of an earlier best stays until there is a point to go on from that knows of a better
-    one, and files of steps that are taken again are removed: where a machine does not round twice
-    alike, they belong to another run.
+    The evaluation history, which a resumed stage takes from its checkpoint, decides which is best.
+    So the file of an earlier best stays until a resume point knows of a better one. Files of steps
+    after the resume point are removed when a stage resumes: on a machine that does not repeat
+    roundings, they belong to another run.
 
     Args:
         folder: the stage's checkpoint folder.
-        history: its evaluations.
+        history: the stage's evaluations.
     """
 
     def __init__(self, folder: Path, history: EvaluationHistory) -> None:
@@ -33,19 +33,19 @@ class BestWeights(Checkpoint):
         return self._folder / f"best-{step:08d}.ckpt"
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Remove what was written after the point that the stage goes on from."""
+        """Remove files of steps after the one from which the stage resumes."""
         for path in self._files() if trainer.is_global_zero else ():
             if path > self.file(trainer.global_step):
                 remove(path)
         self._at_last_point = self._best()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the weights, if no evaluation before was as good."""
+        """Write the weights, if this evaluation is better than all before."""
         if not trainer.sanity_checking and self._history.best()[0] == trainer.global_step:
             trainer.save_checkpoint(self.file(trainer.global_step), weights_only=True)
 
     def point_taken(self) -> None:
-        """Remove what neither of the newest two points, of which this is one, calls the best."""
+        """Remove files that are not the best of either of the newest two resume points."""
         needed = (self._at_last_point, self._best())
         for path in self._files():
             if path not in needed:

@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there."""
+"""Writes and reads checkpoints with checksums, so that damaged ones are noticed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from src.files.durable import remove, write_with_checksum
 
 
 def load_whole(path: Path) -> dict[str, Any]:
-    """Load what `torch.save` wrote, once it is known to be whole; plain values and tensors only.
+    """Load what `torch.save` wrote, after comparing its checksum; plain values and tensors only.
 
     Raises:
-        UserError: the file is torn, or not the one that was written.
+        UserError: the file is incomplete or damaged.
     """
     if not is_whole(path):
         raise UserError(
@@ -29,10 +29,10 @@ def load_whole(path: Path) -> dict[str, Any]:
 
 
 def load_plain(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
-    """Plain values and tensors from a checkpoint; nothing else in it is built.
+    """Load plain values and tensors from a checkpoint; no other objects are built.
 
     Raises:
-        UserError: it holds something else, or cannot be read.
+        UserError: the file holds other objects, or cannot be read.
     """
     try:
         content: dict[str, Any] = torch.load(path, map_location=map_location, weights_only=True)
@@ -45,7 +45,7 @@ def load_plain(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
 
 
 class DurableCheckpointIO(TorchCheckpointIO):
-    """Lightning's checkpoints, written whole or not at all, with a checksum beside each."""
+    """Writes Lightning's checkpoints durably, with a checksum beside each."""
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
@@ -56,9 +56,9 @@ class DurableCheckpointIO(TorchCheckpointIO):
     def load_checkpoint(
         self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None
     ) -> dict[str, Any]:
-        """Plain values and tensors, whatever `weights_only` says."""
+        """Load plain values and tensors only, whatever `weights_only` says."""
         return load_plain(Path(path), map_location)
 
     def remove_checkpoint(self, path: str | Path) -> None:
-        """Remove both."""
+        """Remove a checkpoint and its checksum."""
         remove(Path(path))

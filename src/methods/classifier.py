@@ -1,4 +1,4 @@
-"""The end task's side of a module: its logits, its metrics, its predictions, what is saved."""
+"""Evaluates, predicts and saves the end task's classifier in a module."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ log = logging.getLogger(__name__)
 
 
 class EndTaskClassifier(pl.LightningModule):
-    """Evaluates and predicts the end task, however body and head are trained.
+    """Evaluates and predicts the end task; subclasses train its body and head.
 
     Args:
-        encoder: the body, and what belongs to it.
+        encoder: the encoder.
         end_task: the end task with its head; None where it is not trained.
-        metrics: the end task's; None likewise.
-        labels: its label names in index order.
-        max_length: its longest text; None where inputs are no texts [tokens].
+        metrics: the end task's metrics; None where it is not trained.
+        labels: the end task's label names in index order.
+        max_length: maximum length of its texts; None where inputs are not texts [tokens].
 
     Attributes:
-        agreement: what processes tell each other.
+        agreement: exchanges values with the run's other processes.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class EndTaskClassifier(pl.LightningModule):
 
     @property
     def monitor(self) -> Monitor | None:
-        """The metric on dev by which weights are kept; None where nothing is evaluated."""
+        """The metric on dev by which checkpoints are chosen; None where nothing is evaluated."""
         return None if self.metrics is None else Monitor(self.metrics.monitor)
 
     def forward(self, texts: str | Sequence[Text] | Inputs) -> Tensor:
-        """The end task's logits, `(n, classes)`.
+        """Return the end task's logits, `(n, classes)`.
 
         Args:
             texts: one or more texts, pairs of texts, or what a tokenizer (or, of images, the data)
@@ -83,15 +83,15 @@ class EndTaskClassifier(pl.LightningModule):
         return logits.float()
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
-        """Count a batch of the end task's dev split (see `labelled_batch` for its forms)."""
+        """Add a batch of dev to the metrics (see `labelled_batch` for its forms)."""
         self._evaluate(batch)
 
     def test_step(self, batch: Any, batch_idx: int) -> None:
-        """Count a batch of the end task's test split."""
+        """Add a batch of test to the metrics."""
         self._evaluate(batch)
 
     def predict_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
-        """`label`, a name for each example, and `probabilities`, `(n, classes)`.
+        """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch.
 
         Args:
             batch: texts, rows of `text` (and `text_pair`), or what a tokenizer made of them.
@@ -101,11 +101,11 @@ class EndTaskClassifier(pl.LightningModule):
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
 
     def on_validation_epoch_end(self) -> None:
-        """Log `dev/...`."""
+        """Log the metrics as `dev/...`."""
         self._log_metrics("dev")
 
     def on_test_epoch_end(self) -> None:
-        """Log `test/...`."""
+        """Log the metrics as `test/...`."""
         self._log_metrics("test")
 
     def save_pretrained(self, folder: str | Path) -> None:

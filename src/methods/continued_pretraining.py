@@ -1,4 +1,4 @@
-"""Continued pre-training: DAPT on domain text, TAPT on the task's own (Gururangan et al., 2020)."""
+"""Continued pre-training: DAPT and TAPT (Gururangan et al., 2020)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from src.methods.optimisation import Optimisation
 
 
 class ContinuedPretraining(TaskMixing):
-    """Trains body and auxiliary heads on unlabelled text; the end task takes no part.
+    """Trains body and auxiliary heads on unlabelled text, without the end task.
 
-    Before an end task's own stage, it runs its full budget: there is no end-task metric to stop by,
-    and its last state feeds the next stage. With `held_out` it is evaluated on texts that it never
-    sees, which it logs as `dev/perplexity` and `dev/loss`: what a run without an end task keeps
-    weights by.
+    Before a stage with the end task, it trains for its whole budget, without early stopping, and
+    its last weights feed the next stage. With `held_out` it is evaluated on held-out texts: it logs
+    `dev/perplexity`, by which a run without an end task chooses its checkpoint, and `dev/loss`.
 
     Args:
-        held_out: whether there are such texts; they are of its first task.
+        held_out: whether there are held-out texts, which are read as its first task's are.
     """
 
     trains_end_task = False
@@ -40,11 +39,11 @@ class ContinuedPretraining(TaskMixing):
         return Monitor(PERPLEXITY) if self._held_out else None
 
     def on_fit_end(self) -> None:
-        """Leave the trained masked-LM head with the encoder, for later tasks to start from."""
+        """Store the trained masked-LM head in the encoder, where later tasks start from it."""
         self.encoder.adopt(self.tasks[0].head)
 
     def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
-        """Count a batch of the held-out texts."""
+        """Add a batch of held-out texts to the mean loss."""
         task = self.tasks[0]
         features = task.objective.features(self.body, batch.inputs)
         targets = task.objective.targets(batch.inputs)
@@ -52,7 +51,7 @@ class ContinuedPretraining(TaskMixing):
         self.evaluation_loss.update(losses.double().mean(), batch.units)
 
     def on_validation_epoch_end(self) -> None:
-        """Log the mean over all masked tokens."""
+        """Log the mean loss over all masked tokens, and the perplexity."""
         loss = self.evaluation_loss.compute()
         self.evaluation_loss.reset()
         perplexity = loss.exp()

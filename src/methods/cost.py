@@ -1,4 +1,4 @@
-"""The cost of a stage's training: tokens, floating-point operations, time, memory."""
+"""Measures the cost of a stage's training: tokens, floating-point operations, time and memory."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from src.methods.flops import ForwardFlops
 from src.methods.module import TaskMixing
 
 SECOND = "second "
-"""What the names of tasks' second batches begin with."""
+"""Prefix of the names of tasks' second batches."""
 
 
 @dataclass(frozen=True)
 class StageCost:
-    """The cost of a stage's training; evaluations count only in `seconds`.
+    """The cost of a stage's training; evaluations are only included in `seconds`.
 
     Attributes:
-        seconds: wall time of the stage's training and evaluations.
-        tokens: tokens of each task that went through the body, padding not counted (0 where there
-            are none); `meta_gradient` and `meta_head` are the end task's for those.
-        examples: the same in examples.
-        flops: the same in floating-point operations, head included.
-        padding_share: padding's share of the positions that went through the body.
-        tokens_per_second: of the steps' time, evaluations left out; None without tokens.
-        peak_memory_bytes: the device's largest allocation; on a CPU the process's. Of several
+        seconds: wall time of the stage's training and evaluations [s].
+        tokens: number of tokens of each task that went through the body, without padding (0 for
+            images); `meta_gradient` and `meta_head` are the end task's tokens for these.
+        examples: number of examples, likewise.
+        flops: floating-point operations, likewise, those of heads included.
+        padding_share: share of padding in the positions that went through the body.
+        tokens_per_second: tokens per second of the steps, without evaluations; None without tokens.
+        peak_memory_bytes: peak memory of the device, or on a CPU of the process; of several
             processes the highest.
-        processes: those that trained at the end of the stage.
-        summed_bytes: of gradients, losses and features that were summed over processes, in all
-            steps; 0 alone.
-        floor_share: share of the steps' time that went into the tasks' forward and backward passes,
-            that of the meta-gradient and the optimiser's update, which no step can do without; in
-            the main process.
+        processes: number of processes at the end of the stage.
+        summed_bytes: size of the gradients, losses and features that were summed over processes in
+            all steps; 0 with one process.
+        floor_share: share of the steps' time that was spent in forward and backward passes, of
+            tasks and meta-gradient, and in the optimiser's update, which every step needs; in the
+            main process.
     """
 
     seconds: float
@@ -59,7 +59,7 @@ class StageCost:
 
 
 class CostMeter(pl.Callback):
-    """Keeps account of what a stage spends, through every interruption."""
+    """Measures what a stage costs, also when it is interrupted and resumed."""
 
     def __init__(self) -> None:
         self._tokens: Counter[str] = Counter()
@@ -78,7 +78,7 @@ class CostMeter(pl.Callback):
         self._all.start()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Begin to count and to measure."""
+        """Begin to measure."""
         assert isinstance(pl_module, TaskMixing)
         device, self._agreement = pl_module.device, pl_module.agreement
         self._clock = pl_module.clock = PassClock(device)
@@ -111,26 +111,26 @@ class CostMeter(pl.Callback):
                 self._padding += part.padding
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stop the clock of training."""
+        """Stop the clock of training steps."""
         self._steps.stop(now(pl_module.device))
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the clock of training again."""
+        """Start the clock of training steps again."""
         if self._clock is not None:
             self._steps.start()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """End of the stage."""
+        """Stop the clocks at the end of the stage."""
         self._steps.stop(now(pl_module.device))
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Leave the modules as they were."""
+        """Remove the hooks from the modules."""
         if self._watch is not None:
             self._watch.remove()
             self._peak = max(self._peak, peak_of_device(pl_module.device))
 
     def cost(self) -> StageCost:
-        """Up to now; every process has to ask."""
+        """Return the cost so far; all processes have to call this."""
         steps, tokens = self._steps.seconds(), sum(self._tokens.values())
         return StageCost(
             seconds=self._all.seconds(),
@@ -139,14 +139,14 @@ class CostMeter(pl.Callback):
             flops=self._all_flops(),
             padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
             tokens_per_second=tokens / steps if tokens and steps else None,
-            peak_memory_bytes=max(self._agreement.everyones(self._peak)) or None,
+            peak_memory_bytes=max(self._agreement.values_of_all(self._peak)) or None,
             floor_share=self._floor_seconds() / steps if steps else None,
             processes=self._processes,
             summed_bytes=self._summed_bytes(),
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints, for which it asks every process."""
+        """Return the state for Lightning's checkpoints, which asks every process for it."""
         return {
             "tokens": dict(self._tokens),
             "examples": dict(self._examples),
@@ -160,7 +160,7 @@ class CostMeter(pl.Callback):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Count on from there."""
+        """Restore the state of a checkpoint, and count on from it."""
         self._tokens = Counter(state_dict["tokens"])
         self._examples = Counter(state_dict["examples"])
         self._flops = Counter(state_dict["flops"])
@@ -169,8 +169,8 @@ class CostMeter(pl.Callback):
         self._floor, self._summed_before = state_dict["floor"], state_dict["summed"]
 
     def _all_flops(self) -> dict[str, int]:
-        """Of all processes."""
-        return dict(sum(self._agreement.everyones(self._flops_here), self._flops))
+        """Return the floating-point operations of all processes."""
+        return dict(sum(self._agreement.values_of_all(self._flops_here), self._flops))
 
     def _summed_bytes(self) -> int:
         return self._summed_before + (0 if self._sums is None else self._sums.summed_bytes)
@@ -180,7 +180,7 @@ class CostMeter(pl.Callback):
 
 
 def _account(purpose: Purpose) -> str:
-    """The name under which what is done for a purpose is reported."""
+    """Return the name under which the cost of a purpose is reported."""
     if purpose.kind == "meta_gradient":
         return META_GRADIENT
     if purpose.kind in ("meta_features", "meta_head"):
@@ -189,7 +189,7 @@ def _account(purpose: Purpose) -> str:
 
 
 class _Span:
-    """Seconds between starts and stops, with those of earlier processes."""
+    """The time between starts and stops, added to that of earlier processes [s]."""
 
     def __init__(self) -> None:
         self.before = 0.0

@@ -1,4 +1,4 @@
-"""The factors of composed objectives' weights at each evaluation, as CSV and for loggers."""
+"""Logs the factors of composed objectives' weights at each evaluation, as CSV and to loggers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from src.files.durable import write_durably
 from src.methods.module import TaskMixing
 
 COLUMNS = ("stage", "step", "factor", "logit")
-"""Of the log: a row for each evaluation and factor, see `Factored.logits`."""
+"""Columns of the log, which has a row for each evaluation and factor (see `Factored.logits`)."""
 
 
 class FactorLog(pl.Callback):
     """Writes learned factors at the stage's start and at each evaluation on dev.
 
-    Other weightings have none, and get no file. A stage that goes on from a checkpoint drops what
-    was written of later steps.
+    Weightings without factors get no file. A resumed stage first drops the rows of later steps.
 
     Args:
-        file: the log, appended to by every stage.
+        file: the log, to which every stage appends.
         stage: the stage's name.
     """
 
@@ -32,14 +31,14 @@ class FactorLog(pl.Callback):
         self._file, self._stage = file, stage
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Drop rows of steps that are still to come; a stage that begins has its first ones."""
+        """Drop the rows of steps that will be repeated; write the first rows of a new stage."""
         if trainer.is_global_zero:
             _keep_up_to(self._file, self._stage, trainer.global_step)
         if trainer.global_step == 0:
             self._write(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write where the factors are."""
+        """Write the present factors."""
         if not trainer.sanity_checking:
             self._write(trainer, pl_module)
 
@@ -67,7 +66,7 @@ class FactorLog(pl.Callback):
 
 
 def _keep_up_to(path: Path, stage: str, step: int) -> None:
-    """Drop the stage's rows after `step`, and a line that was being written when a run died."""
+    """Drop the stage's rows after `step`, and an incomplete last line."""
     if not path.exists():
         return
     kept = []

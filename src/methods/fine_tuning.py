@@ -1,4 +1,4 @@
-"""Fine-tuning: the end task alone, the last stage of every baseline."""
+"""Fine-tuning on the end task alone, the last stage of every baseline."""
 
 from __future__ import annotations
 

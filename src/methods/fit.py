@@ -1,4 +1,4 @@
-"""Running one stage with Lightning's Trainer, and the one evaluation on the test split."""
+"""Trains one stage with Lightning's Trainer, and evaluates on the test split."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from src.methods.step_log import StepLog, put_back, read_log
 log = logging.getLogger(__name__)
 
 STEP_LOG = "steps.csv"
-"""The step log's name in the run folder."""
+"""Name of the step log in the run folder."""
 FACTOR_LOG = "factors.csv"
-"""The name of the log of factored weights in the run folder."""
+"""Name of the log of factored weights in the run folder."""
 FLUSH_EVERY = 50
-"""Steps between two writings of the step log."""
+"""Number of steps between two writings of the step log."""
 
 
 def fit_stage(
@@ -56,13 +56,20 @@ def fit_stage(
     folder: Path,
     observers: Sequence[pl.Callback] = (),
 ) -> StageOutcome:
-    """Train `module` for the stage's steps and leave the weights to keep in it.
+    """Train a stage, and leave the weights to keep in `module`.
 
-    A stage with the end task keeps those of its best evaluation on dev, others their last. A stage
-    that was finished earlier is not trained again, one that was stopped goes on.
+    These are those of the best evaluation on dev, or the last ones in a stage without the end task.
+    A stage that is finished already is not trained again; an interrupted one is resumed.
 
     Args:
-        observers: callbacks that look on, after all others but those that write checkpoints.
+        module: the module to train.
+        data: its data.
+        stage: the stage's settings.
+        name: the stage's name.
+        config: the run's config.
+        folder: the run folder.
+        observers: further callbacks, which come after all others except those that write
+            checkpoints.
     """
     examples = stage.epoch_examples(*data.counts(module.batch_needs))
     steps = stage.steps(examples)
@@ -72,7 +79,7 @@ def fit_stage(
         _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
         return finished
     history = best = None
-    users = users_callbacks(config)
+    users = user_callbacks(config)
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         FactorLog(folder / FACTOR_LOG, name),
@@ -158,11 +165,11 @@ def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> 
     return SplitScores(metrics, confusion)
 
 
-def users_callbacks(config: DictConfig) -> list[pl.Callback]:
-    """Those of the `callbacks` group, new ones for each stage.
+def user_callbacks(config: DictConfig) -> list[pl.Callback]:
+    """Return new instances of the callbacks in the `callbacks` group.
 
     Raises:
-        UserError: one cannot be built, or is no callback.
+        UserError: one cannot be built, or is not a callback.
     """
     found = {name: build(node, f"callbacks.{name}") for name, node in config.callbacks.items()}
     for name, callback in found.items():
@@ -176,10 +183,10 @@ def build_trainer(
     callbacks: list[pl.Callback],
     **arguments: Any,
 ) -> pl.Trainer:
-    """Lightning's Trainer from `conf/trainer/`, with the precision resolved.
+    """Return Lightning's Trainer as configured in `conf/trainer/`, with the precision resolved.
 
     Raises:
-        UserError: settings that Lightning refuses, or do not agree.
+        UserError: Lightning refuses the settings, or they do not fit each other.
     """
     settings = config.trainer
     bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
@@ -209,7 +216,7 @@ def build_trainer(
 
 
 def _check_log(path: Path, copy: Path) -> None:
-    """Put the step log back as it was when a stage ended, where it does not begin so any more."""
+    """Restore the step log to its state at the end of a finished stage, if it was changed since."""
     if not is_main_process() or not is_whole(copy):
         return
     content = copy.read_bytes()
@@ -218,10 +225,10 @@ def _check_log(path: Path, copy: Path) -> None:
 
 
 def _emptied(folder: Path) -> str:
-    """Return an empty folder, where Lightning keeps the checkpoint of a job that SLURM takes back.
+    """Return an empty folder for the checkpoint that Lightning writes when SLURM requeues a job.
 
-    A point of ours is written at the same moment; Lightning would prefer its own even if ours are
-    newer by now.
+    A resume point is written at the same moment; Lightning would prefer its own checkpoint even if
+    the resume point is newer by then.
     """
     if is_main_process():
         shutil.rmtree(folder, ignore_errors=True)

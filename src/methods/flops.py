@@ -1,4 +1,4 @@
-"""Floating-point operations of forward passes, counted once for each shape of input."""
+"""Counts the floating-point operations of forward passes, once for each shape of input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.utils.hooks import RemovableHandle
 from src.cpu.packed_attention import Packing
 
 BACKWARD = 2
-"""A backward pass multiplies matrices twice for each product of the forward pass."""
+"""Cost of a backward pass in forward passes: two matrix products for each one."""
 
 
 def _attention_on_the_cpu(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
@@ -46,19 +46,19 @@ class _Counting(TorchDispatchMode):
 
 
 class ForwardFlops:
-    """Tells what each forward pass of some modules costs, in floating-point operations.
+    """Counts the floating-point operations of each forward pass of some modules.
 
-    Counted operator by operator (a multiplication and an addition are two) the first time that a
-    module's inputs have their shapes, and remembered. Examples go through a body one beside
-    another, so that two numbers of rows tell what any other costs; of a packed row, what two
-    numbers of tokens and of pairs of places that attend to each other cost. A pass that is to be
-    differentiated counts three times its forward pass; computing it again in the backward pass, to
-    save memory, does not count.
+    They are counted operator by operator (a multiplication and an addition are two) the first time
+    that a module's inputs have their shapes, and remembered. The cost of a pass is linear in its
+    number of rows, so that two counts give all others; that of a packed row is linear in its tokens
+    and in its pairs of positions that attend to each other. A pass that will be differentiated
+    counts as three forward passes; recomputing it in the backward pass to save memory does not
+    count.
 
     Args:
-        modules: which to watch; none may lie inside another. One with a method `computed_rows`
-            computes so many rows for its first input.
-        spent: called with the operations of each pass.
+        modules: the modules to watch; none may be inside another. A module with a method
+            `computed_rows` computes that many rows for its first input.
+        spent: called with the number of operations of each pass.
     """
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
@@ -75,7 +75,7 @@ class ForwardFlops:
             ]
 
     def remove(self) -> None:
-        """Watch no longer."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
@@ -102,20 +102,20 @@ class ForwardFlops:
 
 
 _Size = tuple[int, int]
-"""Two numbers that operations are the sum of multiples of: 1 and rows, or tokens and pairs."""
+"""The two numbers in which a cost is linear: 1 and rows, or tokens and pairs."""
 
 
 class _BySize:
-    """Operations of passes that differ in their size alone.
+    """Costs of passes that differ in their size alone.
 
-    Beside rows there is what is the same for all of them (projected relative positions).
+    Besides the cost of rows there is a constant part (projected relative positions).
     """
 
     def __init__(self) -> None:
         self.counted: dict[_Size, int] = {}
 
     def at(self, size: _Size) -> int | None:
-        """For such a size; None where they have to be counted."""
+        """Return the cost of a pass of this size; None if it has to be counted."""
         if size in self.counted:
             return self.counted[size]
         for (one, this), (other, that) in combinations(self.counted.items(), 2):
@@ -128,7 +128,7 @@ class _BySize:
 
 
 def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
-    """Return what the operations of a pass depend on, but for its size, and that size.
+    """Return all that a pass's cost depends on apart from its size, and the size.
 
     The number of rows is 1 where the inputs do not agree on it.
     """
@@ -149,5 +149,5 @@ def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[A
 
 
 def _leaves(tree: Any) -> list[Any]:
-    """Of tuples, dicts and Transformers' outputs, which are dicts of their own."""
+    """Return the leaves of nested tuples, dicts and Transformers' outputs."""
     return tree_leaves(dict(tree) if isinstance(tree, dict) else tree)

@@ -1,4 +1,4 @@
-"""What a module is made of for given data: its tasks' objectives, and how it is evaluated."""
+"""Chooses the objectives and metrics of a module for given data."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def objectives_for(
     trains_end_task: bool,
     trains_auxiliaries: bool,
 ) -> dict[str, TaskObjective[Any]]:
-    """The objectives that a method trains, by task, the end task's first.
+    """Return the objectives that a method trains, by task, the end task's first.
 
     Args:
         prepared: the data.
-        auxiliaries: names of the auxiliary tasks that are asked for; None for all.
+        auxiliaries: names of the auxiliary tasks to train; None for all.
         method: the method's name, for messages.
         trains_end_task: whether the method trains the end task.
-        trains_auxiliaries: whether it trains auxiliary tasks.
+        trains_auxiliaries: whether the method trains auxiliary tasks.
 
     Raises:
-        UserError: there is no such auxiliary task, or none at all for a method that needs some.
+        UserError: an auxiliary task does not exist, or there is none for a method that needs one.
     """
     names = list(prepared.auxiliaries) if auxiliaries is None else list(auxiliaries)
     unknown = sorted(set(names) - set(prepared.auxiliaries))
@@ -53,7 +53,7 @@ def objectives_for(
 
 
 def evaluation_of(prepared: Prepared) -> dict[str, Any]:
-    """The arguments of a module that say what it is evaluated on and by."""
+    """Return a module's arguments about the data and metric of its evaluation."""
     if prepared.held_out is not None:
         return {"held_out": True}
     end_task = prepared.end_task

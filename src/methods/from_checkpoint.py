@@ -1,4 +1,4 @@
-"""Modules that come out of a checkpoint, which may be a stranger's."""
+"""Loads modules from checkpoints that anybody may have written."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ class FromCheckpoint(pl.LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        """Make the module that a checkpoint holds.
+        """Return the module that a checkpoint holds.
 
-        Of an address (`https://...`) Lightning would otherwise unpickle anything, and have the
-        module made by the function that a checkpoint names as `_instantiator`.
+        From an address (`https://...`) Lightning would unpickle anything, and would build the
+        module with the function that the checkpoint names as `_instantiator`; this does neither.
 
         Args:
             checkpoint_path: file or address.
-            args: as of Lightning's own method.
-            kwargs: the same; or arguments of the class, instead of those that are stored.
+            args: as in Lightning's own method.
+            kwargs: as in Lightning's own method; or arguments of the class that replace the stored
+                ones.
 
         Raises:
             UserError: a weight is not finite, or an argument is damaged.
-            pickle.UnpicklingError: the checkpoint holds other objects.
+            pickle.UnpicklingError: the checkpoint holds other objects than tensors and plain
+                values.
         """
         plain: dict[str, Any] = {**kwargs, "weights_only": True, "_instantiator": None}
         found: Self = super().load_from_checkpoint(checkpoint_path, *args, **plain)

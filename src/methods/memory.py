@@ -1,4 +1,4 @@
-"""Out of memory: which setting to lower, and to what."""
+"""Says which setting to lower, and to what, when memory runs out."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from omegaconf import DictConfig
 from src.errors import UserError
 
 _ON_THE_CPU = ("can't allocate memory", "not enough memory")
-"""How torch's allocator for the CPU says it; it has no exception of its own."""
+"""Parts of the messages of torch's CPU allocator, which has no exception of its own."""
 
 
 @contextmanager
 def memory_advice(config: DictConfig, option: str, where: str) -> Iterator[None]:
-    """Turn running out of memory into a line that says what to do.
+    """Turn running out of memory into a message that says what to do.
 
     Args:
-        option: the setting that bounds memory there.
-        where: what was running.
+        config: the run's config.
+        option: the option that bounds the memory of what is running.
+        where: words for what is running.
 
     Raises:
-        UserError: memory ran out inside.
+        UserError: memory ran out inside the `with` block.
     """
     try:
         yield

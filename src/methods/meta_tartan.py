@@ -24,10 +24,10 @@ class MetaTartan(TaskMixing):
 
     @classmethod
     def for_data(cls, data: TaskData, *, eta: float | None = None, **settings: Any) -> Self:
-        """A module for `data`, whose encoder it trains in place.
+        """Return a module for `data`, whose encoder it trains in place.
 
         Args:
-            data: labelled data, auxiliary tasks, encoder.
+            data: labelled data, auxiliary tasks and encoder.
             eta: learning rate of the task weights' logits (the paper searches 1e-1, 5e-2, 3e-2 and
                 1e-2); None takes 5e-2.
             settings: `lr` (or `optimisation`), `head_lr`, `weighting`, `tasks`, `heads`,

@@ -1,4 +1,4 @@
-"""One optimiser step over several tasks, whose gradients a weighting mixes."""
+"""Takes optimiser steps over several tasks, whose gradients a weighting combines."""
 
 from __future__ import annotations
 
@@ -31,34 +31,36 @@ from src.methods.update import prepare_update
 
 
 class MixedStep(EndTaskClassifier):
-    """Takes optimiser steps over a set of tasks, with manual optimisation.
+    """Takes optimiser steps over several tasks, with manual optimisation.
 
-    In each step every task's gradient with respect to the body is computed, the weighting mixes
-    them into one, and each head gets its own task's gradient unweighted.
+    In each step, the gradient of each task with respect to the body is computed, the weighting
+    combines them into one, and each head gets its own task's gradient, unweighted.
 
     Args:
         encoder: the shared encoder, whose body `theta` is trained in place.
         tasks: the tasks with their heads, the end task first where it is trained.
-        weighting: mixes the body's gradients.
-        meta_head: for a weighting that needs the meta-gradient; None for others.
+        weighting: combines the body's gradients.
+        meta_head: the meta head, for a weighting that needs the meta-gradient; else None.
         optimisation: optimiser and schedule.
-        seed: of every random draw.
-        stage: the stage's name, part of every random draw's seed.
-        metrics: the end task's; None where it is not trained.
-        labels: its label names in index order.
-        max_length: its longest text; None where inputs are no texts [tokens].
-        inner_products: in which products of gradients are accumulated.
-        sampled: auxiliary tasks that each step samples, sharing one batch; None trains all in each
-            [tasks].
+        seed: seed of every random draw.
+        stage: the stage's name, which is part of every random draw's seed.
+        metrics: the end task's metrics; None where it is not trained.
+        labels: the end task's label names in index order.
+        max_length: maximum length of its texts; None where inputs are not texts [tokens].
+        inner_products: `float32` or `float64`, the type in which inner products of gradients are
+            accumulated.
+        sampled: number of auxiliary tasks that each step samples, which share one batch; None
+            trains all of them in each step [tasks].
 
     Attributes:
-        doing: what the passes that a step is in are for; None between them.
-        clock: entered for the passes and the update that no step can do without.
+        doing: the purpose of the passes that are running; None outside a step.
+        clock: measures the time of the passes and the update, which every step needs.
         shared: the body, as steps use it.
-        processes: those that have the rest of each batch.
-        logs_steps: whether losses and weights go to the Trainer's loggers.
-        last_record: of the last step; None before the first.
-        last_finite: whether it counted, a scalar on the device; None before the first.
+        processes: the processes that have the rest of each batch.
+        logs_steps: whether losses and weights are sent to the Trainer's loggers.
+        last_record: record of the last step; None before the first.
+        last_finite: whether the last step's numbers were finite, a scalar on the device; None
+            before the first.
     """
 
     skipped: Tensor
@@ -98,20 +100,23 @@ class MixedStep(EndTaskClassifier):
 
     @property
     def task_weights(self) -> dict[str, float]:
-        """The `alpha` of the last step that was not skipped, by task; empty before the first."""
+        """The weights `alpha` of the last step that was not skipped, by task; empty before it."""
         return self.applied.by_task()
 
     def new_optimiser(self) -> torch.optim.AdamW:
-        """An optimiser of body and heads that has taken no step."""
+        """Return a new optimiser of body and heads."""
         end_head = None if self.end_task is None else self.end_task.head
         others = [head for head in self.heads.values() if head is not end_head]
         return self.optimisation.optimiser(self.body, end_head, others)
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
-        """One optimiser step (paper: Algorithm 1); nothing in it depends on earlier draws.
+        """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
 
-        Where a loss or the gradient is not finite, it changes nothing but the schedule (and what a
-        TorchJD weighting remembers, if only a head's gradient was not finite).
+        Where a loss or the gradient is not finite, the step changes nothing except the schedule
+        (and the memory of a TorchJD weighting, if only a head's gradient was not finite).
+
+        Raises:
+            UserError: the batch is not one of this module's steps.
         """
         if not isinstance(batch, StepBatch):
             raise UserError(
@@ -140,7 +145,7 @@ class MixedStep(EndTaskClassifier):
         self._log_step(record)
 
     def fill_gradients(self, batch: StepBatch) -> StepRecord:
-        """Leave the step's gradients in `.grad`, of the body mixed by the weighting."""
+        """Compute the step's gradients into `.grad`, the body's combined by the weighting."""
 
         def seed(purpose: Purpose, part: int) -> None:
             names = (purpose.kind, purpose.task, batch.step, part)
@@ -154,14 +159,14 @@ class MixedStep(EndTaskClassifier):
         return Step(passes, tasks, batch, self.meta_head).run(mix)
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
-        """Norm of the gradients of body and heads together, a scalar."""
+        """Return the norm of the gradients of body and heads together, a scalar."""
         heads = [p.grad for p in self.heads.parameters()]
         of_heads = dot(heads, heads, self.inner_products, record.squared_norm.device)
         return (record.squared_norm + of_heads).sqrt()
 
     @contextmanager
     def _during(self, purpose: Purpose) -> Iterator[None]:
-        """Tell what the step is doing, and take the time of what no step can do without."""
+        """Note the purpose of what is running, and measure its time if every step needs it."""
         self.doing = purpose
         needed = purpose.kind in ("task", "meta_gradient")
         try:

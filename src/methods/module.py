@@ -1,4 +1,4 @@
-"""The LightningModule that all methods share: made of data or a checkpoint, for a Trainer."""
+"""Defines the LightningModule that all methods share, made for given data or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -46,31 +46,35 @@ log = logging.getLogger(__name__)
 class TaskMixing(FromCheckpoint, MixedStep):
     """Trains a shared body on one or several tasks.
 
-    A program makes one of its data, `MetaTartan.for_data(data, lr=2e-4)`, and a checkpoint makes
-    one again, `MetaTartan.load_from_checkpoint(path)`, which holds all arguments as plain values.
+    A program makes a module for its data with `MetaTartan.for_data(data, lr=2e-4)`, and from a
+    checkpoint with `MetaTartan.load_from_checkpoint(path)`: checkpoints hold all arguments as plain
+    values.
 
     Args:
         encoder: the shared encoder, whose body `theta` is trained in place; or its description.
         tasks: the tasks' objectives by name, the end task's first where the method trains it.
-        weighting: mixes the body's gradients: its class, with its arguments in a
+        weighting: combines the body's gradients: its class, with arguments in a
             `functools.partial`, or a node of a config.
         optimisation: optimiser and schedule.
-        seed: of every random draw.
-        stage: the stage's name, part of every random draw's seed; None takes the class's own.
+        seed: seed of every random draw.
+        stage: the stage's name, which is part of every random draw's seed; None takes the class's
+            own.
         labels: the end task's label names in index order.
         metric: the end task's metric by which a checkpoint is chosen.
-        metrics: further metrics by name, nodes of a config.
-        max_length: longest text of the end task; None where inputs are no texts [tokens].
+        metrics: further metrics by name, as nodes of a config.
+        max_length: maximum length of the end task's texts; None where inputs are not texts
+            [tokens].
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
-        inner_products: `float32` or `float64`, in which products of gradients are accumulated.
-        heads: heads to go on training, by task; tasks without one get a new one. Objectives with
-            the same `shared_head` share one.
-        sampled: auxiliary tasks that each step samples, sharing one batch; None trains all in each
-            [tasks].
+        inner_products: `float32` or `float64`, the type in which inner products of gradients are
+            accumulated.
+        heads: heads to continue training, by task; other tasks get new ones. Objectives with the
+            same `shared_head` share one.
+        sampled: number of auxiliary tasks that each step samples, which share one batch; None
+            trains all of them in each step [tasks].
 
     Raises:
         ValueError: the weighting needs a meta-gradient, and the method has none.
-        UserError: an argument cannot be stored, or was damaged where it was.
+        UserError: an argument cannot be stored in a checkpoint, or was damaged in one.
     """
 
     trains_end_task: ClassVar[bool]
@@ -164,16 +168,18 @@ class TaskMixing(FromCheckpoint, MixedStep):
         inner_products: InnerProducts = "float32",
         sampled: Count | None = None,
     ) -> Self:
-        """A module for `data`, whose encoder it trains in place; heads are drawn from its seed.
+        """Return a module for `data`, whose encoder it trains in place.
+
+        New heads are initialised with the data's seed.
 
         Args:
-            data: labelled data, auxiliary tasks, encoder.
+            data: labelled data, auxiliary tasks and encoder.
             lr: peak learning rate of the body and of the auxiliary heads.
-            head_lr: that of the end task's head; None takes the method's usual one.
+            head_lr: peak learning rate of the end task's head; None takes the method's usual one.
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
             weighting: see the class.
-            tasks: names of the auxiliary tasks that are trained; None for all.
-            heads: see the class; an earlier module's `heads` go on where it ended.
+            tasks: names of the auxiliary tasks to train; None for all.
+            heads: see the class; pass an earlier module's `heads` to continue with them.
             meta_head: see the class.
             stage: see the class.
             metrics: see the class.
@@ -212,14 +218,14 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     @classmethod
     def _usual(cls, lr: float, head_lr: float | None) -> Optimisation:
-        """The method's usual settings (`conf/stage/`) with these learning rates."""
+        """Return the method's usual settings (`conf/stage/`) with these learning rates."""
         return Optimisation(body_lr=lr, end_head_lr=1e-3 if head_lr is None else head_lr)
 
     def double(self) -> Self:
-        """Keep parameters and buffers in float64.
+        """Convert parameters and buffers to float64.
 
-        Weights that still are what they were at the start, 1/3 for instance, are made in float64:
-        in single precision they have been rounded.
+        A weighting's weights that still have their initial values, for instance 1/3, are
+        initialised anew in float64: those in float32 are rounded.
         """
         node, names = self.hparams["weighting"], [task.name for task in self.tasks]
         start = weighting_of(node, names).state_dict()
@@ -231,36 +237,38 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     @property
     def batch_needs(self) -> BatchNeeds:
-        """Return what a step is made of, for the data's loaders."""
-        apart = self.meta_head.settings.examples_apart if self.meta_head is not None else 0
+        """Return the batches that a step needs, for the data's loaders."""
+        apart = self.meta_head.settings.extra_examples if self.meta_head is not None else 0
         return BatchNeeds(
             self.stage,
             tuple(task.name for task in self.tasks),
             meta=self.uses_meta_gradient,
-            apart=apart,
+            meta_head_examples=apart,
             second=self.weighting.needs.second_batches,
             sampled=self.sampled,
         )
 
     @property
     def uses_meta_gradient(self) -> bool:
-        """Return whether a step needs a batch of the end task's validation split."""
+        """Whether a step needs a validation batch of the end task."""
         return self.meta_head is not None
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Check what the Trainer is asked to do, and add what no training should be without.
+        """Check the Trainer's options, and return callbacks that every training needs.
 
-        Numbers that are not finite end the training; and where there is no checkpoint callback but
-        Lightning's own, it keeps the best on dev instead of the last.
+        These end the training after numbers that are not finite; and where the only checkpoint
+        callback is Lightning's default, they make it keep the best checkpoint on dev instead of the
+        last.
 
         Raises:
-            UserError: names the Trainer's option that cannot be honoured, and what to use instead.
+            UserError: the Trainer has an option that does not work here; the message names it and
+                what to use instead.
         """
         check_trainer(self.trainer)
         return own_callbacks(self.trainer, self.monitor)
 
     def configure_model(self) -> None:
-        """Put on the kernels for a CPU, and shard the body, where that is the strategy."""
+        """Install the kernels for a CPU, or shard the body, as device and strategy ask."""
         with torch.random.fork_rng(devices=[]):
             use_cpu_kernels(self)
         if self._trainer is None:  # loaded by itself
@@ -271,10 +279,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
             shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
 
     def on_fit_start(self) -> None:
-        """Find the other processes, which exist from now on.
+        """Connect to the other processes, which exist from now on.
 
         Raises:
-            UserError: the weighting takes derivatives that a sharded body has not.
+            UserError: the weighting takes derivatives that do not work with a sharded body.
         """
         self.shared, self.processes = RowAddingBody(self.body, self.inner_products), SingleProcess()
         if is_sharded(self.body):
@@ -288,7 +296,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             self.processes = Replicas()
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """One optimiser, so that Lightning's `global_step` counts optimiser steps."""
+        """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
         optimiser = self.new_optimiser()
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         epoch = data.epoch_steps(self.batch_needs) if isinstance(data, TaskData) else None
@@ -297,7 +305,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         return {"optimizer": optimiser, "lr_scheduler": schedule}
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Have the last step be followed by an evaluation, as every training is judged by one.
+        """Make an evaluation follow the last step.
 
         Lightning evaluates at multiples of an interval, and when training is about to stop.
         """
@@ -305,7 +313,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             self.trainer.should_stop = True
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what is counted beside the parameters."""
+        """Add the state that is not in parameters and buffers."""
         checkpoint["progress"] = {
             "weights": list(self.task_weights.values()),
             "skipped": int(self.skipped),
@@ -313,7 +321,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take it back."""
+        """Restore the state that is not in parameters and buffers."""
         progress = checkpoint["progress"]
         self.applied.restore(progress["weights"])
         self.skipped.fill_(progress["skipped"])

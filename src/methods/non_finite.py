@@ -1,4 +1,4 @@
-"""Numbers that go wrong: the update is skipped and counted, and too many in a row end the run."""
+"""Counts updates that were skipped for non-finite numbers, and ends the run after too many."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from src.errors import UserError
 from src.methods.module import TaskMixing
 
 SHOWN = 8
-"""Rows of a batch that a message names."""
+"""Maximum number of a batch's rows that a message names."""
 
 
 class StopAtNonFinite(pl.Callback):
     """Ends the run after `patience` skipped updates in a row.
 
-    Every module has one, whether or not its Trainer was given one.
-
-    On a GPU the flags are read every `read_every` steps, so as not to wait for the device in each;
-    the steps in between change nothing, because their updates are skipped as well.
+    Every module has this callback, whether or not its Trainer was given one. On a GPU the flags are
+    read every `read_every` steps, because reading waits for the device; the steps in between change
+    nothing, because their updates are skipped as well.
 
     Raises:
-        UserError: names stage, step, task and batch.
+        UserError: too many updates in a row were skipped; the message names stage, step, task and
+            batch.
     """
 
     def __init__(self, patience: int = 5, read_every: int = 50) -> None:
@@ -38,7 +38,7 @@ class StopAtNonFinite(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
     ) -> None:
-        """Keep the step's flag, and read the flags when it is time."""
+        """Store the step's flag, and read the flags when it is time."""
         assert isinstance(pl_module, TaskMixing)
         finite, record = pl_module.last_finite, pl_module.last_record
         if finite is None or record is None:
@@ -48,19 +48,19 @@ class StopAtNonFinite(pl.Callback):
             self._read(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """An evaluation waits for the device anyway."""
+        """Read the flags, because an evaluation waits for the device anyway."""
         if isinstance(pl_module, TaskMixing):
             self._read(trainer, pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        """Lightning puts this into its checkpoints: the count up to the step that was taken."""
+        """Return the count up to the last step, for Lightning's checkpoints."""
         in_a_row = self._in_a_row
         for _, finite, _ in self._pending:
             in_a_row = 0 if bool(finite) else in_a_row + 1
         return {"in_a_row": in_a_row}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Count on from there."""
+        """Restore the count of a checkpoint."""
         self._in_a_row = state_dict["in_a_row"]
 
     def _read(self, trainer: pl.Trainer, module: TaskMixing) -> None:
@@ -91,7 +91,7 @@ class StopAtNonFinite(pl.Callback):
 
 
 def _culprit(record: StepRecord) -> tuple[str | None, str]:
-    """The first task whose loss, or else gradient, is not finite, and what to call it."""
+    """Return the first task with a non-finite loss, or else gradient, and which of these."""
     for values, what in ((record.losses, "the loss"), (record.gradient_norms, "the gradient")):
         for task, finite in zip(record.tasks, values.isfinite().tolist(), strict=True):
             if not finite:

@@ -1,4 +1,4 @@
-"""AdamW with a linear schedule or a constant rate, over parameter groups of one optimiser."""
+"""AdamW over parameter groups, with warm-up and a linear or constant learning rate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Optimisation(Checked):
     Attributes:
         body_lr: peak learning rate of the body and of the auxiliary heads.
         end_head_lr: peak learning rate of the end task's head.
-        weight_decay: on matrices; biases and norms are not decayed.
+        weight_decay: decay of matrices; biases and norms are not decayed.
         beta1: decay of AdamW's first moment.
         beta2: decay of AdamW's second moment.
         eps: AdamW's epsilon.
@@ -43,7 +43,7 @@ class Optimisation(Checked):
     def optimiser(
         self, body: nn.Module, end_head: nn.Module | None, other_heads: Iterable[nn.Module]
     ) -> torch.optim.AdamW:
-        """One AdamW for all trainable parameters, fused where the device has such a kernel."""
+        """Return an AdamW of all trainable parameters, fused where the device supports it."""
         groups = _groups([body, *other_heads], self.body_lr, self.weight_decay)
         if end_head is not None:
             groups += _groups([end_head], self.end_head_lr, self.weight_decay)
@@ -62,7 +62,7 @@ class Optimisation(Checked):
     def schedule(
         self, optimiser: torch.optim.Optimizer, steps: int
     ) -> torch.optim.lr_scheduler.LambdaLR:
-        """Linear warm-up to the peak rates, then linear decay to 0 at `steps`, or no decay."""
+        """Return the schedule: warm-up, then linear decay to 0 at `steps`, or none."""
         rising = round(self.warmup * steps)
         schedule: torch.optim.lr_scheduler.LambdaLR = (
             get_linear_schedule_with_warmup(optimiser, rising, steps)

@@ -1,4 +1,4 @@
-"""The outcome of a stage, kept so that it is not trained again."""
+"""Stores the outcome of a finished stage, so that it is not trained again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from src.methods.cost import StageCost
 from src.methods.module import TaskMixing
 
 OUTCOME = "outcome.json"
-"""In the checkpoint folder of a stage that is finished."""
+"""File in the checkpoint folder of a finished stage."""
 
 
 @dataclass
@@ -23,15 +23,15 @@ class StageOutcome:
     """The outcome of a stage.
 
     Attributes:
-        name: the stage.
-        steps: optimiser steps taken.
+        name: the stage's name.
+        steps: number of optimiser steps taken.
         best_step: the step whose weights were kept.
-        skipped: updates that were skipped because a number was not finite.
-        cost: what it spent.
-        task_weights: the final weights, by task; empty where one task trained alone.
+        skipped: number of updates that were skipped because a number was not finite.
+        cost: the cost of its training.
+        task_weights: the final weights by task; empty where one task was trained alone.
         evaluations: `(step, dev metric)`, in order; empty without the end task.
         dev: metrics of the kept weights on dev, by name; None without the end task.
-        module: the module, holding the kept weights.
+        module: the module with the kept weights.
     """
 
     name: str
@@ -47,13 +47,13 @@ class StageOutcome:
 
 _OTHER = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
 WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
-"""The file that holds a stage's kept weights, by whether the end task took part."""
+"""File that holds a stage's kept weights, by whether the stage trained the end task."""
 
 
 def store_outcome(outcome: StageOutcome, folder: Path) -> None:
-    """Note in the stage's checkpoint folder that it is finished, and with what.
+    """Record in the stage's checkpoint folder that it is finished, with its outcome.
 
-    Points to go on from are not needed any more.
+    Resume points are removed, because they are not needed any more.
     """
     entries = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "module"}
     entries["cost"] = asdict(outcome.cost)
@@ -67,10 +67,10 @@ def store_outcome(outcome: StageOutcome, folder: Path) -> None:
 
 
 def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
-    """The outcome of a stage that was finished earlier, its weights in `module`; None if it wasn't.
+    """Return a finished stage's outcome, its weights in `module`; None if not finished.
 
     Raises:
-        UserError: its weights are damaged, or it is none of this version.
+        UserError: the weights are damaged, or the outcome is of another version.
     """
     path = folder / OUTCOME
     if not is_whole(path):

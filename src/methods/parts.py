@@ -1,4 +1,4 @@
-"""The parts of a module, made of what a program gives or of a checkpoint's plain values."""
+"""Builds the parts of a module from a program's objects or from a checkpoint's plain values."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ METRICS: Mapping[str, Node] = {
     }
     for average in ("macro", "micro", "weighted")
 }
-"""What is given of every evaluation when nothing else is said, as in `conf/config.yaml`."""
+"""Metrics of every evaluation unless others are given, as in `conf/config.yaml`."""
 _OF_AN_OBJECTIVE = ("features", "targets", "owners", "losses", "new_head", "collate")
 
 
 def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S | None:
-    """Settings of `kind`; None where none were given."""
+    """Return settings of type `kind`; None where none were given."""
     return kind(**given) if isinstance(given, Mapping) else given
 
 
 def tasks_of(
     given: Mapping[str, TaskObjective[Any] | Node], heads: Mapping[str, nn.Module], encoder: Encoder
 ) -> list[Task]:
-    """Tasks with their heads; objectives with the same `shared_head` share one.
+    """Return tasks with their heads; objectives with the same `shared_head` share one.
 
     Args:
         given: objectives by task.
-        heads: heads to go on training, by task; the others are new ones.
+        heads: heads to continue training, by task; other tasks get new ones.
+        encoder: the encoder.
 
     Raises:
-        UserError: an objective cannot be made again.
+        UserError: an objective cannot be built.
     """
     found: list[Task] = []
     shared: dict[str, nn.Module] = {}
@@ -62,19 +63,24 @@ def tasks_of(
 
 
 def heads_of(tasks: Sequence[Task]) -> nn.ModuleDict:
-    """The tasks' heads by name; one that tasks share is kept once, under the first one's name."""
+    """Return the tasks' heads by name.
+
+    A head that tasks share is stored once, under the name of the first of them.
+    """
     owners = {id(task.head): task for task in reversed(tasks)}
     return nn.ModuleDict({t.name: t.head for t in tasks if owners[id(t.head)] is t})
 
 
 def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -> Weighting:
-    """A weighting of the tasks `names` that has taken no step.
+    """Return a new weighting of the tasks `names`.
 
     Args:
-        precision: in which its parameters are made.
+        node: its class and arguments.
+        names: names of the tasks.
+        precision: Lightning's name of the precision of its parameters.
 
     Raises:
-        UserError: `node` names something else.
+        UserError: `node` does not name a weighting.
     """
     with parameters_in(precision):
         weighting: Weighting = rebuilt(
@@ -84,10 +90,10 @@ def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -
 
 
 def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
-    """The end task's metrics, `monitor` among them.
+    """Return the end task's metrics, `monitor` among them.
 
     Raises:
-        UserError: a node names something else, or there is no such metric.
+        UserError: a node does not name a metric, or there is no metric `monitor`.
     """
     metrics: dict[str, Metric] = {
         name: rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)

@@ -1,8 +1,8 @@
-"""Objects as plain values and back, for checkpoints that hold nothing but tensors and such values.
+"""Converts objects to plain values and back, for checkpoints with only tensors and these.
 
-What is read from a checkpoint is not trusted: an entry names a class, and only a class of this
-project, one of torchmetrics' for classification, or one that the program has imported already is
-taken, and only where it is of the kind that is asked for.
+Checkpoints are not trusted: an entry names a class, which is only used if it is of the expected
+kind, and belongs to this project, to torchmetrics' classification metrics, or to a module that the
+program has already imported.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from src.errors import UserError
 
 _IMPORTED = ("src.", "torchmetrics.classification.")
 _ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")
-"""Libraries whose other classes no module is made of."""
+"""Libraries whose other classes are never parts of a module."""
 
 Node = Mapping[str, Any]
-"""`_target_`, and the arguments of that class."""
+"""The name of a class in `_target_`, and its arguments."""
 
 
 def node_of(thing: object) -> dict[str, Any]:
-    """The node that `rebuilt` makes `thing` of again.
+    """Return a node from which `rebuilt` makes `thing` again.
 
     Args:
-        thing: an instance of a dataclass; a class, with its keyword arguments in a `partial` where
-            it takes any; or a node. Fields that the constructor does not take are left out.
+        thing: an instance of a dataclass; a class, with keyword arguments in a `partial` if it
+            takes any; or a node. Fields that the constructor does not take are left out.
 
     Raises:
         UserError: it is something else.
@@ -54,14 +54,16 @@ def node_of(thing: object) -> dict[str, Any]:
 
 
 def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments: Any) -> Any:
-    """Build what `node` names, with `arguments` besides the node's own.
+    """Build the object that `node` describes, with `arguments` in addition to the node's own.
 
     Args:
-        is_kind: whether a class may be named here.
-        what: the argument of `load_from_checkpoint` by which a user can give it, for messages.
+        node: the node.
+        is_kind: returns whether a class is of the expected kind.
+        what: the argument of `load_from_checkpoint` that replaces the stored one, for messages.
+        arguments: further arguments of the class.
 
     Raises:
-        UserError: it names nothing, or something else.
+        UserError: the node names no class, or one that is not of the expected kind.
     """
     target = str(node.get(TARGET))
     found = _class(target)
@@ -80,12 +82,12 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments:
 
 
 def subclass_of(kind: type) -> Callable[[type], bool]:
-    """Return whether a class is `kind`, or made of it."""
+    """Return a function that returns whether a class is `kind` or a subclass of it."""
     return lambda found: issubclass(found, kind)
 
 
 def has_members(*names: str) -> Callable[[type], bool]:
-    """Return whether a class is a dataclass with all of these methods."""
+    """Return a function that returns whether a class is a dataclass with all of these methods."""
     return lambda found: (
         dataclasses.is_dataclass(found) and all(callable(getattr(found, n, None)) for n in names)
     )

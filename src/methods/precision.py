@@ -1,4 +1,4 @@
-"""The precision to train in: `bf16-mixed` where the processor multiplies it natively."""
+"""Chooses the precision of training: `bf16-mixed` where the processor has native bf16 products."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from src.errors import UserError
 
 Precision = Literal["auto", "bf16-mixed", "32-true", "64-true"]
 TRAINED = get_args(Precision)[1:]
-"""Precisions in which gradients that are computed by hand are what they should be."""
+"""Precisions that work with manual optimisation."""
 
 
 def check_accelerator(accelerator: object) -> None:
-    """Check that Lightning knows the accelerator, and this machine has one.
+    """Check that Lightning knows the accelerator, and that this machine has one.
 
     Raises:
-        UserError: one or the other is not so.
+        UserError: Lightning does not know it, or the machine has none.
     """
     kinds = {name: AcceleratorRegistry[name]["accelerator"] for name in sorted(AcceleratorRegistry)}
     known = ["auto", "gpu", *kinds]
@@ -39,13 +39,14 @@ def check_accelerator(accelerator: object) -> None:
 
 @checked
 def resolve_precision(precision: Precision, accelerator: str) -> str:
-    """A Lightning precision for `auto`, any other checked and returned.
+    """Return a Lightning precision for `auto`; any other is checked and returned.
 
     Args:
-        accelerator: Lightning's name; `auto` takes the GPU where there is one.
+        precision: the option's value.
+        accelerator: Lightning's name of the accelerator; `auto` takes the GPU if there is one.
 
     Raises:
-        UserError: an unknown precision, or one that manual optimisation does not support.
+        UserError: the precision is unknown, or does not work with manual optimisation.
     """
     if precision != "auto":
         return precision
@@ -58,9 +59,9 @@ def resolve_precision(precision: Precision, accelerator: str) -> str:
 
 @contextmanager
 def parameters_in(precision: str) -> Iterator[None]:
-    """Make floating-point tensors inside in the type that `precision` keeps parameters in.
+    """Create floating-point tensors in the type in which `precision` keeps parameters.
 
-    What is made in single precision and converted later has been rounded.
+    Tensors that are created in float32 and converted later are rounded.
     """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64 if precision == "64-true" else torch.float32)

@@ -1,4 +1,4 @@
-"""The progress bar: the stage's name, and each task's loss and weight."""
+"""Shows the stage's name, and each task's loss and weight, in Lightning's progress bar."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from lightning.pytorch.callbacks import RichProgressBar
 from src.core.device import is_cpu
 
 READ_EVERY = 10
-"""Steps between two readings of the metrics where reading is waiting."""
+"""Number of steps between two readings of the metrics, where reading waits for the device."""
 
 
 class StageProgressBar(RichProgressBar):
-    """Lightning's Rich bar with one figure a task: its loss and, where tasks are mixed, its weight.
+    """Lightning's Rich progress bar with each task's loss, and its weight if tasks have any.
 
     Args:
         stage: the name shown while training.
@@ -29,9 +29,9 @@ class StageProgressBar(RichProgressBar):
     def get_metrics(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule
     ) -> dict[str, int | str | float | dict[str, float]]:
-        """Lightning's metrics for the bar, `loss/x` and `weight/x` joined to `x: loss (weight)`.
+        """Return Lightning's metrics, `loss/x` and `weight/x` as `x: loss (weight)`.
 
-        On a GPU they are read now and then: reading one waits for all queued work.
+        On a GPU they are read every `READ_EVERY` steps: reading one waits for all queued work.
         """
         skipped = trainer.global_step % READ_EVERY != 0 and bool(self._shown)
         if trainer.training and skipped and not is_cpu(pl_module.device):

@@ -1,4 +1,4 @@
-"""Points from which a stage goes on as if it had never stopped."""
+"""Writes checkpoints from which a stage resumes exactly as if it had not been interrupted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Interrupted(SystemExit):
-    """A signal ended the run after a step and a checkpoint; the exit code is 128 + its number."""
+    """Raised where a signal ends the run after a checkpoint; exit code 128 + its number."""
 
     def __init__(self, signum: int, step: int) -> None:
         super().__init__(128 + signum)
@@ -33,18 +33,18 @@ class Interrupted(SystemExit):
 
 
 class ResumePoints(Checkpoint):
-    """Writes a checkpoint of everything now and then, and when a signal asks the run to end.
+    """Writes a checkpoint at intervals, and when a signal asks the run to end.
 
-    A point is only taken where a stage can go on exactly: after a step that no evaluation follows,
-    or after the evaluation that followed it. It has to be the last of the callbacks, so that the
-    others' states are those after the step: Lightning moves `Checkpoint`s behind all others, and
-    keeps their order. The newest two points are kept. All processes of a run take a point together,
-    and leave together, whichever of them was asked.
+    A resume point is only written where training can continue exactly: after a step that no
+    evaluation follows, or after the evaluation. This callback has to be the last, so that the
+    others' states are those after the step: Lightning moves `Checkpoint`s behind all others and
+    keeps their order. The newest two points are kept. All processes of a run write a point
+    together, and end together, whichever of them got the signal.
 
     Args:
-        folder: where the stage's points lie.
-        minutes: between two points; 0 takes one after every step.
-        evaluate_every: optimiser steps between evaluations; None in stages without.
+        folder: folder of the stage's resume points.
+        minutes: time between two points; 0 writes one after every step [minutes].
+        evaluate_every: optimiser steps between evaluations; None in stages without [steps].
         after: called by the main process when a point has been written.
     """
 
@@ -65,12 +65,12 @@ class ResumePoints(Checkpoint):
         self._submitit: tuple[int, Callable[..., Any]] | None = None
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Listen to the signals by which a run is told to end."""
+        """Install handlers for the signals by which a run is told to end."""
         assert isinstance(pl_module, TaskMixing)
         self._agreement = pl_module.agreement
         if threading.current_thread() is not threading.main_thread():
             return
-        self._submitit = submitits_handler()
+        self._submitit = submitit_handler()
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             handler = signal.getsignal(signum)
             # SIGUSR1 is the scheduler's only where Lightning has found one (SLURM)
@@ -81,24 +81,24 @@ class ResumePoints(Checkpoint):
             self._handlers.setdefault(submitits, signal.signal(submitits, self._on_signal))
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
-        """Take a point, unless an evaluation or the stage's end follows."""
+        """Write a point if it is time, unless an evaluation or the stage's end follows."""
         evaluates = self._every is not None and trainer.global_step % self._every == 0
         if not evaluates:
             self._take(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Take a point after an evaluation."""
+        """Write a point after an evaluation if it is time."""
         if not trainer.sanity_checking:
             self._take(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stop listening."""
+        """Restore the signal handlers."""
         self._restore_handlers()
 
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
     ) -> None:
-        """Stop listening."""
+        """Restore the signal handlers."""
         self._restore_handlers()
 
     def _take(self, trainer: pl.Trainer) -> None:
@@ -124,7 +124,7 @@ class ResumePoints(Checkpoint):
             self.leave_if_asked(trainer.global_step)
 
     def leave_if_asked(self, step: int) -> None:
-        """End the run if a signal came too late for a point: the stage's outcome is on disk.
+        """End the run if a signal came after the last point; the outcome is stored by now.
 
         Raises:
             Interrupted: a signal came.
@@ -137,7 +137,7 @@ class ResumePoints(Checkpoint):
         raise Interrupted(asked, step)
 
     def _requeue(self) -> None:
-        """Have Lightning ask the scheduler to put the job back in its queue, if that was asked."""
+        """Let Lightning ask the scheduler to requeue the job, if that was asked."""
         handler: Callable[..., Any] | Any = self._handlers.get(signal.SIGUSR1)
         submitits = self._submitit is not None and self._submitit[0] == signal.SIGUSR1
         if self._asked == signal.SIGUSR1 and callable(handler) and not submitits:
@@ -158,10 +158,10 @@ class ResumePoints(Checkpoint):
         self._handlers = {}
 
 
-def submitits_handler() -> tuple[int, Callable[..., Any]] | None:
-    """The signal by which submitit puts its job back in the queue, and its handler; None elsewhere.
+def submitit_handler() -> tuple[int, Callable[..., Any]] | None:
+    """Return the signal on which submitit requeues its job, and its handler; None elsewhere.
 
-    It does so on preemption and, as often as `max_num_timeout` says, at the time limit.
+    Submitit requeues on preemption and, up to `max_num_timeout` times, at the time limit.
     """
     if "SUBMITIT_EXECUTOR" not in os.environ:
         return None
@@ -172,12 +172,12 @@ def submitits_handler() -> tuple[int, Callable[..., Any]] | None:
 
 
 def points(folder: Path) -> list[Path]:
-    """The stage's points, oldest first, whole or not."""
+    """Return the stage's resume points, oldest first, including incomplete ones."""
     return sorted(folder.glob("*.ckpt"))
 
 
 def newest_point(folder: Path) -> Path | None:
-    """The newest point that is whole, None without one; torn ones are removed, and said so."""
+    """Return the newest complete resume point, or None; remove incomplete ones with a warning."""
     for point in reversed(points(folder)):
         if is_whole(point):
             return point

@@ -1,4 +1,4 @@
-"""A stage of a method: which tasks train together, for how long, and how it is followed."""
+"""Declares the settings of a stage: which tasks train together, and for how long."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from src.errors import UserError
 from src.methods.optimisation import Optimisation
 
 LARGEST_BATCH = 2**20
-"""Examples in a batch beyond which a size can only be a slip: indices alone would fill memory."""
+"""Maximum size of a batch [examples]; with larger ones, indices alone would fill the memory."""
 InnerProducts = Literal["float32", "float64"]
 BatchSize = Annotated[int, Ge(1), Le(LARGEST_BATCH)]
 
 
 @dataclass
 class Stage(Checked):
-    """Settings of one stage (`conf/stage/`).
+    """The settings of one stage (`conf/stage/`).
 
     Attributes:
         module: import path of the LightningModule.
@@ -39,14 +39,17 @@ class Stage(Checked):
         evaluate_every: optimiser steps between evaluations on dev; null for once an epoch [steps].
         patience: evaluations without improvement after which the stage ends; null for never
             [evaluations].
-        freeze_body: train the heads only.
+        freeze_body: train only the heads.
         sampled: auxiliary tasks that each step samples, uniformly and without replacement, and that
             share one batch of `batch_size`; null trains all in each step, with a batch each
             [tasks].
-        inner_products: in which products of gradients are accumulated.
+        inner_products: the type in which inner products of gradients are accumulated.
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.
         optimisation: optimiser and schedule.
         meta_head: the meta head.
+
+    Raises:
+        UserError: options contradict each other; the message names them.
     """
 
     module: str
@@ -77,18 +80,18 @@ class Stage(Checked):
             raise UserError("give max_steps or max_epochs")
 
     def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
-        """Examples that make an epoch.
+        """Return the number of examples that make an epoch.
 
         Args:
-            end_task: the end task's training examples; None in a stage without it.
-            others: the examples of each of the stage's other tasks.
+            end_task: number of the end task's training examples; None in a stage without it.
+            others: number of examples of each of the stage's other tasks.
         """
         if end_task is not None and self.epochs_of == "end_task":
             return end_task
         return max([*others, *([] if end_task is None else [end_task])])
 
     def steps(self, examples: int) -> int:
-        """Optimiser steps over `examples` training examples: the smaller of the two bounds."""
+        """Return the optimiser steps over `examples` training examples: the lower of two bounds."""
         bounds = []
         if self.max_steps is not None:
             bounds.append(self.max_steps)
@@ -97,7 +100,7 @@ class Stage(Checked):
         return max(1, min(bounds))
 
     def evaluation_interval(self, examples: int) -> int:
-        """Optimiser steps between evaluations."""
+        """Return the number of optimiser steps between evaluations."""
         if self.evaluate_every is not None:
             return self.evaluate_every
         return math.ceil(examples / self.batch_size)

@@ -1,4 +1,4 @@
-"""A log of every step: kept on the device, written to loggers and CSV at intervals."""
+"""Logs every step's losses and weights, to loggers and a CSV, without waiting for the device."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ log = logging.getLogger(__name__)
 OF_A_TASK = ("weight", "cosine", "loss", "gradient_norm", "effective_examples")
 OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
 COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
-"""Of the step log: a row for each step and task."""
+"""Columns of the step log, which has a row for each step and task."""
 _COPY = "step_log"
-"""Of the log, compressed, in a checkpoint."""
+"""Key of the compressed copy of the log in a checkpoint."""
 _LARGEST = 1 << 30
-"""Bytes of a log that is taken out of a checkpoint; some ten million rows."""
+"""Maximum size of a log in a checkpoint: some ten million rows [bytes]."""
 _ANEW = "start over with resume=false"
 
 
 class StepLog(pl.Callback):
-    """Collects each step's record without waiting for the device, and flushes now and then.
+    """Collects each step's record without waiting for the device, and writes them at intervals.
 
-    A checkpoint flushes it too and holds a copy. A stage that goes on from one puts the log back as
-    it was then, whatever has happened to the file since, so that the log of a run that was stopped
-    is that of one that was not.
+    A checkpoint contains a copy of the log. A resumed stage restores the log from it, whatever
+    happened to the file since, so that the log of an interrupted run is the same as that of any
+    other.
 
     Args:
-        file: the step log, appended to by every stage.
+        file: the step log, to which every stage appends.
         stage: the stage's name.
-        flush_every: steps between flushes.
+        flush_every: number of steps between two writings.
     """
 
     def __init__(self, file: Path, stage: str, flush_every: int) -> None:
@@ -54,12 +54,12 @@ class StepLog(pl.Callback):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Take over the log as it was."""
+        """Take over the log from a checkpoint."""
         if _COPY in checkpoint:
             self._restored = _unpacked(checkpoint[_COPY].numpy().tobytes())
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Drop rows of steps that are still to come, and take over the loggers."""
+        """Drop the rows of steps that will be repeated, and connect to the loggers."""
         assert isinstance(pl_module, TaskMixing)
         pl_module.logs_steps = False
         if not trainer.is_global_zero:
@@ -73,7 +73,7 @@ class StepLog(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
     ) -> None:
-        """Keep the step's record."""
+        """Store the step's record."""
         assert isinstance(pl_module, TaskMixing)
         record = pl_module.last_record
         if record is None:
@@ -103,21 +103,21 @@ class StepLog(pl.Callback):
             self._flush(trainer)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write what is pending, so that the log is whole up to each evaluation."""
+        """Write the stored records, so that the log is complete at each evaluation."""
         if isinstance(pl_module, TaskMixing) and not trainer.sanity_checking:
             self._flush(trainer)
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Write what is pending: a stage that goes on from here does not take these steps again."""
+        """Write the stored records, and add a copy of the log to the checkpoint."""
         self._flush(trainer)
         if trainer.is_global_zero:
             packed = bytearray(zlib.compress(self._content, level=1))
             checkpoint[_COPY] = torch.frombuffer(packed, dtype=torch.uint8)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the rest."""
+        """Write the remaining records."""
         self._flush(trainer)
 
     def _flush(self, trainer: pl.Trainer) -> None:
@@ -161,10 +161,10 @@ class StepLog(pl.Callback):
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """The log in a checkpoint.
+    """Return the log in a checkpoint.
 
     Raises:
-        UserError: it is none, or too long to be one.
+        UserError: it is damaged or too long.
     """
     unpacking = zlib.decompressobj()
     try:
@@ -181,14 +181,14 @@ def _cell(number: float | None) -> str:
 
 
 def read_log(path: Path) -> bytes:
-    """The step log's content; empty where there is none."""
+    """Return the step log's content; empty if there is none."""
     return path.read_bytes() if path.is_file() else b""
 
 
 def put_back(path: Path, content: bytes) -> None:
-    """Write the step log anew where it does not hold `content`; a warning says if rows were lost.
+    """Restore the step log to `content`; warn if rows of it were lost from the file.
 
-    Rows beyond it, of steps that were taken after the last checkpoint, are dropped without a word.
+    Later rows, of steps after the last checkpoint, are dropped without a warning.
     """
     found = read_log(path)
     if found == content:
@@ -199,7 +199,10 @@ def put_back(path: Path, content: bytes) -> None:
 
 
 def rows_before(content: bytes, stage: str) -> bytes:
-    """The header and whole rows of other stages, each once: what there is before `stage` begins."""
+    """Return the log as it was before `stage` began.
+
+    That is the header and the complete rows of other stages, each once.
+    """
     kept, seen = [], set()
     for line in content.decode("utf-8", errors="replace").splitlines(keepends=True):
         cells = line.split(",")

@@ -1,4 +1,4 @@
-"""The Trainer's options that a module honours, and the length of its training."""
+"""Checks a Trainer's options, and computes the length of its training."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from src.evaluation.monitor import Monitor
 from src.methods.precision import TRAINED
 
 EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
-"""What Lightning trains for if it is told neither steps nor epochs nor a time."""
+"""Number of epochs that Lightning trains for without steps, epochs or a time limit."""
 
 
 def check_trainer(trainer: pl.Trainer) -> None:
-    """Check what the Trainer is asked to do with the module.
+    """Check that the Trainer's options work with the module.
 
     Raises:
-        UserError: names an option that cannot be honoured, and what to use instead.
+        UserError: an option does not; the message names it and what to use instead.
     """
     _check_optimisation(trainer)
     precision = str(trainer.precision)
@@ -42,7 +42,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
 
 
 def _check_optimisation(trainer: pl.Trainer) -> None:
-    """Lightning refuses these as well where optimisation is manual, but not with what to do."""
+    """Check options that Lightning refuses with manual optimisation, to say what to use instead."""
     if trainer.accumulate_grad_batches != 1:
         raise UserError(
             f"Trainer(accumulate_grad_batches={trainer.accumulate_grad_batches}): a step's "
@@ -67,16 +67,17 @@ def _check_length(trainer: pl.Trainer) -> None:
 
 
 def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
-    """Optimiser steps of the whole training: the smaller of the Trainer's two bounds.
+    """Return the optimiser steps of the training, the lower of the Trainer's two bounds.
 
     `trainer.estimated_stepping_batches` would ask for the loaders, and drop the state that a
     checkpoint has for them.
 
     Args:
-        epoch_steps: of an epoch, before the Trainer limits it.
+        trainer: the Trainer.
+        epoch_steps: steps of an epoch, before the Trainer limits it; None if unknown.
 
     Raises:
-        UserError: the length of an epoch is not known, and needed.
+        UserError: the length of an epoch is needed and unknown.
     """
     steps, epochs = int(trainer.max_steps), trainer.max_epochs
     if epochs in (-1, None):
@@ -90,9 +91,10 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
 
 
 def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callback]:
-    """Callbacks that a training gets beside those that the Trainer was given.
+    """Return the callbacks that a training gets in addition to the Trainer's.
 
     Args:
+        trainer: the Trainer.
         monitor: the metric by which a checkpoint is chosen; None where nothing is evaluated.
     """
     from src.methods.non_finite import StopAtNonFinite  # which looks at the module
@@ -114,7 +116,7 @@ def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callb
 
 
 def _is_default(checkpoint: ModelCheckpoint) -> bool:
-    """Return whether it is the one that Lightning adds where there is none."""
+    """Return whether Lightning added this callback because there was none."""
     return type(checkpoint) is ModelCheckpoint and checkpoint.state_key == (
         ModelCheckpoint().state_key
     )

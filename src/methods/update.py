@@ -1,4 +1,4 @@
-"""The optimiser's update: clipped gradients, and none at all where numbers went wrong."""
+"""Clips the gradients of an update, and skips the update where numbers are not finite."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from torch.distributed.tensor import DTensor
 def prepare_update(
     optimiser: torch.optim.AdamW, norm: Tensor, limit: float | None, finite: Tensor
 ) -> None:
-    """Have the next `optimiser.step()` use gradients whose norm is at most `limit`.
+    """Make the next `optimiser.step()` clip its gradients, or skip the update.
 
-    A fused optimiser is told both as a GradScaler tells it: its kernel scales the gradients while
-    they go through memory anyway, and skips the update without our waiting for the flag.
+    A fused optimiser gets both in the way that a GradScaler passes them: its kernel scales the
+    gradients as it reads them, and skips the update, without waiting for the flag on the host.
 
     Args:
-        norm: of all the optimiser's gradients together, a scalar.
-        limit: None does not clip.
-        finite: a scalar; where it is False, the step updates nothing.
+        optimiser: the optimiser.
+        norm: norm of all the optimiser's gradients together, a scalar.
+        limit: maximum norm; None does not clip.
+        finite: a boolean scalar; where it is False, the step updates nothing.
     """
     fused = bool(optimiser.defaults["fused"])
     if fused:

@@ -1,1 +1,1 @@
-"""`classifier/README.md`: what a trained classifier is, from what, how good, and for what."""
+"""Writes the model card: what a trained classifier is, from what, how good, and for what."""

@@ -1,4 +1,4 @@
-"""The model card, from a run's result and config."""
+"""Writes a classifier's model card from its run's result and config."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
-from src.files.escape import markdown
+from src.files.escape import escape_markdown
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM
@@ -25,16 +25,17 @@ from src.run_folder.result import Result, Scores
 _TEMPLATE = Path(__file__).with_name("card.md")
 _FIGURE = "task_weights.png"
 _FEW = 20
-"""Test examples of a class below which its scores are said to be uncertain."""
+"""Number of a class' test examples below which its scores are called uncertain."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Path) -> None:
-    """Write `README.md` into the classifier's folder, and the figure of the task weights beside it.
+    """Write `README.md`, and the figure of the task weights, into the classifier's folder.
 
     Args:
-        result: the content of `result.json`.
-        encoder: the one that was trained.
+        result: the run's result.
+        config: the run's config.
+        encoder: the trained encoder.
         folder: the run folder.
     """
     target = folder / "classifier"
@@ -45,7 +46,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
     card = ModelCard.from_template(
         _metadata(result, config, text),
         template_path=str(_TEMPLATE),
-        md=markdown,
+        md=escape_markdown,
         home=str(Path.home()),
         result=result.as_json(),
         text=text,
@@ -96,7 +97,7 @@ def _metrics(part: Scores) -> dict[str, float]:
 
 
 def _results(result: Result) -> list[dict[str, Any]]:
-    """A row for each split and metric; the metric that chose the checkpoint first."""
+    """Return a row for each split and metric; the metric that chose the checkpoint comes first."""
     rows = []
     for split, found in result.evaluated.items():
         for scores, label in ((found.whole, split), (found.unseen, f"{split}, not in train")):
@@ -129,7 +130,7 @@ def _classes(result: Result) -> list[dict[str, Any]]:
 
 
 def base_model(config: DictConfig) -> str | None:
-    """The encoder's name on the Hub, where it has one."""
+    """Return the encoder's name on the Hub; None if it has none."""
     base = str(config.encoder.get("name", ""))
     return base if _HUB_NAME.fullmatch(base) and not Path(base).exists() else None
 
@@ -140,7 +141,7 @@ def _settings_of_classifier(result: Result) -> list[str]:
 
 
 def settings(result: Result, config: DictConfig, names: Sequence[str]) -> str:
-    """The options `names` and those of the stages that made the model, as YAML."""
+    """Return the options `names`, and those of the stages that trained the model, as YAML."""
     stages = [stage.name for stage in result.stages]
     whole: Any = OmegaConf.to_container(config, resolve=True)
     content = {name: whole[name] for name in names}
@@ -149,7 +150,7 @@ def settings(result: Result, config: DictConfig, names: Sequence[str]) -> str:
 
 
 def command() -> str | None:
-    """The command that ran; None inside another program."""
+    """Return the command that is running; None inside another program."""
     if not HydraConfig.initialized():
         return None
     return shlex.join([*PROGRAM, *HydraConfig.get().overrides.task])

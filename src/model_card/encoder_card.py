@@ -1,4 +1,4 @@
-"""The card of an encoder that continued pre-training leaves."""
+"""Writes the model card of an encoder that was trained by continued pre-training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from omegaconf import DictConfig
 
 from src.encoders.text_encoder import TextEncoder
-from src.files.escape import markdown
+from src.files.escape import escape_markdown
 from src.model_card.card import base_model, command, settings
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.result import Result
@@ -22,8 +22,9 @@ def write_encoder_card(
     """Write `README.md` beside the weights.
 
     Args:
-        result: the content of `result.json`.
-        encoder: the one that was trained.
+        result: the run's result.
+        config: the run's config.
+        encoder: the trained encoder.
         folder: the encoder's folder.
     """
     card = ModelCard.from_template(
@@ -35,12 +36,12 @@ def write_encoder_card(
             tags=["fill-mask", "tartan", "continued-pretraining"],
         ),
         template_path=str(_TEMPLATE),
-        md=markdown,
+        md=escape_markdown,
         home=str(Path.home()),
         result=result.as_json(),
         scores=result.dev.whole,
         max_length=config.task.max_length,
-        mask=markdown(str(encoder.tokenizer.mask_token)),
+        mask=escape_markdown(str(encoder.tokenizer.mask_token)),
         settings=settings(result, config, ["seed", "max_steps", "task", "encoder"]),
         encoder_licence=encoder_licence(encoder),
         unknown=UNKNOWN,

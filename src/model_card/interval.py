@@ -1,4 +1,4 @@
-"""Bootstrap intervals of metrics, whose examples are few."""
+"""Computes bootstrap intervals of metrics from confusion matrices."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 Counts = NDArray[np.int64]
-"""Examples, `(..., classes, classes)`: labels in rows, predictions in columns."""
+"""Numbers of examples, int64 `(..., classes, classes)`: labels in rows, predictions in columns."""
 RESAMPLES = 10_000
 _AGREEMENT = 1e-4
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Between `low` and `high` lie 95% of the values that resampled examples give."""
+    """The interval that contains 95% of a metric's values on resampled examples."""
 
     low: float
     high: float
@@ -25,7 +25,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class ClassScores:
-    """Scores of one class against the others; None where there is nothing to divide by."""
+    """Scores of one class against the others; None where the denominator is 0."""
 
     precision: float | None
     recall: float | None
@@ -36,18 +36,20 @@ class ClassScores:
 def bootstrap_interval(
     metric: str, value: float, confusion: Sequence[Sequence[int]], seed: int = 0
 ) -> Interval | None:
-    """The percentile bootstrap of a metric over examples, from their confusion matrix alone.
+    """Return the percentile bootstrap interval of a metric, from the confusion matrix alone.
 
-    To draw as many examples as there are, with replacement, is to draw the cells of the matrix from
-    a multinomial distribution.
+    Drawing as many examples as there are, with replacement, is the same as drawing the matrix's
+    cells from a multinomial distribution.
 
     Args:
-        metric: its name in the config.
-        value: what was measured.
+        metric: the metric's name in the config.
+        value: its measured value.
+        confusion: numbers of examples, labels in rows and predictions in columns.
+        seed: seed of the resamples.
 
     Returns:
-        None where the metric is no function of the matrix, or of another form than its name says:
-        it does not give `value`.
+        None where the matrix does not give `value`: the metric is not a function of it, or is of
+        another form than its name says.
     """
     counts = np.asarray(confusion, dtype=np.int64)
     compute, total = _METRICS.get(metric), int(counts.sum())
@@ -62,7 +64,7 @@ def bootstrap_interval(
 
 
 def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
-    """Precision, recall and F1 of each class."""
+    """Return precision, recall and F1 of each class."""
     counts = np.asarray(confusion, dtype=np.int64)
     scores = []
     for index in range(len(counts)):
@@ -80,7 +82,7 @@ def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
 
 
 def _f1(counts: Counts) -> NDArray[np.float64]:
-    """F1 of each class, `(..., classes)`; NaN for one that is neither labelled nor predicted."""
+    """Return each class' F1, `(..., classes)`; NaN if it is neither a label nor predicted."""
     right = np.diagonal(counts, axis1=-2, axis2=-1)
     both = counts.sum(axis=-1) + counts.sum(axis=-2)
     scores: NDArray[np.float64] = np.where(both > 0, 2 * right / np.maximum(both, 1), np.nan)

@@ -1,4 +1,4 @@
-"""Under which licence an encoder came, as far as its files say."""
+"""Finds the licence of an encoder in its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = "not stated by its source; check before publishing"
 
 
 def encoder_licence(encoder: Encoder) -> str:
-    """The licence that the README beside the encoder's weights names, or `UNKNOWN`."""
+    """Return the licence that the README beside the encoder's weights names, or `UNKNOWN`."""
     if not isinstance(encoder, TextEncoder):
         return UNKNOWN
     config = encoder.body.config

@@ -1,1 +1,1 @@
-"""Labels for texts in files of any size: read in chunks, predicted, written chunk by chunk."""
+"""Predicts labels for texts in files of any size, chunk by chunk."""

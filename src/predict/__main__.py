@@ -1,4 +1,4 @@
-"""The command line: `python -m src.predict model=FOLDER input=FILE output=FILE`.
+"""The command line `python -m src.predict model=FOLDER input=FILE output=FILE`.
 
 Only Hydra is imported here, so that `--help` answers at once.
 """
@@ -17,16 +17,16 @@ from omegaconf import DictConfig, OmegaConf
 from src.command_line.hydra_errors import run_command_line
 from src.errors import UserError, printable
 
-_AS_IT_STANDS = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
-"""Options whose values are taken character for character: run folders have `=` and `,` in them."""
+_LITERAL = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
+"""Options whose values are not parsed by Hydra, because paths of runs have `=` and `,` in them."""
 _EXAMPLE = "python -m src.predict model=latest input=texts.csv output=predictions.csv"
 
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="predict")
 def main(config: DictConfig) -> None:
-    """Predict a file.
+    """Predict a label for each row of a file.
 
-    Exit codes: 0, 1 for an error, 130 for Ctrl-C, 141 where nobody reads standard output on.
+    Exit codes: 0; 1 after an error; 130 after Ctrl-C; 141 if standard output is closed early.
     """
     output = "-" if OmegaConf.is_missing(config, "output") else str(config.output)
     try:
@@ -56,7 +56,7 @@ def _predict(config: DictConfig, output: str) -> None:
     quiet_libraries()
     given = {str(name): value for name, value in config.items() if name != "hydra"}
     # in a config of its own, `${` would be a reference again
-    texts = {name: given[name] for name in _AS_IT_STANDS if isinstance(given[name], str)}
+    texts = {name: given[name] for name in _LITERAL if isinstance(given[name], str)}
     settings = typed(OmegaConf.create(given | dict.fromkeys(texts, "")), Settings)
     settings = replace(settings, **texts)
     done = predict_file(settings)
@@ -70,13 +70,13 @@ def _predict(config: DictConfig, output: str) -> None:
         print(output)
 
 
-def as_they_stand(arguments: list[str]) -> list[str]:
-    """Command-line arguments with the values of paths and names quoted for Hydra."""
+def quote_values(arguments: list[str]) -> list[str]:
+    """Return command-line arguments with the values of paths and names quoted for Hydra."""
     quoted = []
     for argument in arguments:
         name, equals, value = argument.partition("=")
         is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-        if name in _AS_IT_STANDS and equals and value != "null" and not is_quoted:
+        if name in _LITERAL and equals and value != "null" and not is_quoted:
             # backslashes count before a quote or a reference only
             escaped = re.sub(r"(\\*)(\$\{)", lambda m: m[1] * 2 + "\\" + m[2], value)
             value = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + (r"\'" if m[2] else ""), escaped)
@@ -86,5 +86,5 @@ def as_they_stand(arguments: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.argv[1:] = as_they_stand(sys.argv[1:])
+    sys.argv[1:] = quote_values(sys.argv[1:])
     run_command_line(main)

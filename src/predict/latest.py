@@ -1,4 +1,4 @@
-"""The classifier of the run that ended last."""
+"""Finds the run that finished last."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from src.errors import UserError
 from src.run_folder.name import RESULT
 
 LATEST = "latest"
-"""What `model=` is called with for it."""
+"""Value of `model` that asks for the classifier of the run that finished last."""
 
 
 def latest_run(runs: Path) -> Path:
     """Return the run folder below `runs` that has a classifier and was finished last.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no finished run with a classifier.
     """
     ended = {
         found.parent: found.stat().st_mtime_ns

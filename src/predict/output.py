@@ -1,9 +1,9 @@
-"""Where predictions go: standard output, or a file that is whole or not there.
+"""Writes predictions to standard output, or to a file that can be resumed after an interruption.
 
-Rows gather in `OUTPUT.part`. `OUTPUT.part.json` says how much of it counts and where its input
-goes on, and is exchanged after each chunk has reached the disk. Whatever stops the program, what
-counts is whole; the rest is cut off when the same command goes on. Both have checksums in the
-record: what was damaged meanwhile is refused.
+Rows are appended to `OUTPUT.part`. The record `OUTPUT.part.json` says how many bytes of it are
+valid and where the input continues; it is replaced after each chunk has reached the disk. After an
+interruption, the same command cuts off what lies beyond the valid bytes and continues. The record
+has a checksum of these bytes and one of itself, so that damage is noticed.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from typing import Any
 from src.data.table.base import BEGINNING
 from src.errors import UserError
 from src.files.durable import flush_folder, write_durably
-from src.files.held import held
+from src.files.process_lock import process_lock
 
 _LAYOUT = 4
-"""Of the part and its record."""
+"""Version of the formats of `OUTPUT.part` and of its record."""
 _ANEW = "start over with resume=false"
+"""Advice at the end of a message."""
 
 
 @dataclass
 class Written:
-    """What counts of the output.
+    """The record of what was written so far.
 
     Attributes:
-        settings: all that the predictions depend on but the input; those of one file are the same.
-        rows: rows that are written.
-        bytes: of the part that holds them.
-        sha256: of these bytes.
-        counts: rows by label.
-        place: where the input goes on.
-        is_complete: whether all rows are written and only the file is to be made of them.
+        settings: all that the predictions depend on, except the input; they must not change in a
+            file.
+        rows: number of rows written.
+        bytes: number of valid bytes in `OUTPUT.part`.
+        sha256: checksum of these bytes.
+        counts: number of rows by predicted label.
+        place: where the input continues (see `Chunk.place`).
+        is_complete: whether all rows are in `OUTPUT.part`, and only the final file is missing.
     """
 
     settings: dict[str, Any]
@@ -53,15 +55,15 @@ class Written:
 
 
 class Output:
-    """Takes chunks in order; what was written before counts where it goes on.
+    """Appends chunks of predictions to the output, continuing after what was written before.
 
     Args:
-        target: the file; None: standard output, of which nothing is remembered.
+        target: the output file; None for standard output, which cannot be resumed.
         settings: see `Written`.
-        resume: whether a part that is there goes on; otherwise it is thrown away.
+        resume: whether to continue an existing `OUTPUT.part`; otherwise it is discarded.
 
     Raises:
-        UserError: the part was begun with other settings, or is damaged.
+        UserError: `OUTPUT.part` was begun with other settings, or is damaged.
     """
 
     def __init__(self, target: Path | None, settings: dict[str, Any], resume: bool) -> None:
@@ -89,7 +91,7 @@ class Output:
             self._note()
 
     def append(self, content: bytes, labels: Sequence[str], place: Mapping[str, Any]) -> None:
-        """Write a chunk; it counts once this returns."""
+        """Write a chunk durably: after this returns, it survives an interruption."""
         written = self.written
         written.rows, written.bytes = written.rows + len(labels), written.bytes + len(content)
         written.counts, written.place = Counter(written.counts) + Counter(labels), place
@@ -106,7 +108,7 @@ class Output:
         self._note()
 
     def finish(self, write: Callable[[Path, Path], object]) -> None:
-        """Have `write` make the file of the part; begun again at any moment, it ends the same."""
+        """Let `write` make the final file of `OUTPUT.part`; an interrupted call can be repeated."""
         if self._target is None:
             return
         self.written.is_complete = True
@@ -147,17 +149,20 @@ def _check_of(record: Mapping[str, Any]) -> str:
 
 
 def record_of(target: Path) -> Path:
-    """What says how much of an unfinished file counts."""
+    """Return the path of the record of an unfinished output file."""
     return target.with_name(f"{target.name}.part.json")
 
 
 @contextmanager
-def alone_at(target: Path, overwrite: bool = False) -> Iterator[None]:
-    """Hold the output; the system lets go of it when the process ends, however it ends.
+def exclusive_output(target: Path, overwrite: bool = False) -> Iterator[None]:
+    """Lock an output file until the process ends.
+
+    Args:
+        target: the output file.
+        overwrite: whether a finished file may be replaced.
 
     Raises:
-        UserError: another process writes it, there is a file or a folder already, or no folder to
-            hold it.
+        UserError: another process writes the file, it exists already, or its folder does not exist.
     """
     if target.is_dir():
         raise UserError(f"output={target} is a folder; name a file in it")
@@ -168,7 +173,7 @@ def alone_at(target: Path, overwrite: bool = False) -> Iterator[None]:
             f"output={target} exists already; name another file, or replace it with overwrite=true"
         )
     lock = target.with_name(f"{target.name}.part.lock")
-    with held(lock, f"another process is writing {target}; wait for it"):
+    with process_lock(lock, f"another process is writing {target}; wait for it"):
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""From texts in a file to a file of predictions."""
+"""Predicts a label for each text in a file and writes the predictions to another file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from src.configuration.options import Checked, Count, Length
-from src.data.columns import Columns, columns_to_predict, read_trained
+from src.data.columns import Columns, columns_to_predict, read_trained_columns
 from src.data.labelled import text_of
 from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
 from src.data.table.formats import STREAM, Format
@@ -25,14 +25,14 @@ from src.errors import UserError
 from src.files.checksum import sha256_of
 from src.files.durable import disk_advice
 from src.predict.latest import LATEST, latest_run
-from src.predict.output import Output, alone_at
+from src.predict.output import Output, exclusive_output
 from src.predict.predictor import Predictor, device_of
 from src.predict.writers import Streamed, Writer, formats_of, stream_of
 
 
 @dataclass(frozen=True)
 class Settings(Checked):
-    """The options of `conf/predict.yaml`, which says what each is."""
+    """The options of `conf/predict.yaml`, where each is explained."""
 
     model: str
     input: str
@@ -50,14 +50,14 @@ class Settings(Checked):
 
 
 @dataclass(frozen=True)
-class Done:
-    """What was predicted.
+class Predicted:
+    """A summary of what was predicted.
 
     Attributes:
-        model: the folder of the classifier, or of its run.
-        rows: how many rows.
-        counts: of them, by label; in the classifier's order.
-        resumed: rows that an earlier process had written.
+        model: the classifier's folder, or that of its run.
+        rows: number of rows.
+        counts: number of rows of each label, in the classifier's order.
+        resumed: number of rows that an earlier process had written.
     """
 
     model: Path
@@ -66,11 +66,11 @@ class Done:
     resumed: int
 
 
-def predict_file(settings: Settings) -> Done:
+def predict_file(settings: Settings) -> Predicted:
     """Predict a label for each row of a file, or of standard input.
 
     Raises:
-        UserError: an option, the classifier, a file or a row of it is not as it has to be.
+        UserError: an option, the classifier, or the input is invalid.
     """
     formats = formats_of(settings.input, settings.output, settings.format)
     device = device_of(settings.device)
@@ -83,7 +83,7 @@ def predict_file(settings: Settings) -> Done:
     path = None if settings.output == STREAM else target
     with ExitStack() as stack:
         if path is not None:
-            stack.enter_context(alone_at(path, settings.overwrite))
+            stack.enter_context(exclusive_output(path, settings.overwrite))
             if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
             stack.enter_context(disk_advice(path))
@@ -91,7 +91,9 @@ def predict_file(settings: Settings) -> Done:
         max_length = _max_length(settings, classifier)
         is_stream = settings.input == STREAM
         table = open_lines(None, formats[0]) if is_stream else open_table(source)
-        columns = columns_to_predict(table, settings.text, settings.text_pair, read_trained(model))
+        columns = columns_to_predict(
+            table, settings.text, settings.text_pair, read_trained_columns(model)
+        )
         writer = Writer(table, formats, classifier.labels, settings.prefix)
         recorded = _recorded(settings, classifier, columns, formats)
         recorded |= {"max_length": max_length, "device": str(device)}
@@ -102,14 +104,14 @@ def predict_file(settings: Settings) -> Done:
             _predict_rows(table, columns, predictor, writer, output, is_text=path is None)
         output.finish(writer.write)
     counts = {label: output.written.counts.get(label, 0) for label in classifier.labels}
-    return Done(model, output.written.rows, counts, resumed)
+    return Predicted(model, output.written.rows, counts, resumed)
 
 
 def _predict_rows(
     table: Table, columns: Columns, predictor: Predictor, writer: Writer, output: Output,
     is_text: bool,
 ) -> None:  # fmt: skip
-    """Predict all rows that are not yet written; `is_text`: they are read while they come."""
+    """Predict the rows that are not yet written; with `is_text`, write them as text at once."""
     bar = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty())
     with bar:
         task = bar.add_task("predicting")
@@ -150,7 +152,7 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
 def _recorded(
     settings: Settings, classifier: SavedClassifier, columns: Columns, formats: tuple[Format, ...]
 ) -> dict[str, Any]:
-    """What the bytes of the output depend on, apart from the input."""
+    """Return everything that the bytes of the output depend on, apart from the input."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in (".safetensors", ".json"):

@@ -1,4 +1,4 @@
-"""Probabilities of texts from a trained classifier."""
+"""Computes the label probabilities of texts with a trained classifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from src.predict.writers import Predictions
 
 
 class Predictor:
-    """A classifier at work, in float32; its results depend on the batch by rounding at most.
+    """A classifier that predicts in float32; batches change its results by rounding only.
 
     Args:
         max_length: longest input in tokens; longer texts are cut as in training.
@@ -29,9 +29,9 @@ class Predictor:
         classifier.model.to(device)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Predictions:
-        """The most probable label of each text, and the probabilities of all.
+        """Return the most probable label of each text, and the probabilities of all labels.
 
-        Texts of similar length go together, which saves padding.
+        Texts of similar length are batched together, which saves padding.
         """
         encoded = self._tokenised(texts, pairs)
         lengths = [len(ids) for ids in encoded["input_ids"]]
@@ -46,7 +46,7 @@ class Predictor:
     def _tokenised(
         self, texts: Sequence[str], pairs: Sequence[str] | None
     ) -> dict[str, list[list[int]]]:
-        """Texts as token ids; of a long one no more is tokenised than is read."""
+        """Return the texts' token ids; long texts are cut before they are tokenised."""
         tokenizer = self._classifier.tokenizer
         inputs = (
             [leading_parts(texts, tokenizer, self._max_length)]
@@ -75,7 +75,10 @@ class Predictor:
 
 
 def device_of(name: str) -> torch.device:
-    """`auto`, `cpu` or `cuda` (or `cuda:1`, ...) as a device; `auto` is the GPU if there is one.
+    """Return the device of this name; `auto` is the GPU if there is one, else the CPU.
+
+    Args:
+        name: `auto`, `cpu` or `cuda` (or `cuda:1`, ...).
 
     Raises:
         UserError: there is no such device.

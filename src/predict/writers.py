@@ -1,7 +1,8 @@
-"""Rows with their predictions: gathered as Arrow streams, then a file of any format.
+"""Joins rows with their predictions and writes them in any format.
 
-Of a row, what was read is written: fields of CSV as text, JSON objects character for character,
-columns of Parquet with their types.
+Chunks are gathered as Arrow streams, of which a file of the output's format is made in the end. The
+columns of the input are written as they were read: fields of CSV as text, JSON objects character
+for character, columns of Parquet with their types.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from src.data.table.json_rows import JsonTable
 from src.errors import UserError
 
 GROUP_ROWS = 1 << 16
-"""A row group of Parquet ends with the chunk that reaches this."""
+"""Number of rows at which a row group of Parquet ends, rounded up to whole chunks."""
 GROUP_BYTES = 1 << 26
-"""Or this, in memory."""
+"""Size in memory at which a row group of Parquet ends, rounded up to whole chunks [bytes]."""
 Streamed = Literal["csv", "tsv", "jsonl"]
 _STREAMED = get_args(Streamed)
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What was predicted of a chunk.
+    """The predictions for a chunk of n rows.
 
     Attributes:
-        labels: a name for each row.
-        probabilities: float32 `(rows, classes)`.
+        labels: name of the most probable label of each row, n strings.
+        probabilities: probability of each label, float32 `(n, classes)`.
     """
 
     labels: Sequence[str]
@@ -46,12 +47,18 @@ class Predictions:
 
 
 def formats_of(source: str, target: str, stated: str | None) -> tuple[Format, Format]:
-    """The formats of input and output.
+    """Return the formats of input and output.
 
-    A file's name tells. For standard input and output `format=` does, or the name of the other.
+    A file's name tells its format. For standard input and output it is `format=`, or the format of
+    the other of the two.
+
+    Args:
+        source: `input=`.
+        target: `output=`.
+        stated: `format=`.
 
     Raises:
-        UserError: nothing tells, or not in a format that can be.
+        UserError: a format cannot be told, or is not supported there.
     """
     given = [_by_name("input", source), _by_name("output", target)]
     named = [one.kind for one in given if one is not None]
@@ -67,7 +74,7 @@ def formats_of(source: str, target: str, stated: str | None) -> tuple[Format, Fo
 
 
 def _by_name(option: str, path: str) -> Format | None:
-    """What the file's name says; None for standard input and output."""
+    """Return the format that a file's name tells; None for standard input and output."""
     if path == STREAM:
         return None
     kinds = [kind for kind in TABLES if option == "input" or kind != "json"]
@@ -84,17 +91,19 @@ def _by_name(option: str, path: str) -> Format | None:
 
 
 class Writer:
-    """Makes tables of chunks and what was predicted of them, and text or files of such tables.
+    """Adds predictions to chunks, and writes the result as lines of text or as a file.
 
     The columns that are added are `predicted_label` and a `probability_LABEL` for each label.
 
     Args:
-        table: what is read; a CSV that stays one keeps its separator.
-        formats: those of input and output.
-        prefix: before the names of the columns that are added.
+        table: the input; its separator is kept where CSV is written as CSV.
+        formats: formats of input and output.
+        labels: label names, in index order.
+        prefix: prefix of the added columns' names.
 
     Raises:
-        UserError: the table has a column of such a name.
+        UserError: the table already has a column of that name, or one that the output's format
+            cannot hold.
     """
 
     def __init__(
@@ -128,10 +137,11 @@ class Writer:
             self.schema = self.schema.append(pa.field(name, kind))
 
     def joined(self, chunk: Chunk, predictions: Predictions) -> pa.Table:
-        """The chunk with the added columns.
+        """Return the chunk with the added columns.
 
         Raises:
-            UserError: a row of JSON has such a column, or does not fit the first ones.
+            UserError: a row of JSON already has such a field, or its fields differ from the first
+                rows'.
         """
         columns = chunk.columns.columns
         if self._is_json:
@@ -144,13 +154,13 @@ class Writer:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def header(self) -> bytes:
-        """What a text begins with."""
+        """Return what a text file of the output's format begins with."""
         if self._target.kind == "jsonl":
             return b""
         return (self._mark + self._csv([self.schema.names])).encode()
 
     def text(self, rows: pa.Table) -> bytes:
-        """Rows as lines of the output's format."""
+        """Return rows as lines of the output's format."""
         values = [column.to_pylist() for column in rows.columns]
         # as few digits as give the same float32 back
         first = len(values) - len(self._added) + 1
@@ -171,7 +181,7 @@ class Writer:
         return "".join(lines).encode()
 
     def write(self, part: Path, path: Path) -> None:
-        """Make the file of what was gathered in `part`."""
+        """Make the final file at `path` of the streams in `part`."""
         kind, compression = self._target
         if kind in ("parquet", "arrow"):
             new = pq.ParquetWriter if kind == "parquet" else pa.ipc.new_file
@@ -193,7 +203,7 @@ class Writer:
             )
 
     def _fitted(self, chunk: Chunk) -> list[pa.ChunkedArray]:
-        """JSON in the columns that its first rows have."""
+        """Return a chunk of JSON rows in the columns that the first rows have."""
         schema = pa.schema(list(self.schema)[: -len(self._added)])
         rows = [{name: row.values.get(name) for name in schema.names} for row in chunk.rows]
         for row, fitted in zip(chunk.rows, rows, strict=True):
@@ -223,7 +233,7 @@ class Writer:
 
 
 def stream_of(rows: pa.Table) -> bytes:
-    """An Arrow stream; one after the other can be read back."""
+    """Return rows as an Arrow stream; several streams in one file can be read back."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
@@ -231,7 +241,7 @@ def stream_of(rows: pa.Table) -> bytes:
 
 
 def tables_of(part: Path) -> Iterator[pa.Table]:
-    """The tables whose streams a file holds."""
+    """Yield the tables in a file of consecutive Arrow streams."""
     size = part.stat().st_size
     with pa.OSFile(str(part), "rb") as file:
         while file.tell() < size:
@@ -239,7 +249,7 @@ def tables_of(part: Path) -> Iterator[pa.Table]:
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of some size: chunks are too small for row groups."""
+    """Yield the same rows in tables that are large enough for row groups of Parquet."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
@@ -256,7 +266,7 @@ def _json(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """A value in a field of CSV: texts as they are, what has parts as JSON."""
+    """Return a value as a field of CSV: strings as they are, lists and mappings as JSON."""
     if isinstance(value, dict | list | bool):
         return _json(value)
     return "" if value is None else str(value)

@@ -1,1 +1,1 @@
-"""From a folder of runs to tables, p-values, figures and one page."""
+"""Makes tables, p-values, figures and one page from a folder of runs."""

@@ -1,4 +1,4 @@
-"""The command line: `python -m src.report RUNS_DIR`."""
+"""The command line `python -m src.report RUNS_DIR`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from src.errors import UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the report of a folder of runs and say in a few lines what it says.
+    """Write the report of a folder of runs and print a short summary.
 
     Returns:
-        The exit code: 0, or 1 for an error, which is one line.
+        The exit code: 0, or 1 for an error.
     """
     options = _parser().parse_args(arguments)
     try:

@@ -1,4 +1,4 @@
-"""Labels of methods, metrics and other names of a run in a report."""
+"""Names methods, metrics, sizes and durations as a report shows them."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ METHODS = {
     "aang_static": "AANG, static",
     "aang": "AANG",
 }
-"""The paper's names, in its tables' order; a method of one's own keeps the name it has."""
+"""The paper's names of methods, in the order of its tables; other methods keep their own names."""
 JOINT = ("mt_tartan", "meta_tartan", "aang_static", "aang")
-"""Methods that train the end task together with its auxiliaries: the paper's claim."""
+"""Methods that train the end task together with its auxiliary tasks."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
-"""Methods whose name says what their auxiliaries are."""
+"""Methods whose names say what their auxiliary tasks are."""
 PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
 
 
 def method_label(method: str) -> str:
-    """E.g. `META-TARTAN` for `meta_tartan`."""
+    """Return a method's name, e.g. `META-TARTAN` for `meta_tartan`."""
     return METHODS.get(method, method)
 
 
 def metric_label(metric: str) -> str:
-    """E.g. `macro-F1` for `macro_f1`."""
+    """Return a metric's name, e.g. `macro-F1` for `macro_f1`."""
     return metric.replace("_f1", "-F1").replace("_", " ")
 
 
 def size_label(size: float | str) -> str:
-    """E.g. `10x` for 10, `all` for all there is."""
+    """Return an auxiliary size in words, e.g. `10x` for 10, `all` for `all`."""
     return size if isinstance(size, str) else f"{size:g}x"
 
 
 def seconds_label(seconds: float) -> str:
-    """E.g. `45 s`, `12 min`, `3.4 h`."""
+    """Return a duration in words, e.g. `45 s`, `12 min`, `3.4 h`."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -48,5 +48,5 @@ def seconds_label(seconds: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """E.g. `1 seed`, `3 seeds`."""
+    """Return a number with its noun, e.g. `1 seed`, `3 seeds`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

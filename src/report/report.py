@@ -1,4 +1,4 @@
-"""Everything a report says, before it is written anywhere."""
+"""Assembles the content of a report before any of it is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from src.run_folder.result import PARTS
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """A benchmark's sentences, and a table for each part of test that says more."""
+    """A benchmark's sentences, and its tables: for all of test and, if it differs, unseen."""
 
     bench: Benchmark
     sentences: list[Sentence]
@@ -30,18 +30,18 @@ class BenchmarkReport:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything below a folder of runs.
+    """The content of a report of a folder of runs.
 
     Attributes:
-        found: what was read.
-        choice: how comparisons were made.
-        progress: where the runs stand.
-        inventory: what was read, as a sentence.
-        benches: in order.
-        paper: the paper's tables that have runs, for each part of test that says more.
-        without_runs: titles of those that have none.
+        found: the runs that were read.
+        choice: options of comparisons.
+        progress: the state of the runs.
+        inventory: a sentence about the runs that were read.
+        benches: the benchmarks in order.
+        paper: the paper's tables for which there are runs.
+        without_runs: titles of the paper's other tables.
         pictures: the static figures.
-        remarks: of what could not be drawn.
+        remarks: lines about what could not be drawn.
     """
 
     found: Found
@@ -56,7 +56,7 @@ class Report:
 
     @property
     def tables(self) -> list[ResultTable]:
-        """All of them."""
+        """All tables."""
         return [*(table for bench in self.benches for table in bench.tables), *self.paper]
 
 
@@ -103,12 +103,12 @@ def report_of(root: Path, choice: Choice) -> Report:
 def _of_paper(
     definition: PaperTable, benches: list[Benchmark], choice: Choice
 ) -> list[ResultTable]:
-    """For the whole split, and for its unseen part."""
+    """Return a table of the paper, for the whole test split and for its unseen part."""
     tables = [paper_table(definition, benches, part, choice) for part in PARTS]
     return [table for table in tables if table is not None]
 
 
 def _unlike(bench: Benchmark) -> bool:
-    """Whether some, but not all test texts are in train."""
+    """Return whether some, but not all, test texts are in train."""
     test = bench.runs[0].result.test
     return test.unseen.examples not in (0, test.whole.examples)

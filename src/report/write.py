@@ -1,4 +1,4 @@
-"""A report as files: tables, figures, a Markdown file and one HTML page."""
+"""Writes a report as files: tables, figures, a Markdown file and an HTML page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from src.errors import UserError
 from src.figures.style import save
-from src.files.escape import markdown
+from src.files.escape import escape_markdown
 from src.report.labels import seconds_label
 from src.report.page.page import page_of
 from src.report.reading.progress import Progress
@@ -41,7 +41,7 @@ def write_report(report: Report, folder: Path) -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """E.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
+    """Return the progress in words, e.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
     line = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
     if progress.seconds_left is not None:
         line += f"; about {seconds_label(progress.seconds_left)} left"
@@ -59,12 +59,12 @@ def _write_table(table: ResultTable, folder: Path) -> None:
 
 
 def _text(report: Report) -> str:
-    blocks = ["# Report", markdown(in_words(report.inventory))]
+    blocks = ["# Report", escape_markdown(in_words(report.inventory))]
     if not report.progress.is_over:
         blocks.append(f"Progress: {progress_line(report.progress)}.")
     for part in report.benches:
-        blocks.append(f"## {markdown(part.bench.label)}")
-        blocks += ["\n".join(f"- {markdown(in_words(s))}" for s in part.sentences)]
+        blocks.append(f"## {escape_markdown(part.bench.label)}")
+        blocks += ["\n".join(f"- {escape_markdown(in_words(s))}" for s in part.sentences)]
         blocks += [to_markdown(table) for table in part.tables]
         blocks += [
             f"![{picture.caption}](figures/{picture.name}.png)"
@@ -83,5 +83,5 @@ def _text(report: Report) -> str:
     others += [f"{u.name}: {u.reason}" for u in report.progress.unreadable]
     if others or report.remarks:
         lines = [*others, *report.remarks]
-        blocks += ["## Not read", "\n".join(f"- {markdown(line)}" for line in lines)]
+        blocks += ["## Not read", "\n".join(f"- {escape_markdown(line)}" for line in lines)]
     return "\n\n".join(blocks) + "\n"

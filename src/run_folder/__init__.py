@@ -1,1 +1,1 @@
-"""Run folders: their names, locks, results, what they hold already, a sweep's record."""
+"""Names, locks, reads and writes run folders, and records sweeps."""

@@ -1,7 +1,7 @@
-"""One process at a time in a run folder.
+"""Lets only one process run in a run folder.
 
-It holds a lock on the folder itself, which nobody can remove while the folder is there, and one on
-a file in it, for file systems that lock files only (NFS).
+The process holds a lock on the folder itself, which nobody can remove while the folder exists, and
+one on a file in it, for file systems that lock only files (NFS).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from src.distributed.identity import is_main_process
 from src.errors import UserError
 
 LOCK = "run.lock"
-"""The file in a run folder that its process holds."""
+"""Lock file in a run folder."""
 _LOCK_TIMEOUT_S = 1.0
-"""Seconds to wait for a lock: one that `is_held` takes to look is free again by then."""
+"""Time to wait for a lock: `is_running` holds it for less when it looks [s]."""
 
 
 class BusyError(UserError):
-    """Another process is running in the folder."""
+    """Raised where another process is running in the folder."""
 
 
-def is_held(folder: Path) -> bool:
-    """Return whether a process is running in the folder now, as far as its locks tell.
+def is_running(folder: Path) -> bool:
+    """Return whether a process is running in the folder, as far as its locks tell.
 
     Raises:
-        OSError: the lock's file cannot be opened.
+        OSError: the lock file cannot be opened.
     """
     if not folder.is_dir():
         return False
@@ -47,10 +47,10 @@ def is_held(folder: Path) -> bool:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the run folder; the system lets go of it when the process ends, however it ends.
+def exclusive_run(folder: Path) -> Iterator[None]:
+    """Lock the run folder until the process ends, even if it is killed.
 
-    Further processes of the same run belong to the one that holds it.
+    Other processes of the same distributed run take no lock; the main process holds it for them.
 
     Raises:
         BusyError: another process is running there.
@@ -88,13 +88,14 @@ def _busy(folder: Path) -> BusyError:
 
 @contextmanager
 def _folder_locked(folder: Path, patience: float) -> Iterator[None]:
-    """Lock the folder itself, where its file system can.
+    """Lock the folder itself, if its file system can.
 
     Args:
-        patience: seconds to try for.
+        folder: the folder.
+        patience: time to keep trying [s].
 
     Raises:
-        Timeout: another process holds it.
+        Timeout: another process holds the lock.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     until = time.monotonic() + patience

@@ -1,4 +1,4 @@
-"""The folder of a run, named by what differs: the same command, the same folder."""
+"""Names a run's folder by its overrides, so that the same command has the same folder."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ ELSEWHERE = (
     "trainer.num_nodes",
     "trainer.strategy",
 )
-"""Options that say where things are, how they are shown or who computes, not what is trained."""
+"""Options about places, display or machines, which do not change what is trained."""
 PROGRAM = ("python", "-m", "src.run")
+"""The beginning of a run's command."""
 RESULT = "result.json"
-"""In a run's folder; that it is there says that the run is finished."""
+"""File in a run folder whose presence says that the run is finished."""
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
 _LONGEST = 40
-"""Characters of a folder's name, above which it has the options' values and a digest alone."""
+"""Maximum length of a name that lists all options; longer ones end in a digest [characters]."""
 _WORDS = 30
-"""Characters of these values."""
+"""Maximum length of the options' values in a name with a digest [characters]."""
 
 
 def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
-    """Return where a command line's run is kept, below the folder of runs.
+    """Return the folder of a command line's run, relative to the folder of all runs.
 
-    E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values with
-    a digest of all: `custom/labels-texts-minilm-seed0-3f2a9c`.
+    E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values and
+    a digest of all options: `custom/labels-texts-minilm-seed0-3f2a9c`.
 
     Args:
         overrides: the job's overrides, as Hydra lists them.
-        task: used with `method` where no experiment is named.
-        method: see `task`.
-        seed: always part of the name.
+        task: name of the task, used with `method` where no experiment is named.
+        method: name of the method.
+        seed: the seed, which is always part of the name.
     """
     named = f"{task}_{method}"
     parts: dict[str, str] = {}
@@ -66,7 +67,7 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
 
 
 def _words(parts: Mapping[str, str]) -> str:
-    """Return the options' values, the task's first: of paths the last part, without its ending."""
+    """Return the options' values, the task's first; of paths the last part, without its ending."""
     keys = sorted(parts.keys() - {"seed"}, key=lambda key: (not key.startswith("task"), key))
     values = [PurePath(parts[key].strip("'\"")).stem or key for key in keys]
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values]
@@ -77,8 +78,8 @@ def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) ->
     """Return the command that runs a job alone.
 
     Args:
-        overrides: the job's.
-        hydra_overrides: Hydra's own, of which only those count that say where configs and runs are.
+        overrides: the job's overrides.
+        hydra_overrides: Hydra's own overrides; only the places of configs and runs are taken over.
     """
     found = [o for o in hydra_overrides if o.startswith(_PLACES)]
     return shlex.join([*PROGRAM, *overrides, *found])

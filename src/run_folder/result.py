@@ -1,4 +1,4 @@
-"""`result.json`: what a finished run says of itself, as it is written and as it is read back."""
+"""Defines `result.json`, the result of a finished run: how it is written and read."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from src.files.plain import Plain, Short, is_bounded, read_json
 from src.run_folder.name import RESULT
 
 SCHEMA: Literal[2] = 2
-"""Version of the file's layout; files of layout 1 are read too."""
+"""Version of the file's layout; files of version 1 can be read too."""
 
 Count = NonNegativeInt
 Amount = Annotated[FiniteFloat, Field(ge=0)]
 Part = Literal["whole", "unseen"]
-"""Of the test split: all of it, or the examples whose text is not in train."""
+"""Part of the test split: all of it, or the examples whose text is not in train."""
 PARTS: tuple[Part, Part] = ("whole", "unseen")
 Evaluation = Annotated[tuple[Count, float], Strict(False)]
-"""A step and the dev metric after it; JSON has lists for tuples."""
+"""A step and the dev metric after it; a tuple, for which JSON has a list."""
 _MOST_LABELS = 10_000
 _LONGEST_SOURCE = 4096
 
 
 class Auxiliary(Plain):
-    """An auxiliary task's text or images.
+    """An auxiliary task's examples.
 
     Attributes:
         kind: `task` for the end task's own text (TAPT), `domain` for other text (DAPT).
-        source: where the examples came from.
-        size: in multiples of the training examples, or `all`.
-        examples: how many.
-        fingerprint: of the examples.
-        decontaminated: examples that were left out because they overlap with dev or test texts;
-            None where nobody looked.
+        source: path or name of the data that the examples came from.
+        size: the size, in multiples of the training examples, or `all`.
+        examples: number of examples.
+        fingerprint: string that changes with the examples.
+        decontaminated: number of examples left out because they overlap with dev or test texts;
+            None where decontamination was not asked for.
     """
 
     kind: Short
@@ -51,11 +51,11 @@ class Auxiliary(Plain):
 
 
 class Scores(Plain):
-    """Metrics of a split, or of its unseen part.
+    """Metrics of a split, or of its unseen examples.
 
     Attributes:
-        metrics: by name; None where there are no such examples.
-        confusion: examples by label (rows) and prediction (columns), if the run kept it.
+        metrics: values by name; None where there are no such examples.
+        confusion: number of examples by label (rows) and prediction (columns), if it was stored.
     """
 
     examples: Count
@@ -64,20 +64,20 @@ class Scores(Plain):
 
 
 class Split(Plain):
-    """Scores of a split as a whole and of its examples whose text is not in train."""
+    """Scores of a whole split, and of its unseen examples alone."""
 
     whole: Scores
     unseen: Scores
 
 
 class Spent(Plain):
-    """The cost of a stage that every run of the same config has.
+    """The part of a stage's cost that is the same for every run of a config.
 
     Attributes:
-        tokens: that went through the body, by task; those of images are 0.
-        examples: the same in examples.
+        tokens: number of tokens that went through the body, by task; 0 for images.
+        examples: number of examples that went through the body, by task.
         flops: floating-point operations by task; None where the run did not count them.
-        padding_share: padding's share of the positions that went through the body.
+        padding_share: share of padding in the positions that went through the body.
     """
 
     tokens: dict[Short, Count] = Field(default_factory=dict)
@@ -87,7 +87,7 @@ class Spent(Plain):
 
 
 class Measured(Plain):
-    """The cost of a stage on the machine that it ran on (see `src.methods.cost.StageCost`)."""
+    """The part of a stage's cost that depends on the machine (see `src.methods.cost.StageCost`)."""
 
     seconds: Amount
     tokens_per_second: float | None = None
@@ -101,12 +101,12 @@ class Stage(Plain):
     """A stage that was trained.
 
     Attributes:
-        steps: optimiser steps taken.
+        steps: number of optimiser steps.
         best_step: the step whose weights were kept.
-        skipped: updates that were skipped because a number was not finite.
+        skipped: number of updates that were skipped because a number was not finite.
         cost: see `Spent`.
         measured: see `Measured`.
-        final_task_weights: by task; empty where one task trained alone.
+        final_task_weights: weights by task; empty where one task was trained alone.
         evaluations: pairs of step and dev metric.
     """
 
@@ -122,7 +122,7 @@ class Stage(Plain):
     @model_validator(mode="before")
     @classmethod
     def _of_layout_1(cls, content: Any) -> Any:
-        """Move seconds, tokens and examples to where layout 2 has them."""
+        """Move entries of a file of version 1 to where version 2 has them."""
         if not isinstance(content, dict) or "measured" in content or "seconds" not in content:
             return content
         counted = {"tokens": "tokens_seen", "examples": "examples_seen"}
@@ -133,25 +133,25 @@ class Stage(Plain):
 
     @property
     def flops(self) -> float | None:
-        """Floating-point operations of its training passes, if the run counted them."""
+        """Floating-point operations of the training passes; None if they were not counted."""
         flops = self.cost.flops
         return None if flops is None else float(sum(flops.values()))
 
     @property
     def seconds(self) -> float:
-        """Wall time of training and evaluations."""
+        """Wall time of training and evaluations [s]."""
         return self.measured.seconds
 
 
 class TrainSplit(Plain):
-    """The labelled examples trained on, in all and by label."""
+    """Numbers of labelled training examples, in all and by label."""
 
     examples: Count
     labels: dict[str, Count] = Field(default_factory=dict)
 
 
 class Chosen(Plain):
-    """The stage and the step whose weights were kept."""
+    """The stage and step of the best checkpoint."""
 
     stage: Short
     step: Count | None = None
@@ -165,21 +165,21 @@ class TotalCost(Plain):
 
 
 class TotalTime(Plain):
-    """Wall time of all stages."""
+    """Wall time of all stages [s]."""
 
     seconds: Amount = 0
 
 
 class Baseline(Plain):
-    """What another classifier reaches on the same splits, whole.
+    """The metrics of another classifier on the same splits.
 
     Attributes:
         name: `tf_idf` for TF-IDF with logistic regression, `fine_tuning` for fine-tuning at the
             run's cost.
-        settings: what was chosen on dev.
-        dev: metrics by name.
-        test: the same on test; None where the run was not evaluated there.
-        seconds: wall time of its training and evaluations on dev; None where it is little.
+        settings: its settings, chosen on dev.
+        dev: metrics on dev, by name.
+        test: metrics on test, by name; None where the run was not evaluated there.
+        seconds: wall time of its training and evaluations on dev; None where it is negligible [s].
     """
 
     name: Short
@@ -190,7 +190,7 @@ class Baseline(Plain):
 
 
 class Machine(Plain):
-    """The machine that the run was on, and Lightning's name of the precision."""
+    """The machine of the run, and Lightning's name of the precision."""
 
     device: str = ""
     platform: str = ""
@@ -201,18 +201,18 @@ class Machine(Plain):
 class Result(Plain):
     """The result of a finished run.
 
-    What is not needed to compare runs has a default: files of earlier versions lack some of it.
+    Entries that are not needed to compare runs have defaults: files of earlier versions lack some.
 
     Attributes:
-        weighting: None where no stage mixed tasks.
-        metric: by which the weights were chosen.
-        labels: of the end task; empty where a run only adapted an encoder.
+        weighting: name of the weighting; None where no stage weighted tasks.
+        metric: name of the metric by which the best checkpoint was chosen.
+        labels: names of the end task's labels; empty where a run only adapted an encoder.
         data: how the data were read, as plain JSON values.
-        test_scores: None where the run was not evaluated on test, as those of a search.
-        baselines: TF-IDF, but not for images, pairs of texts, and many training texts; and
-            fine-tuning where it was asked for.
-        final_task_weights: of the last stage that mixed tasks, by task.
-        versions: of Python and the libraries, by name.
+        test_scores: scores on test; None where the run was not evaluated there, e.g. in a search.
+        baselines: scores of TF-IDF, except for images, pairs of texts, and many training texts; and
+            of fine-tuning if it was asked for.
+        final_task_weights: weights by task, of the last stage that weighted tasks.
+        versions: versions of Python and the libraries, by name.
     """
 
     schema_version: Literal[1, 2] = Field(alias="schema")
@@ -240,7 +240,7 @@ class Result(Plain):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        """Check the scores, and more of a file from elsewhere; a run's own result is kept."""
+        """Check that the metric has values; of a file from elsewhere, check more."""
         bounded = is_bounded(info)
         for name, split in self.evaluated.items():
             value = (split.whole.metrics or {}).get(self.metric)
@@ -262,59 +262,59 @@ class Result(Plain):
 
     @property
     def is_tested(self) -> bool:
-        """Return whether it was evaluated on test; only such runs are compared."""
+        """Whether the run was evaluated on test; only such runs are compared."""
         return self.test_scores is not None
 
     @property
     def only_adapts(self) -> bool:
-        """Return whether it has no end task: its encoder was adapted to text and kept."""
+        """Whether the run has no end task: it adapted an encoder to text."""
         return not self.labels
 
     @property
     def test(self) -> Split:
-        """Scores on test, of a run that is tested."""
+        """Scores on test; only for a run that was evaluated there."""
         assert self.test_scores is not None
         return self.test_scores
 
     @property
     def evaluated(self) -> dict[str, Split]:
-        """Scores of the splits that were looked at: a search leaves the test split alone."""
+        """Scores of the splits that were evaluated: dev, and test except in a search."""
         return {"dev": self.dev} | ({"test": self.test} if self.is_tested else {})
 
     def score(self, part: Part) -> float | None:
-        """The task's metric on a part of test; None where it has no examples."""
+        """Return the task's metric on a part of test; None where that has no examples."""
         scores: Scores = getattr(self.test, part)
         return None if scores.metrics is None else scores.metrics.get(self.metric)
 
     @property
     def dev_score(self) -> float:
-        """The task's metric on dev, by which the weights were chosen."""
+        """The task's metric on dev, of the best checkpoint."""
         assert self.dev.whole.metrics is not None
         return self.dev.whole.metrics[self.metric]
 
     @property
     def is_text(self) -> bool:
-        """Return whether it learned from text; images have no tokens."""
+        """Whether the run was trained on text; images have no tokens."""
         return any(count for stage in self.stages for count in stage.cost.tokens.values())
 
     @property
     def seconds(self) -> float:
-        """Wall time of all stages."""
+        """Wall time of all stages [s]."""
         return float(sum(stage.seconds for stage in self.stages))
 
     @property
     def flops(self) -> float | None:
-        """Of all stages' training passes; None unless every stage counted them."""
+        """Floating-point operations of all training passes; None unless all were counted."""
         counted = [stage.flops for stage in self.stages]
         return None if None in counted else float(sum(f for f in counted if f is not None))
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the file holds, as plain JSON values: what was given, without defaults."""
+        """Return the file's content as plain JSON values: the given entries, without defaults."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def write_result(result: Result, folder: Path) -> None:
-    """Write `result.json`, whole or not at all: its presence says that the run is finished."""
+    """Write `result.json` durably: its presence says that the run is finished."""
     content = json.dumps(result.as_json(), indent=1) + "\n"
     write_durably(folder / RESULT, lambda path: path.write_text(content, encoding="utf-8"))
 
@@ -323,10 +323,11 @@ def read_result(folder: Path, *, bounded: bool = True) -> Result:
     """Read the result of the finished run in `folder`.
 
     Args:
-        bounded: whether the file may come from anybody, so that names have to be short and scores
+        folder: the run folder.
+        bounded: whether anybody may have written the file; then names have to be short and scores
             finite.
 
     Raises:
-        UserError: what is wrong with it, in one line.
+        UserError: the file is missing, damaged, or invalid.
     """
     return read_json(folder / RESULT, Result, bounded=bounded)

@@ -1,4 +1,4 @@
-"""The end of a search: the settings that did best on dev, as a command to run next."""
+"""Ends a search: finds the settings that did best on dev, and the command to run next."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
     from src.run_folder.result import Result
 
 RUN_NEXT = "run_next.txt"
-"""In the search's folder: the command, and what it was chosen from."""
+"""File in the search's folder with that command, and the scores that it was chosen by."""
 _OF_THE_SEARCH = ("evaluate_test", "search", "seed", "hydra.sweep.dir")
-"""Options of a search's jobs that its winner is not run with."""
+"""Options of a search's jobs that are not part of the found settings."""
 
 
 def dev_score(result: Result) -> float:
-    """Return the task's metric on dev, with the weights that were kept: what a search maximises.
+    """Return the task's metric on dev, of the best checkpoint, such that higher is better.
 
-    A metric that is better when lower counts as its negative.
+    A metric that is better when lower is negated. A search maximises this.
     """
     return Monitor(result.metric).merit(result.dev_score)
 
 
 def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Write and print the command of the jobs that did best on dev, the first of equals.
+    """Write and print the command with the settings that did best on dev.
 
-    Jobs that differ by their seed alone count by their mean. Without a finished job there is none.
+    Jobs that differ only in their seed count by their mean; of equal settings the first is taken.
+    Nothing is written where no job is finished.
     """
     from src.run_folder.result import read_result  # here: it takes time that --help has not
 
@@ -62,7 +63,7 @@ def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
 
 
 def _settings(command: str) -> list[str]:
-    """A job's overrides without those of the search itself."""
+    """Return a job's overrides without those of the search itself."""
     overrides = shlex.split(command)[len(PROGRAM) :]
     return [o for o in overrides if _name(o) not in _OF_THE_SEARCH]
 

@@ -1,4 +1,4 @@
-"""`splits.csv`: which rows of the user's file were trained on, and which were held out."""
+"""Writes `splits.csv`: which rows of the user's file were trained on, and which were held out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from src.files.durable import write_durably
 
 SPLITS = "splits.csv"
 _SHOWN = 80
-"""Characters of a text that are shown, so that a row is recognised."""
+"""Number of characters of each text in the file, by which a row is recognised."""
 
 
 def write_splits(end_task: EndTask, folder: Path) -> None:
-    """Write the file, where dev or test were split off the training examples; else nothing."""
+    """Write the file if dev or test were held out of the training examples."""
     assignment = end_task.assignment if isinstance(end_task, TextTask) else None
     if assignment is None:
         return

@@ -1,7 +1,7 @@
-"""The contents of a run folder at the start: a finished run's, or those of one that can go on.
+"""Reads what an earlier run left in its folder: a result, or what is needed to resume it.
 
-All of it is read as plain data: nothing that a stored config names is built, and nothing in it is
-resolved, so that a folder from a stranger cannot run code or read the environment.
+Everything is read as plain data: no class that a stored config names is built, and no reference in
+it is resolved, so that a folder from a stranger cannot run code or read the environment.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from src.run_folder.name import RESULT, is_elsewhere
 from src.run_folder.result import Result, read_result
 
 INPUTS = "inputs.json"
-"""Fingerprints of what a run was started with."""
+"""File with fingerprints of the data that a run was started with."""
 LARGEST_CONFIG = 1 << 20
-"""Bytes; a run's are some 10,000."""
+"""Maximum size of a stored config [bytes]; a run's has about 10,000."""
 
 
 def stored_result(config: DictConfig, folder: Path) -> Result | None:
     """Return the result of the run in `folder`; None if it was not finished.
 
     Raises:
-        UserError: the folder holds a run of another config (names the options that differ), or the
-            file is damaged.
+        UserError: the folder holds a run of another config (the message names the options that
+            differ), or the file is damaged.
     """
     check_same_config(config, folder)
     path = folder / RESULT
@@ -46,10 +46,10 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:
-    """Check that the run in `folder`, finished or not, is that of `config`; an empty folder is.
+    """Check that `folder` is empty or holds a run of the same config, finished or not.
 
     Raises:
-        UserError: it is another one; names the options that differ.
+        UserError: it holds another run; the message names the options that differ.
     """
     path = folder / "config.yaml"
     if not path.is_file():
@@ -73,13 +73,14 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
 
 
 def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
-    """Check that the run in `folder` was started with the same data; a new one is.
+    """Check that the run in `folder` was started with the same data; a new run passes.
 
     Args:
         inputs: fingerprints by name.
+        folder: the run folder.
 
     Raises:
-        UserError: something has changed since; names it.
+        UserError: some data have changed since; the message names them.
     """
     path = folder / INPUTS
     if not path.is_file():
@@ -96,12 +97,12 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
 
 
 def options_of(config: DictConfig) -> dict[str, Any]:
-    """Options of `config` by dotted name, but those that do not change what is trained."""
+    """Return the options that change the training, by dotted name."""
     return dict(_leaves(OmegaConf.to_container(config, resolve=True)))
 
 
 def stored_options(folder: Path) -> dict[str, Any]:
-    """Options of the run in `folder` by dotted name, but those that do not change what is trained.
+    """Return the options of the run in `folder` as `options_of` does.
 
     Raises:
         UserError: there is no config, or it is damaged.
@@ -110,7 +111,7 @@ def stored_options(folder: Path) -> dict[str, Any]:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """`folder` if no run was begun there, else the first of `folder-2`, `folder-3`, ... without."""
+    """Return `folder` if no run was begun there, else the first unused of `folder-2`, ..."""
     candidate, number = folder, 1
     while (candidate / "config.yaml").exists():
         number += 1
@@ -119,10 +120,10 @@ def fresh_folder(folder: Path) -> Path:
 
 
 def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
-    """A file's content, which has to be a mapping.
+    """Return a file's content, which has to be a mapping.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the file is damaged.
     """
     try:
         if path.stat().st_size > (LARGEST_CONFIG if path.suffix == ".yaml" else LARGEST):
@@ -150,7 +151,7 @@ def _yaml(path: Path) -> Any:
 
 
 def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Options by dotted name, without those that do not change what is trained."""
+    """Yield options by dotted name, without those that do not change the training."""
     if isinstance(node, dict):
         for name, value in node.items():
             option = f"{key}.{name}" if key else str(name)

@@ -1,4 +1,4 @@
-"""The closing table: what a run reached, and where it lies."""
+"""Prints the table at the end of a run: its scores, its cost, and its folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from src.run_folder.name import RESULT
 from src.run_folder.result import Result, Scores, Stage
 
 _SHOWN = 8
-"""Auxiliary tasks whose weights are listed, where there are more the weightiest."""
+"""Maximum number of auxiliary tasks whose weights are listed: those with the largest weights."""
 
 
 _TITLES = {"tf_idf": "TF-IDF", "fine_tuning": "fine-tuning"}
@@ -26,10 +26,13 @@ _TITLES = {"tf_idf": "TF-IDF", "fine_tuning": "fine-tuning"}
 def print_summary(
     result: Result, folder: Path, console: Console | None = None, verbose: bool = False
 ) -> None:
-    """Print the closing table of a finished run.
+    """Print the table at the end of a finished run.
 
     Args:
-        verbose: with all metrics, and what each stage and task cost.
+        result: the run's result.
+        folder: the run folder.
+        console: where to print; None for standard output.
+        verbose: whether to print all metrics, and the cost of each stage and task.
     """
     console = console or Console()
     result = Result.model_validate(_printable(result.as_json()), strict=False)
@@ -66,7 +69,7 @@ def print_summary(
 
 
 def _scores(result: Result, verbose: bool) -> Table:
-    """Return the table of metrics: the one that chose the checkpoint, or all."""
+    """Return the table of metrics: all of them, or the one that chose the checkpoint."""
     metric, baselines = result.metric, result.baselines
     table = Table()
     names = _metric_names(result) if verbose else [metric]
@@ -91,7 +94,7 @@ def _scores(result: Result, verbose: bool) -> Table:
 
 
 def _print_weights(result: Result, console: Console) -> None:
-    """Print the final task weights, where tasks were mixed."""
+    """Print the final task weights, if tasks were weighted."""
     weights = result.final_task_weights
     if weights:
         first, *others = weights.items()
@@ -102,7 +105,7 @@ def _print_weights(result: Result, console: Console) -> None:
 
 
 def _printable(value: Any) -> Any:
-    """The same with nothing in it that commands the terminal: the folder may be anybody's."""
+    """Return the value without control characters: anybody may have written the folder."""
     if isinstance(value, Mapping):
         return {_printable(key): _printable(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -120,7 +123,7 @@ def _cell(metrics: Mapping[str, float] | None, name: str) -> str:
 
 
 def _stages(result: Result) -> Table:
-    """Return a table of the cost of each stage, and of each task's part in it."""
+    """Return a table of the cost of each stage, and of each task in it."""
     table = Table(show_edge=False, box=None, padding=(0, 2, 0, 0))
     text = result.is_text
     unit = "tokens" if text else "examples"

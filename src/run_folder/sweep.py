@@ -1,4 +1,4 @@
-"""A sweep's record: its plan, how each job stands, and how to run again what failed."""
+"""Records the plan of a sweep and the state of its jobs, and prints how to rerun failed ones."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from omegaconf import DictConfig
 
 from src.errors import printable
 from src.files.durable import write_durably
-from src.run_folder.lock import is_held
+from src.run_folder.lock import is_running
 from src.run_folder.name import RESULT, command_of
 from src.run_folder.run_next import write_run_next
 
 VARIABLE = "TARTAN_SWEEP"
-"""Environment variable that tells a sweep's jobs, in whatever process, where to report."""
+"""Environment variable that tells a sweep's jobs, in any process, where to report."""
 RECORDS = ".sweeps"
-"""Below the runs' folder: a folder for each sweep, with its plan and a file for each job."""
+"""Folder below the runs' folder that holds one folder for each sweep."""
 PLAN = "plan.json"
-"""Commands of all jobs, in order."""
+"""File with the commands of all jobs, in order."""
 ENDED = "ended"
-"""A file that is there once a sweep is through."""
+"""File that is written when a sweep ends."""
 DONE = ("finished", "resumed", "known")
 """States of jobs that have a result."""
 ELSEWHERE = "elsewhere"
-"""State of a job that another process was running when its turn came."""
+"""State of a job that another process was already running."""
 
 
 class SweepReport(Callback):
-    """Prints a table when a sweep is through; the exit code is 1 if any of its jobs failed.
+    """Prints a table at the end of a sweep; the exit code is 1 if any job failed.
 
-    Launchers that run jobs in other processes or on other machines take it there with the job.
+    It is a Hydra callback. Launchers pass it to the processes and machines on which jobs run.
     """
 
     def __init__(self) -> None:
         self._folder: Path | None = None
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Choose where the jobs report."""
+        """Choose the folder to which the jobs report."""
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,12 +58,16 @@ class SweepReport(Callback):
             _write(folder / PLAN, {"commands": commands})
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Say where to report, wherever the job runs: a cluster may not pass the variable on."""
+        """Set the environment variable in the job's process, which a cluster may not pass on."""
         if self._folder is not None:
             os.environ[VARIABLE] = str(self._folder)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print the table, and keep the record for a report of the runs."""
+        """Print the table, and keep the record for reports of the runs.
+
+        Raises:
+            SystemExit: a job failed; the exit code is 1.
+        """
         folder = Path(os.environ.pop(VARIABLE))
         jobs = _jobs_in(folder)
         if not jobs:
@@ -81,9 +85,9 @@ class SweepReport(Callback):
 
 @contextmanager
 def report_interrupted_sweep() -> Iterator[None]:
-    """Print the table of a sweep that ends before its time as well: by a signal, or its launcher.
+    """Print the table also where a signal or the launcher ends a sweep early.
 
-    The record is left as that of a sweep that goes on: on a cluster, its jobs may.
+    The record stays that of an unfinished sweep: on a cluster, its jobs may still run.
     """
     try:
         yield
@@ -103,16 +107,16 @@ def _jobs_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
-    """A job that another process was running may be finished by now."""
+    """Return the job, as finished if the other process that ran it has finished it."""
     finished = job["state"] == ELSEWHERE and (Path(job["folder"]) / RESULT).is_file()
     return {**job, "state": "known"} if finished else job
 
 
 def planned_commands(config: DictConfig) -> list[str] | None:
-    """The commands of a sweep's jobs, in order; None where they are found while it runs (Optuna).
+    """Return the commands of a sweep's jobs, in order; None if not known before (Optuna).
 
     Args:
-        config: the sweep's, with `hydra`.
+        config: the sweep's config, with `hydra`.
     """
     sweeper = config.hydra.sweeper
     if sweeper._target_ != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
@@ -125,13 +129,15 @@ def planned_commands(config: DictConfig) -> list[str] | None:
 
 
 def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:
-    """Tell the sweep, if there is one, how its job `number` stands.
+    """Report the state of job `number` to the sweep, if there is one.
 
     Args:
+        number: the job's number.
         state: `started`, `finished`, `resumed` (finished, after an earlier start), `known`
             (finished earlier), `elsewhere` (another process runs it), `failed` or `stopped`.
-        command: what runs the job alone.
-        cause: of a failure, one line.
+        folder: the run folder.
+        command: the command that runs the job alone.
+        cause: why it failed, in one line.
     """
     if VARIABLE not in os.environ:
         return
@@ -147,7 +153,7 @@ def report_job(number: int, state: str, folder: Path, command: str, cause: str =
 
 
 def print_table(jobs: Sequence[dict[str, Any]]) -> None:
-    """One row a job, then the failed ones with their cause and command."""
+    """Print a row for each job, then the cause and command of each failed one."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -165,13 +171,13 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     }
     for job in jobs:
         state = states.get(job["state"], job["state"])
-        if state == "died" and is_held(Path(job["folder"])):
+        if state == "died" and is_running(Path(job["folder"])):
             state = "running"
         style = "red" if state in ("failed", "died") else ""
         table.add_row(str(job["number"]), Text(state, style=style), Text(_shown(job["folder"])))
     console.print(table)
     for job in jobs:
-        running = job["state"] == "started" and is_held(Path(job["folder"]))
+        running = job["state"] == "started" and is_running(Path(job["folder"]))
         if job["state"] in ("failed", "started", "stopped", ELSEWHERE) and not running:
             cause = job["cause"] or "its process ended without a word; the same command goes on"
             # plain print: a command must not be wrapped, so that it can be copied
@@ -184,7 +190,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 def _remove_earlier(folder: Path) -> None:
-    """Remove the records of earlier sweeps with the same plan that are through."""
+    """Remove the records of finished earlier sweeps with the same plan."""
     plan = folder / PLAN
     for other in folder.parent.glob(f"*/{PLAN}") if plan.is_file() else ():
         same = other.read_bytes() == plan.read_bytes()

@@ -1,1 +1,1 @@
-"""The study: does end-task aware training pay, when, and what to set."""
+"""Runs and reports a study: does end-task aware training pay, when, and with which settings."""

@@ -1,4 +1,4 @@
-"""The command line: `python -m src.study run suspects`, `collect`, `write`."""
+"""The command line `python -m src.study run suspects`, `collect` or `write`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ parts: the files of conf/study/. Options of all runs follow as NAME=VALUE, e.g.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train a part's cells that have no row yet, keep rows of runs, or write docs/results.md.
+    """Train a part's cells that have no row yet, collect rows of runs, or write docs/results.md.
 
     Returns:
-        The exit code: 0, or 1 for an error, which is one line, or a cell that failed.
+        The exit code: 0, or 1 for an error or a failed cell.
     """
     options = _parser().parse_args(arguments)
     try:

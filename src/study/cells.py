@@ -1,4 +1,4 @@
-"""Running a part's cells, each as `python -m src.run` runs it, and keeping their rows."""
+"""Runs a part's cells with `python -m src.run`, and stores their rows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def run_part(
     Args:
         runs: the folder of all runs.
         results: the folder of the rows.
-        options: of all runs, beside the part's: where data and caches are, the trainer.
-        seeds: how many seeds of each cell; None for the part's.
+        options: options of all runs, in addition to the part's: folders of data and caches, the
+            trainer.
+        seeds: number of seeds of each cell; None for the part's.
         only: the cells to run, as `BUDGET` or `BUDGET/SETTING`; empty for all.
 
     Returns:
@@ -67,7 +68,7 @@ def run_part(
 
 
 def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
-    """Keep the rows of all finished runs of a part, wherever they were trained.
+    """Store the rows of all finished runs of a part, wherever they were trained.
 
     A run replaces the row that its cell has.
 
@@ -87,7 +88,7 @@ def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
 
 
 def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
-    """Put rows among those that are there, in the order of the cells."""
+    """Add rows to those that are stored, in the order of the cells."""
     known = {row.key: row for row in (*read_rows(path), *rows)}
     places = {cell.key: place for place, cell in enumerate(order)}
     # those of seeds beyond the part's come last
@@ -95,7 +96,7 @@ def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that is checked out in `folder`, marked where files differ from it."""
+    """Return the commit that is checked out in `folder`, marked if files differ from it."""
     git = ["git", "-C", str(folder)]
     found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     if found.returncode != 0:
@@ -111,7 +112,7 @@ def train(overrides: Sequence[str], folder: Path) -> int:
 
 
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
-    """Run a cell; None if it failed."""
+    """Run a cell and return its row; None if it failed."""
     commit = commit_of(Path(__file__).parent)
     if cell.method == TFIDF:
         from src.study.tfidf import tfidf_row
@@ -129,7 +130,7 @@ def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
 
 
 def _write_note(cell: Cell, folder: Path, commit: str) -> None:
-    """Note which cell a folder is, and the commit; both, where another one goes on with a run."""
+    """Record in a run folder its cell and commit; all commits, if another one resumes the run."""
     path = folder / CELL
     if path.is_file():
         before = read_json(path, CellNote).commit

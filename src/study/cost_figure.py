@@ -1,4 +1,4 @@
-"""The metric on test against the cost of training, of a part's runs."""
+"""Draws a part's test metric against the cost of training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
     Runs without a cost (TF-IDF) are dotted horizontal lines.
 
     Args:
-        rows: of one part; each task and number of labels has a panel.
+        rows: the rows of one part; each task and number of labels has a panel.
 
     Returns:
         None if no run has a cost.

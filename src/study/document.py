@@ -1,4 +1,4 @@
-"""`docs/results.md`, made of the rows and of what the parts ask."""
+"""Writes `docs/results.md` from the rows and the parts' questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from src.files.escape import markdown as escape
+from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
 from src.report.tables.paper import paper_tables
 from src.report.tables.table import p_words
@@ -23,18 +23,18 @@ from src.study.part import Part, Question, cells_of
 from src.study.row import Row
 
 BASELINE = "finetune"
-"""The setting that others are compared with, at the same budget."""
+"""The setting that others with the same budget are compared with."""
 _NONE = "–"
 _PAPER_LABELS = {"acl_arc": 1688, "scierc": 3219, "chemprot": 4169, "hyperpartisan": 516}
-"""Training examples of the paper's tasks."""
+"""Number of training examples of the paper's tasks."""
 
 
 def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> str:
-    """The page, as Markdown.
+    """Return the page as Markdown.
 
     Args:
-        parts: by name, in order.
-        rows: of each part.
+        parts: the parts by name, in order.
+        rows: the rows of each part.
     """
     blocks = [_HEAD.format(least=LEAST_SEEDS)]
     for name, part in parts.items():
@@ -83,7 +83,7 @@ def _progress(name: str, part: Part, rows: Sequence[Row]) -> str:
 
 
 def _scores(rows: Sequence[Row]) -> Iterator[str]:
-    """A table for each task, number of labels and encoder."""
+    """Yield a table for each task, number of labels and encoder."""
 
     def bench(row: Row) -> tuple[str, int]:
         return row.task, row.labelled
@@ -97,7 +97,7 @@ def _scores(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _published(task: str, labelled: int) -> Iterator[str]:
-    """The paper's scores on the task, where its encoder had as many labels."""
+    """Yield the paper's scores on the task, where its encoder had as many labels."""
     if labelled != _PAPER_LABELS.get(task):
         return
     for table in paper_tables():
@@ -109,7 +109,7 @@ def _published(task: str, labelled: int) -> Iterator[str]:
 
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Budgets and settings in the order of the rows, which is that of the part."""
+    """Return budgets and settings in the order of the rows, which is that of the part."""
     order: dict[str, list[str]] = {}
     for row in rows:
         settings = order.setdefault(row.budget, [])
@@ -209,7 +209,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _signed(estimate: Estimate, points: bool = True) -> str:
-    """A difference with its interval, in points or as it is."""
+    """Return a difference with its interval, in points or as it is."""
     by, digits = (100, 1) if points else (1, 2)
     words = f"{by * estimate.mean:+.{digits}f}"
     if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:

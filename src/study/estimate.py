@@ -1,4 +1,4 @@
-"""Mean of a few values, a seed each, with its interval; and what a question's contrasts decide."""
+"""Computes means over seeds with their intervals, and the answers to a part's questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from src.study.row import Row
 
 CONFIDENCE = 0.95
 LEAST_SEEDS = 3
-"""Seeds below which nothing is decided."""
+"""Number of seeds below which nothing is decided."""
 Verdict = Literal["holds", "does not hold", "not decided"]
 
 
@@ -24,7 +24,7 @@ class Estimate:
     """A mean over seeds.
 
     Attributes:
-        values: by seed.
+        values: values by seed.
         low: lower end of Student's 95 % interval of the mean; None for a single seed.
         high: its upper end.
     """
@@ -39,11 +39,11 @@ class Estimate:
 
     @property
     def deviation(self) -> float | None:
-        """The sample's standard deviation (n - 1); None for a single seed."""
+        """Sample standard deviation (n - 1); None for a single seed."""
         return stdev(self.values.values()) if len(self.values) > 1 else None
 
     def verdict(self, margin: float) -> Verdict:
-        """Return whether the mean exceeds `margin`; decided where the interval is on one side."""
+        """Return whether the mean exceeds `margin`; undecided where the interval contains it."""
         if self.low is None or self.high is None or len(self.values) < LEAST_SEEDS:
             return "not decided"
         if self.low > margin:
@@ -51,10 +51,9 @@ class Estimate:
         return "does not hold" if self.high <= margin else "not decided"
 
     def test(self) -> PermutationTest | None:
-        """Of differences: how often chance alone makes so large a mean; None for a single seed.
+        """Test whether chance alone makes so large a mean difference; None for a single seed.
 
-        The signs of the differences are exchanged, as the values of the two sides of a pair would
-        be.
+        The signs of the differences are exchanged, as the two values of each pair would be.
         """
         if len(self.values) < 2:
             return None
@@ -63,7 +62,7 @@ class Estimate:
 
 
 def estimate_of(values: Mapping[int, float]) -> Estimate:
-    """The mean of at least one value, by seed."""
+    """Return the mean of at least one value, by seed."""
     if len(values) < 2:
         return Estimate(values, None, None)
     numbers = list(values.values())
@@ -77,7 +76,7 @@ def estimate_of(values: Mapping[int, float]) -> Estimate:
 
 
 def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | None:
-    """The contrast over the seeds that all of its cells have; None without such a seed.
+    """Return the contrast over the seeds that all of its cells have; None without such a seed.
 
     Args:
         of: `test`, `dev` or `end_task_weight`.
@@ -97,7 +96,7 @@ def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | 
 
 
 def answer(question: Question, rows: Sequence[Row]) -> Verdict:
-    """A statement holds where all of its contrasts do, and fails where one of them fails."""
+    """Return whether a statement holds: all its contrasts must, and one that fails refutes it."""
     verdicts = []
     for contrast in question.contrasts.values():
         estimate = contrast_of(contrast, rows, question.of)

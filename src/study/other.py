@@ -1,4 +1,4 @@
-"""Reading a cell's task and making its row, for classifiers that `src.run` does not train."""
+"""Reads a cell's task and makes its row, for classifiers that `src.run` does not train."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from src.study.row import digest_of
 
 _CONF = Path(__file__).parents[2] / "conf"
 LogProbabilities = Callable[[Sequence[str]], Tensor]
-"""From texts to the logarithms of their labels' probabilities, `(texts, labels)`."""
+"""A function that returns the log-probability of each label for texts, `(texts, labels)`."""
 
 
 def texts_of(cell: Cell, options: Sequence[str]) -> tuple[DictConfig, TextTask]:
     """Compose a cell's config and load its task.
 
     Args:
-        options: of the command line, beside the cell's.
+        options: options of the command line, in addition to the cell's.
 
     Raises:
-        UserError: the task cannot be read, or is not one of single texts.
+        UserError: the task cannot be read, or its examples are not single texts.
     """
     with initialize_config_dir(str(_CONF), version_base="1.3"):
         config = compose("config", overrides=[*cell.overrides, *options])
@@ -45,7 +45,7 @@ def texts_of(cell: Cell, options: Sequence[str]) -> tuple[DictConfig, TextTask]:
 def scores_of(
     config: DictConfig, end_task: TextTask, split: LabelledTexts, classify: LogProbabilities
 ) -> dict[str, float]:
-    """Return the task's metrics on a split, by name, as runs compute them."""
+    """Return the task's metrics on a split by name, computed as in runs."""
     metrics = evaluated(config, end_task, split, classify)
     values = metrics.compute(any_unseen=any(split.unseen))
     return {name: round(float(value), 6) for name, value in values.items()}
@@ -54,7 +54,7 @@ def scores_of(
 def entries_of(
     cell: Cell, config: DictConfig, end_task: TextTask, classify: LogProbabilities
 ) -> dict[str, Any]:
-    """Evaluate a classifier on dev and test; return the entries of its `Row` that follow."""
+    """Evaluate a classifier on dev and test; return the entries of its `Row` that result."""
     dev = scores_of(config, end_task, end_task.dev, classify)
     test = scores_of(config, end_task, end_task.test, classify)
     options = options_of(config)

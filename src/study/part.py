@@ -1,4 +1,4 @@
-"""A part of the study (`conf/study/`): which runs it is made of, and what is asked of them."""
+"""Reads the parts of the study (`conf/study/`): their runs, and the questions these answer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from src.files.plain import read_yaml, violation
 
 FOLDER = Path(__file__).parents[2] / "conf" / "study"
 TFIDF = "tfidf"
-"""The setting that is no run of an encoder: TF-IDF with logistic regression."""
+"""Name of the setting that uses no encoder: TF-IDF with logistic regression."""
 SETFIT = "setfit"
-"""The method that its own library trains."""
+"""Name of the method that its own library trains."""
 NO_BUDGET = "no budget"
-"""The budget of settings that cost next to nothing."""
+"""Name of the budget of settings that cost next to nothing."""
 
 Whole = Annotated[int, Field(ge=1)]
 
 
 class _Described(BaseModel):
-    """An entry of a part's file; an unknown one is an error."""
+    """An entry of a part's file; unknown entries are errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -34,8 +34,8 @@ class Budget(_Described):
     """The budget of a run.
 
     Attributes:
-        multiple: of what the part's `steps` of fine-tuning cost.
-        evaluations: on dev, of each stage with the end task.
+        multiple: the cost, in multiples of the part's `steps` of fine-tuning.
+        evaluations: number of evaluations on dev, of each stage with the end task.
         patience: evaluations without improvement after which a stage ends; None for never.
     """
 
@@ -48,11 +48,11 @@ class Setting(_Described):
     """A method with its options.
 
     Attributes:
-        method: by its name in `conf/method/`, or `setfit`.
+        method: its name in `conf/method/`, or `setfit`.
         stages: the stages that share the budget equally, and what a step of each costs, as
             `python -m src.compare` counts it [steps of fine-tuning].
-        options: of the run, beside the part's.
-        budgets: those it is run with; None for all of the part's.
+        options: options of the run, in addition to the part's.
+        budgets: the budgets that it is run with; None for all of the part's.
     """
 
     method: str
@@ -62,11 +62,11 @@ class Setting(_Described):
 
 
 class Contrast(_Described):
-    """A sum of cells' values minus a sum of others', seed by seed.
+    """The sum of some cells' values minus the sum of others', for each seed.
 
     Attributes:
         plus: cells as `BUDGET/SETTING`.
-        minus: as many others.
+        minus: cells to subtract, as many as `plus` has.
     """
 
     plus: list[str] = Field(min_length=1)
@@ -83,10 +83,11 @@ class Question(_Described):
     """A statement that the part's runs can confirm or refute.
 
     Attributes:
-        statement: what is said to hold.
+        statement: the statement.
         of: the value it is about: the metric on test or dev, or the end task's final weight.
-        margin: each contrast has to exceed it [share of 1, of the metric or of the weights].
-        contrasts: by what they show; the statement holds where all exceed the margin.
+        margin: the value that each contrast has to exceed [share of 1, of the metric or of the
+            weights].
+        contrasts: contrasts by what they show; the statement holds if all exceed the margin.
     """
 
     statement: str
@@ -99,17 +100,17 @@ class Part(_Described):
     """A part of the study.
 
     Attributes:
-        title: what it is about.
-        about: what a reader has to know of its runs, in a few sentences.
-        order: its place among the parts.
-        seeds: each cell is run with seeds 0, 1, ...
-        steps: the budget of multiple 1: what fine-tuning takes to converge [steps].
+        title: the title of the part.
+        about: what a reader has to know about its runs, in a few sentences.
+        order: its position among the parts.
+        seeds: number of seeds: each cell is run with seeds 0, 1, ...
+        steps: the budget of multiple 1: optimiser steps that fine-tuning takes to converge [steps].
         batch_size: examples of each task in a step.
-        options: of all runs.
-        tfidf: whether TF-IDF with logistic regression stands beside them.
-        budgets: by name.
-        settings: by name.
-        questions: by name.
+        options: options of all runs.
+        tfidf: whether TF-IDF with logistic regression is run too.
+        budgets: the budgets by name.
+        settings: the settings by name.
+        questions: the questions by name.
     """
 
     title: str
@@ -126,11 +127,11 @@ class Part(_Described):
 
     @property
     def draws_data(self) -> bool:
-        """Return whether each seed has data of its own; else TF-IDF is the same with any."""
+        """Return whether each seed draws its own data; else TF-IDF is the same for all."""
         return any("${seed}" in option for option in self.options)
 
     def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
-        """Optimiser steps of each stage, at least one; the stages share the budget equally."""
+        """Return each stage's optimiser steps, at least one; stages share the budget equally."""
         share = budget.multiple * self.steps / len(setting.stages)
         return {stage: max(1, round(share / cost)) for stage, cost in setting.stages.items()}
 
@@ -140,13 +141,13 @@ class Cell:
     """A run of the study.
 
     Attributes:
-        part: by name.
-        budget: by name.
-        setting: by name.
-        seed: of the run.
-        method: by name; `tfidf` and `setfit` are no runs of this project.
-        overrides: what `python -m src.run` is told.
-        steps: of SetFit.
+        part: name of the part.
+        budget: name of the budget.
+        setting: name of the setting.
+        seed: the run's seed.
+        method: name of the method; `tfidf` and `setfit` are not trained by `src.run`.
+        overrides: the overrides of `python -m src.run`.
+        steps: number of steps of SetFit.
         batch_size: texts in a step of SetFit.
     """
 
@@ -161,35 +162,35 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """The name of it within its part."""
+        """The budget, setting and seed, which identify the cell in its part."""
         return self.budget, self.setting, self.seed
 
     @property
     def place(self) -> str:
-        """Its folder below that of all runs."""
+        """Its run folder, relative to the folder of all runs."""
         return f"{self.part}/{self.budget}/{self.setting}/seed{self.seed}"
 
 
 def all_parts(folder: Path = FOLDER) -> dict[str, Part]:
-    """All parts by name, in their order.
+    """Return all parts by name, in their order.
 
     Raises:
-        UserError: see `read_part`.
+        UserError: a part's file is malformed.
     """
     parts = {name: read_part(name, folder) for name in part_names(folder)}
     return dict(sorted(parts.items(), key=lambda entry: entry[1].order))
 
 
 def part_names(folder: Path = FOLDER) -> list[str]:
-    """The names of all parts."""
+    """Return the names of all parts."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def read_part(name: str, folder: Path = FOLDER) -> Part:
-    """The part of that name.
+    """Return the part of that name.
 
     Raises:
-        UserError: there is none, or its file is malformed; names the entry.
+        UserError: there is no such part, or its file is malformed; the message names the entry.
     """
     known = part_names(folder)
     if name not in known:
@@ -203,7 +204,7 @@ def read_part(name: str, folder: Path = FOLDER) -> Part:
 
 
 def _content(name: str, folder: Path) -> dict[str, Any]:
-    """A file's entries, and those of the part that it `extends` where it has none of its own."""
+    """Return a file's entries, and those that it lacks of the part that it `extends`."""
     content = read_yaml(folder / f"{name}.yaml")
     if not isinstance(content, dict):
         raise UserError(f"conf/study/{name}.yaml holds no mapping")
@@ -216,10 +217,9 @@ def _content(name: str, folder: Path) -> dict[str, Any]:
 
 
 def cells_of(name: str, part: Part) -> Iterator[Cell]:
-    """All cells, in the order in which they are run.
+    """Yield all cells, in the order in which they are run.
 
-    Seed by seed, and the small budgets first: after any number of them, those that are finished
-    can be compared.
+    They come seed by seed, small budgets first: so the finished ones can be compared at any time.
     """
     for seed in range(part.seeds):
         shared = (*part.options, f"seed={seed}")
@@ -238,7 +238,7 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
 
 
 def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
-    """The overrides of a cell but for its seed; the setting's own come last."""
+    """Yield the overrides of a cell without its seed; the setting's own come last."""
     yield from part.options
     yield f"method={setting.method}"
     for stage, steps in part.steps_of(setting, budget).items():
@@ -249,10 +249,10 @@ def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
 
 
 def _check_names(name: str, part: Part) -> None:
-    """Refuse references to budgets or cells that the part has not got.
+    """Check that budgets and cells that the part refers to exist.
 
     Raises:
-        UserError: names the first.
+        UserError: one does not; the message names it.
     """
     for setting, content in part.settings.items():
         for budget in content.budgets or ():

@@ -1,4 +1,4 @@
-"""A finished run as one row of `docs/results/PART.csv`."""
+"""Stores a finished run as one row of `docs/results/PART.csv`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from src.report.reading.run import read_run
 from src.run_folder.result import Result
 
 CELL = "study.json"
-"""In a run's folder: which cell of the study it is, and the commit that trained it."""
+"""File in a run folder that records its cell of the study, and the commit that trained it."""
 _DIGITS = 6
-"""Decimals of a metric: more than any comparison needs."""
+"""Number of decimals of a stored metric."""
 _SHOWN = 12
-"""Hexadecimal digits of a config's digest."""
+"""Number of hexadecimal digits of a stored config digest."""
 
 
 class CellNote(Plain):
@@ -36,28 +36,29 @@ class CellNote(Plain):
 
 
 class Row(Plain):
-    """A run.
+    """A finished run of the study.
 
     Attributes:
         budget: its name in the part.
         setting: its name in the part.
-        seed: of the run.
-        task: the end task.
-        labelled: training examples with labels.
-        encoder: the encoder's name, a folder's without the folders above it.
+        seed: the run's seed.
+        task: name of the end task.
+        labelled: number of training examples with labels.
+        encoder: the encoder's name; for a folder, without the folders above it.
         method: its name in `conf/method/`.
-        weighting: how the tasks were mixed; empty where one trained alone.
-        auxiliaries: names and numbers of texts, e.g. `tapt 3219`.
-        metric: the task's.
+        weighting: name of the weighting; empty where one task was trained alone.
+        auxiliaries: names of the auxiliary tasks with their numbers of texts, e.g. `tapt 3219`.
+        metric: name of the task's metric.
         dev: the metric on dev.
-        test: on test.
-        unseen: on the test texts that are not in train; None where there are none.
+        test: the metric on test.
+        unseen: the metric on the test texts that are not in train; None where there are none.
         tflop: floating-point operations of training, as `result.json` counts them [TFLOP].
-        seconds: that training took on the machine that it ran on.
-        stages: steps taken and best value on dev, e.g. `tapt 57; finetune 60: 0.512`.
-        end_task_weight: at the end of joint training; None where the end task trained alone.
-        config: digest of all options that change what is trained, but for the seed.
-        commit: that trained it.
+        seconds: time of training on its machine [s].
+        stages: steps of each stage and its best value on dev, e.g. `tapt 57; finetune 60: 0.512`.
+        end_task_weight: the end task's weight at the end of joint training; None without joint
+            training.
+        config: digest of all options that change the training, without the seed.
+        commit: the commit that trained it.
     """
 
     budget: str
@@ -87,7 +88,7 @@ class Row(Plain):
 
 
 def row_of(folder: Path) -> Row:
-    """The row of the finished run in `folder`.
+    """Return the row of the finished run in `folder`.
 
     Raises:
         UserError: the folder holds no finished run of the study.
@@ -123,7 +124,7 @@ def row_of(folder: Path) -> Row:
 
 
 def digest_of(options: dict[str, Any]) -> str:
-    """Digest of a run's options without its seed, and of files and folders only their names."""
+    """Return a digest of a run's options, without its seed and without the folders in paths."""
     kept = {name: _placeless(name, value) for name, value in options.items() if name != "seed"}
     if kept.get("task.split_seed") == options.get("seed"):
         kept["task.split_seed"] = "seed"
@@ -132,14 +133,14 @@ def digest_of(options: dict[str, Any]) -> str:
 
 
 def _placeless(name: str, value: Any) -> Any:
-    """A value without the folders of this machine."""
+    """Return a value without this machine's folders in paths."""
     if name == "encoder.name":
         return encoder_name(str(value))
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def encoder_name(name: str) -> str:
-    """A Hub name as it is; of a folder `RUN/encoder` the run's name, of another its own."""
+    """Return a Hub name as it is; for a folder `RUN/encoder` the run's name, else its own."""
     path = Path(name)
     if not path.is_absolute() and len(path.parts) <= 2:
         return name
@@ -147,10 +148,10 @@ def encoder_name(name: str) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a part's file; none where it is not there.
+    """Return the rows of a part's file; none if it does not exist.
 
     Raises:
-        UserError: a row is malformed; names file and line.
+        UserError: a row is malformed; the message names file and line.
     """
     if not path.is_file():
         return []
@@ -166,7 +167,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write a part's file, one row a run, in the order given."""
+    """Write a part's file, one row for each run, in the given order."""
 
     def write(scratch: Path) -> None:
         with scratch.open("w", encoding="utf-8", newline="") as file:

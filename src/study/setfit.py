@@ -1,4 +1,4 @@
-"""SetFit (Tunstall et al., 2022): contrastive learning of pairs, then logistic regression."""
+"""Trains SetFit (Tunstall et al., 2022): contrastive pairs, then logistic regression."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
     half as many pairs.
 
     Args:
-        options: of the command line, beside the cell's.
-        commit: that trains it.
+        options: options of the command line, in addition to the cell's.
+        commit: the commit that trains it.
 
     Raises:
         UserError: the library is not installed, the task is not one of single texts, or the

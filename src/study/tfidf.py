@@ -1,4 +1,4 @@
-"""TF-IDF with logistic regression: what a classifier reaches without any encoder."""
+"""Trains and evaluates TF-IDF with logistic regression on a cell's task."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from src.study.part import TFIDF, Cell
 from src.study.row import Row
 
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
-"""Values of `C`, each of words and of pairs too, with labels weighted alike and as they come."""
+"""Values of `C` that are tried, each with words and with pairs too, with and
+without class weights.
+"""
 
 
 def tfidf_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
-    """Train it on the labelled examples of the cell's task, and evaluate it.
+    """Train TF-IDF on the labelled examples of the cell's task, and evaluate it.
 
     Args:
-        options: of the command line, beside the cell's.
-        commit: that trains it.
+        options: options of the command line, in addition to the cell's.
+        commit: the commit that trains it.
 
     Raises:
-        UserError: the task cannot be read, or is not one of single texts.
+        UserError: the task cannot be read, or its examples are not single texts.
     """
     config, end_task = texts_of(cell, options)
     start = time.monotonic()

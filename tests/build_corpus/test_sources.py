@@ -57,10 +57,10 @@ def test_files_at_an_address_are_listed_with_their_version(folder):
             "memory:///corpus/b.jsonl",
         ]
         assert [source.size for source in found] == [1, 3]
-        assert all(source.seen()["checksum"] == source.version for source in found)
-    before = find_sources(["memory://corpus/b.jsonl"], "sources")[0].seen()
+        assert all(source.description()["checksum"] == source.version for source in found)
+    before = find_sources(["memory://corpus/b.jsonl"], "sources")[0].description()
     memory.pipe("/corpus/b.jsonl", b"[]\n")
-    assert find_sources(["memory://corpus/b.jsonl"], "sources")[0].seen() != before
+    assert find_sources(["memory://corpus/b.jsonl"], "sources")[0].description() != before
     with pytest.raises(UserError, match=r"sources: cannot list memory://nowhere\.jsonl"):
         find_sources(["memory://nowhere.jsonl"], "sources")
 
@@ -68,13 +68,13 @@ def test_files_at_an_address_are_listed_with_their_version(folder):
 def test_a_file_is_known_by_its_content_where_its_time_has_changed(folder):
     path = folder / "a.jsonl"
     (found,) = find_sources([str(path)], "sources")
-    known = found.seen()
+    known = found.description()
     assert known["checksum"].startswith("sha256:")
     found.check_unchanged()
     os.utime(path, ns=(1, 1))
-    assert find_sources([str(path)], "sources")[0].seen() == known
+    assert find_sources([str(path)], "sources")[0].description() == known
     path.write_bytes(path.read_bytes().replace(b"a", b"b"))
-    assert find_sources([str(path)], "sources")[0].seen() != known
+    assert find_sources([str(path)], "sources")[0].description() != known
     with pytest.raises(UserError, match=r"a\.jsonl is being written to; wait until it is whole"):
         found.check_unchanged()
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from src.check.estimate import Measured, batch_sizes, estimate, gradients_held
+from src.check.estimate import Measured, batch_sizes, estimate, gradients_in_memory
 from src.check.rates import Machine, Rate
 from src.check.schedule import MethodPlan, StagePlan
 from src.core.meta_head import MetaHeadSettings
@@ -92,10 +92,10 @@ def test_a_frozen_body_needs_forward_passes_and_no_moments():
 
 def test_the_number_of_gradients_does_not_grow_with_the_tasks_unless_the_gramian_is_needed():
     many = [END_TASK, *(f"task{number}" for number in range(5))]
-    assert gradients_held(planned(many)) == 2
-    assert gradients_held(planned(many, Meta(many), meta=True)) == 3
+    assert gradients_in_memory(planned(many)) == 2
+    assert gradients_in_memory(planned(many, Meta(many), meta=True)) == 3
 
     class All(Uniform):
         needs = Needs(all_gradients=True)
 
-    assert gradients_held(replace(planned(many), weighting=All(many))) == 7
+    assert gradients_in_memory(replace(planned(many), weighting=All(many))) == 7

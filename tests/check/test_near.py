@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.check.near import near_duplicates
-from src.data.alike import ALIKE
+from src.data.near_duplicates import MIN_SIMILARITY
 from src.data.overlap import words_of
 
 
@@ -37,7 +37,7 @@ def test_they_are_those_of_a_slow_reference(own, others):
     found = {near.index: near for near in near_duplicates("dev", own, "train", others)}
     for i, text in enumerate(own):
         best = max(jaccard(text, other) for other in others)
-        assert (i in found) == (best >= ALIKE)
+        assert (i in found) == (best >= MIN_SIMILARITY)
         if i in found:
             assert found[i].similarity == pytest.approx(best)
             assert jaccard(text, others[found[i].other_index]) == pytest.approx(best)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.running_statistics import held_running_statistics
+from src.core.running_statistics import frozen_running_statistics
 
 KINDS = {
     "1d": (nn.BatchNorm1d, (6, 4)),
@@ -36,7 +36,7 @@ def test_a_pass_inside_normalises_by_its_batch_and_records_nothing(kind, momentu
     norm, shape = KINDS[kind][0](4, momentum=momentum), KINDS[kind][1]
     norm(inputs(shape, seed=1))
     before, x = statistics(norm), inputs(shape)
-    with held_running_statistics(norm):
+    with frozen_running_statistics(norm):
         found = norm(x)
     dims = [0, *range(2, len(shape))]
     variance, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
@@ -46,7 +46,7 @@ def test_a_pass_inside_normalises_by_its_batch_and_records_nothing(kind, momentu
 
 def test_a_pass_inside_has_the_gradients_of_training():
     held, plain = nn.BatchNorm1d(4), nn.BatchNorm1d(4)
-    with held_running_statistics(held):
+    with frozen_running_statistics(held):
         held(inputs()).square().sum().backward()
     plain(inputs()).square().sum().backward()
     assert torch.equal(held.weight.grad, plain.weight.grad)
@@ -58,7 +58,7 @@ def test_every_norm_of_a_body_is_held():
         nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Sequential(nn.ReLU(), nn.BatchNorm1d(4))
     )
     before = statistics(body)
-    with held_running_statistics(body):
+    with frozen_running_statistics(body):
         body(inputs())
     assert unchanged(body, before)
 
@@ -66,7 +66,7 @@ def test_every_norm_of_a_body_is_held():
 def test_afterwards_it_records_again_as_if_nothing_had_been():
     norm = nn.BatchNorm1d(4)
     undisturbed = copy.deepcopy(norm)
-    with held_running_statistics(norm):
+    with frozen_running_statistics(norm):
         norm(inputs(seed=1))
     norm(inputs(seed=2))
     undisturbed(inputs(seed=2))
@@ -76,7 +76,7 @@ def test_afterwards_it_records_again_as_if_nothing_had_been():
 
 def test_it_records_again_after_an_exception():
     norm = nn.BatchNorm1d(4)
-    with pytest.raises(RuntimeError, match="on the way"), held_running_statistics(norm):
+    with pytest.raises(RuntimeError, match="on the way"), frozen_running_statistics(norm):
         raise RuntimeError("on the way")
     assert norm.track_running_stats
     before = statistics(norm)
@@ -86,7 +86,7 @@ def test_it_records_again_after_an_exception():
 
 def test_a_norm_that_did_not_record_does_not_begin_to():
     body = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.BatchNorm1d(4))
-    with held_running_statistics(body):
+    with frozen_running_statistics(body):
         body(inputs())
     assert [norm.track_running_stats for norm in body] == [False, True]
     assert body[0].running_mean is None
@@ -97,8 +97,8 @@ def test_a_norm_that_did_not_record_does_not_begin_to():
 def test_one_within_another_holds_until_the_outer_one_ends():
     norm = nn.BatchNorm1d(4)
     before = statistics(norm)
-    with held_running_statistics(norm):
-        with held_running_statistics(norm):
+    with frozen_running_statistics(norm):
+        with frozen_running_statistics(norm):
             norm(inputs())
         norm(inputs())
         assert unchanged(norm, before)
@@ -111,12 +111,12 @@ def test_a_norm_in_evaluation_still_uses_what_was_recorded():
     norm(inputs(seed=1))
     norm.eval()
     expected = norm(inputs())
-    with held_running_statistics(norm):
+    with frozen_running_statistics(norm):
         assert torch.equal(norm(inputs()), expected)
 
 
 def test_a_body_without_batch_norm_is_left_alone():
     body = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
-    with held_running_statistics(body):
+    with frozen_running_statistics(body):
         inside = body(inputs())
     assert torch.equal(inside, body(inputs()))

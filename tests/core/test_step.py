@@ -170,7 +170,7 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
     for step in range(STEPS):
         batches = {name: ours.batch(name, step) for name in names}
         meta_batch = ours.batch("meta", step)
-        apart = ours.batch("apart", step) if settings.examples_apart else None
+        apart = ours.batch("apart", step) if settings.extra_examples else None
         record = take_step(
             ours.body, ours.tasks, batches, weighting,
             seed=reseed(step), meta_head=meta_head, meta_batch=meta_batch,
@@ -182,7 +182,7 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
         optimiser.zero_grad()
         schedule.step()
         whole = {name: ours.batch(name, step, size=99) for name in names}
-        if settings.examples_apart:
+        if settings.extra_examples:
             whole["apart"] = ours.batch("apart", step, size=99)
         expected = reference.step(whole, ours.batch("meta", step, size=99), step, scale)
         assert record.weights.tolist() == pytest.approx(expected["alpha"], abs=1e-10)

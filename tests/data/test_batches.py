@@ -219,7 +219,7 @@ def tokens_of(batch):
 def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(marked(23), classify, 9)}
-    drawn = StepBatches(tasks, None, 41, 0, "joint", apart=("end_task", 6))[step]
+    drawn = StepBatches(tasks, None, 41, 0, "joint", meta_head=("end_task", 6))[step]
     assert len(tokens_of(drawn.meta_head)) == 6
     assert not tokens_of(drawn.meta_head) & tokens_of(drawn.tasks["end_task"])
 
@@ -227,7 +227,7 @@ def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
 def test_the_batch_apart_leaves_the_others_as_they_are(encoder):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(examples(), classify, 7)}
-    with_it = StepBatches(tasks, None, 9, 0, "joint", apart=("end_task", 6))
+    with_it = StepBatches(tasks, None, 9, 0, "joint", meta_head=("end_task", 6))
     without = StepBatches(tasks, None, 9, 0, "joint")
     for step in range(9):
         assert flat_step(with_it[step]) == flat_step(without[step])
@@ -238,7 +238,7 @@ def test_too_few_examples_for_a_batch_apart_are_refused(encoder):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(examples(10), classify, 7)}
     with pytest.raises(ValueError, match="end_task"):
-        StepBatches(tasks, None, 9, 0, "joint", apart=("end_task", 4))
+        StepBatches(tasks, None, 9, 0, "joint", meta_head=("end_task", 4))
 
 
 def test_second_batches_are_drawn_independently_of_the_first(encoder):
@@ -271,7 +271,7 @@ def test_pinning_reaches_every_tensor(encoder, monkeypatch):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(examples(), classify, 7)}
     meta = TaskExamples(examples(9, 2), classify, 4)
-    step = StepBatches(tasks, meta, 3, 0, "joint", apart=("end_task", 5), second=True)[1]
+    step = StepBatches(tasks, meta, 3, 0, "joint", meta_head=("end_task", 5), second=True)[1]
     again = step.pin_memory()
     assert flat_step(again) == flat_step(step)
     batches = [step.tasks["end_task"], step.meta, step.meta_head, step.second["end_task"]]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.data.alike import ALIKE, WORDS
 from src.data.clean_split import clean_split, same_texts
+from src.data.near_duplicates import MIN_SIMILARITY, WORDS
 from src.data.paper_tasks import PaperTask
 from src.data.text_task import load_text_task
 from src.errors import UserError
@@ -28,7 +28,7 @@ def are_alike(left, right):
         words = text.split()
         grams.append({tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)})
     either = grams[0] | grams[1]
-    return bool(either) and len(grams[0] & grams[1]) >= ALIKE * len(either)
+    return bool(either) and len(grams[0] & grams[1]) >= MIN_SIMILARITY * len(either)
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=7), min_size=1, max_size=8))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.data.file_task import FileTask
-from src.data.held_out import HeldOut, hold_out
+from src.data.held_out import HeldOut, stratified_splits
 from src.data.text_task import load_text_task
 from src.errors import UserError
 from tests.data.test_text_task import write
@@ -38,7 +38,7 @@ def parts_of(share, seed=0, splits=("dev",)):
 )
 def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
     labels = labels_of(counts)
-    found = hold_out(labels, parts_of(share, seed, splits), SOURCE)
+    found = stratified_splits(labels, parts_of(share, seed, splits), SOURCE)
     assert set(found) == {"train", *splits}
     for split in splits:
         held = Counter(label for label, own in zip(labels, found, strict=True) if own == split)
@@ -51,7 +51,7 @@ def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
 def test_a_part_does_not_depend_on_whether_the_other_is_held_out_too():
     labels = labels_of({"a": 30, "b": 20})
     alone, both = (
-        hold_out(labels, parts_of(0.2, splits=splits), SOURCE)
+        stratified_splits(labels, parts_of(0.2, splits=splits), SOURCE)
         for splits in (("test",), ("test", "dev"))
     )
     assert [i for i, s in enumerate(alone) if s == "test"] == [
@@ -60,12 +60,12 @@ def test_a_part_does_not_depend_on_whether_the_other_is_held_out_too():
 
 
 def test_nothing_is_held_out_where_nothing_is_asked_for():
-    assert hold_out(["a", "b"], [], SOURCE) == ["train", "train"]
+    assert stratified_splits(["a", "b"], [], SOURCE) == ["train", "train"]
 
 
 def test_the_seed_decides_and_nothing_else():
     labels = labels_of({"a": 30, "b": 20})
-    splits = [hold_out(labels, parts_of(0.2, seed), SOURCE) for seed in (0, 0, 1)]
+    splits = [stratified_splits(labels, parts_of(0.2, seed), SOURCE) for seed in (0, 0, 1)]
     assert splits[0] == splits[1]
     assert splits[0] != splits[2]
 
@@ -80,13 +80,13 @@ def test_the_seed_decides_and_nothing_else():
 def test_a_label_with_too_few_examples_cannot_be_split(count, splits, message):
     labels = labels_of({"a": 30, "b": count})
     with pytest.raises(UserError, match=message):
-        hold_out(labels, parts_of(0.2, splits=splits), SOURCE)
+        stratified_splits(labels, parts_of(0.2, splits=splits), SOURCE)
 
 
 def test_a_large_first_part_that_leaves_too_few_is_an_error_too():
     parts = [HeldOut(0.6, 0, "test"), HeldOut(0.2, 0, "dev")]
     with pytest.raises(UserError, match="label 'b' has 3 examples only"):
-        hold_out(labels_of({"a": 60, "b": 3}), parts, SOURCE)
+        stratified_splits(labels_of({"a": 60, "b": 3}), parts, SOURCE)
 
 
 def task_of(tmp_path, **options):

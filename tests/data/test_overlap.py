@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from src.data.auxiliary import AuxiliaryContext
 from src.data.file_task import FileTask
-from src.data.overlap import WORDS, HeldOut, word_grams, words_of
+from src.data.overlap import WORDS, HeldOutGrams, word_grams, words_of
 from src.data.text_auxiliary import TextAuxiliary
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
@@ -48,7 +48,7 @@ def slow(held: list[str], texts: list[str]) -> list[bool]:
     ],
 )
 def test_thirteen_words_in_a_row_or_a_whole_short_text(text, found):
-    held = HeldOut.of([HELD, "a short one", "", "!"])
+    held = HeldOutGrams.of([HELD, "a short one", "", "!"])
     assert held.contaminates([text, "of its own"]).tolist() == [found, False]
     assert held.contaminates(["of its own", text]).tolist() == [False, found]
 
@@ -59,7 +59,7 @@ few = st.lists(st.sampled_from("ab"), max_size=30).map(" ".join)
 @settings(max_examples=100, deadline=None)
 @given(st.lists(few, min_size=1, max_size=3), st.lists(few, min_size=1, max_size=6))
 def test_it_is_what_a_slow_reference_finds(held, texts):
-    assert HeldOut.of(held).contaminates(texts).tolist() == slow(held, texts)
+    assert HeldOutGrams.of(held).contaminates(texts).tolist() == slow(held, texts)
 
 
 def test_grams_do_not_cross_from_one_text_into_the_next():

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from src.data.file_task import FileTask
-from src.data.remarks import Cuts, total, warn_of_cuts, warn_of_texts
+from src.data.remarks import Truncation, total_truncation, warn_of_texts, warn_of_truncation
 from src.encoders.tiny import TinyEncoder
 
 CLEAN = {
@@ -68,17 +68,18 @@ def test_of_many_labels_some_are_named(said):
 
 
 def test_cut_texts_are_counted_with_the_share_of_tokens_lost(said):
-    cuts = {"train": Cuts(1000, 30, 4000, 100), "dev": Cuts(5, 0, 20, 0)}
-    assert said(warn_of_cuts, "toy", 32, cuts) == [
+    cuts = {"train": Truncation(1000, 30, 4000, 100), "dev": Truncation(5, 0, 20, 0)}
+    assert said(warn_of_truncation, "toy", 32, cuts) == [
         "task toy: texts were cut at task.max_length=32: 30 of 1,000 in train, "
         "2.5% of its tokens lost"
     ]
-    assert said(warn_of_cuts, "toy", 32, {"dev": cuts["dev"]}) == []
+    assert said(warn_of_truncation, "toy", 32, {"dev": cuts["dev"]}) == []
 
 
 def test_cuts_add_up():
-    assert total([Cuts(1, 0, 5, 0), Cuts(2, 1, 7, 3)]) == Cuts(3, 1, 12, 3)
-    assert total([]) == Cuts(0, 0, 0, 0)
+    parts = [Truncation(1, 0, 5, 0), Truncation(2, 1, 7, 3)]
+    assert total_truncation(parts) == Truncation(3, 1, 12, 3)
+    assert total_truncation([]) == Truncation(0, 0, 0, 0)
 
 
 def test_a_task_says_it_once_and_again_when_its_tokens_are_cached(said, tmp_path):

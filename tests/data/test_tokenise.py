@@ -8,8 +8,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from src.data.remarks import Cuts
-from src.data.tokenise import cuts_of, tokenise
+from src.data.remarks import Truncation
+from src.data.tokenise import tokenise, truncation_of
 from src.encoders.tiny import letter_pair_tokenizer
 
 TEXTS = ["apple", "", "river and stone", "  \t ", "a b c d e f g h i j", "x"]
@@ -43,18 +43,19 @@ def test_long_texts_are_cut_and_keep_their_special_tokens(tokenizer, tmp_path):
 def test_what_is_cut_off_is_counted_and_found_again(tokenizer, tmp_path):
     for _ in range(2):
         tokens = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=False)
-        assert cuts_of(tokens) == _counted(tokenizer, 5)
+        assert truncation_of(tokens) == _counted(tokenizer, 5)
     whole = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-    assert (cuts_of(whole).texts, cuts_of(whole).cut, cuts_of(whole).lost) == (len(TEXTS), 0, 0)
+    lost = truncation_of(whole)
+    assert (lost.texts, lost.cut, lost.lost) == (len(TEXTS), 0, 0)
     blank = tokenise(rows([""]), "g", tokenizer, 64, tmp_path, keep_blank=False)
-    assert cuts_of(blank) == Cuts(0, 0, 0, 0)
+    assert truncation_of(blank) == Truncation(0, 0, 0, 0)
 
 
 def _counted(tokenizer, max_length):
     """The slow way: each text tokenised whole."""
     lengths = [len(tokenizer(text)["input_ids"]) - 2 for text in TEXTS if text.strip()]
     over = [length - (max_length - 2) for length in lengths if length > max_length - 2]
-    return Cuts(len(lengths), len(over), sum(lengths), sum(over))
+    return Truncation(len(lengths), len(over), sum(lengths), sum(over))
 
 
 def test_blank_texts_are_left_out_with_their_other_columns(tokenizer, tmp_path):
@@ -161,14 +162,14 @@ def damaged(content, how):
 @pytest.mark.parametrize("ending", [".arrow", ".json", ".arrow.sha256", ".json.sha256"])
 def test_a_damaged_file_is_made_again_with_a_warning(how, ending, tokenizer, tmp_path, caplog):
     whole = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-    ids, cuts = whole["input_ids"][:], cuts_of(whole)
+    ids, cuts = whole["input_ids"][:], truncation_of(whole)
     (file,) = (path for path in (tmp_path / "tokenised").iterdir() if path.name.endswith(ending))
     file.write_bytes(damaged(file.read_bytes(), how))
     for said in (1, 0):  # once: then it is whole
         caplog.clear()
         again = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
         assert again["input_ids"][:] == ids
-        assert cuts_of(again) == cuts
+        assert truncation_of(again) == cuts
         assert [r.getMessage().count("tokenised again") for r in caplog.records] == [1] * said
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.distributed.identity import is_main_process, started_from_outside
+from src.distributed.identity import is_main_process, torchrun_processes
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_the_main_process_is_the_first_of_the_first_node(environment, main):
 
 
 def test_processes_that_torchrun_started_are_counted():
-    assert started_from_outside({}) is None
-    assert started_from_outside({"WORLD_SIZE": "2"}) is None  # Lightning's own launcher
-    assert started_from_outside({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4"}) == 4
+    assert torchrun_processes({}) is None
+    assert torchrun_processes({"WORLD_SIZE": "2"}) is None  # Lightning's own launcher
+    assert torchrun_processes({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4"}) == 4

@@ -11,7 +11,7 @@ import torch
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.tiny import TinyEncoder
 from src.encoders.transformers_classifier import save_classifier
-from src.predict.predict import Done, Settings, predict_file
+from src.predict.predict import Predicted, Settings, predict_file
 
 LABELS = ("no", "räv", 'a "b", c')
 TEXTS = [
@@ -55,7 +55,7 @@ def classifier(tmp_path_factory) -> Path:
 def predict(classifier):
     """`predict_file` with this classifier; paths and options as on the command line."""
 
-    def call(source: Path | str, target: Path | str, **options: Any) -> Done:
+    def call(source: Path | str, target: Path | str, **options: Any) -> Predicted:
         settings = {"model": str(classifier), "device": "cpu", **options}
         return predict_file(Settings(input=str(source), output=str(target), **settings))
 

@@ -13,7 +13,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 
 from src.errors import UserError
-from src.predict.__main__ import _predict, as_they_stand
+from src.predict.__main__ import _predict, quote_values
 from tests.conftest import ROOT
 from tests.predict.conftest import LABELS
 from tests.programs import called
@@ -68,7 +68,7 @@ def test_paths_are_taken_character_for_character(value, monkeypatch):
     monkeypatch.setattr("src.predict.predict.predict_file", taken.append)
     options = [f"{name}={value}" for name in ("model", "input", "output")]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = compose("predict", overrides=as_they_stand(options))
+        config = compose("predict", overrides=quote_values(options))
     with pytest.raises(AttributeError):  # there is no result
         _predict(config, "-")
     assert [(s.model, s.input, s.output) for s in taken] == [(value, value, value)]
@@ -114,11 +114,11 @@ def test_a_wrong_command_line_is_one_line(cli, arguments, said):
 
 
 def test_paths_are_taken_as_they_stand():
-    assert as_they_stand(["model=runs/a=1,b", "batch_size=2", "text=null"]) == [
+    assert quote_values(["model=runs/a=1,b", "batch_size=2", "text=null"]) == [
         "model='runs/a=1,b'", "batch_size=2", "text=null",
     ]  # fmt: skip
-    assert as_they_stand(["input=it's", 'input="quoted"']) == [r"input='it\'s'", 'input="quoted"']
-    assert as_they_stand(["input=a\\b\\"]) == ["input='a\\b\\\\'"]
+    assert quote_values(["input=it's", 'input="quoted"']) == [r"input='it\'s'", 'input="quoted"']
+    assert quote_values(["input=a\\b\\"]) == ["input='a\\b\\\\'"]
 
 
 def test_every_option_is_documented():

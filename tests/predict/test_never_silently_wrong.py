@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.data.columns import write_trained
+from src.data.columns import write_trained_columns
 from src.data.file_task import FileTask
 from src.data.table.formats import Format
 from src.data.table.open import open_lines, open_table
@@ -113,7 +113,7 @@ def trained(classifier, tmp_path):
 
     def call(text: str, pair: str | None = None) -> str:
         folder = shutil.copytree(classifier, tmp_path / "moved" / f"{text} {pair}")
-        write_trained({"text": text, "label": "y", "text_pair": pair}, folder)
+        write_trained_columns({"text": text, "label": "y", "text_pair": pair}, folder)
         return str(folder)
 
     return call

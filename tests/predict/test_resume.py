@@ -239,7 +239,7 @@ def test_a_row_that_cannot_be_read_costs_nothing_of_those_before(predict, tmp_pa
 def test_two_processes_do_not_write_one_file(predict, tmp_path):
     source, target = write_input(tmp_path, "csv"), tmp_path / "out.csv"
     with (
-        src.predict.output.alone_at(target),
+        src.predict.output.exclusive_output(target),
         pytest.raises(UserError, match=r"another process is writing .*out\.csv"),
     ):
         predict(source, target)

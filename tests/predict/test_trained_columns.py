@@ -7,7 +7,13 @@ import shutil
 
 import pytest
 
-from src.data.columns import Columns, Trained, columns_to_predict, read_trained, write_trained
+from src.data.columns import (
+    Columns,
+    TrainedColumns,
+    columns_to_predict,
+    read_trained_columns,
+    write_trained_columns,
+)
 from src.data.table.open import open_table
 from src.errors import UserError
 
@@ -21,15 +27,15 @@ def table(tmp_path):
 
 
 def test_columns_of_the_run_are_taken_where_none_is_said(table):
-    found = columns_to_predict(table, None, None, Trained("description"))
+    found = columns_to_predict(table, None, None, TrainedColumns("description"))
     assert found == Columns("description", "", None)
-    found = columns_to_predict(table, None, None, Trained("description", "more"))
+    found = columns_to_predict(table, None, None, TrainedColumns("description", "more"))
     assert found == Columns("description", "", "more")
 
 
 def test_what_is_said_comes_first(table):
-    assert columns_to_predict(table, "more", None, Trained("description")).text == "more"
-    found = columns_to_predict(table, "package", None, Trained("description", "more"))
+    assert columns_to_predict(table, "more", None, TrainedColumns("description")).text == "more"
+    found = columns_to_predict(table, "package", None, TrainedColumns("description", "more"))
     assert (found.text, found.pair) == ("package", "more")
 
 
@@ -38,14 +44,18 @@ def test_what_is_said_comes_first(table):
     [
         (
             (None, None),
-            Trained("abstract"),
+            TrainedColumns("abstract"),
             "has no column 'abstract', which the classifier was trained on; name yours: "
             "text=COLUMN",
         ),
-        ((None, None), Trained("description", "other"), "name yours: text_pair=COLUMN"),
-        (("more", None), Trained("description", "other"), "has no column 'other'"),
-        (("more", None), Trained("description", "more"), "'more' cannot be both texts of a pair"),
-        ((None, "more"), Trained("description"), "was trained on single texts"),
+        ((None, None), TrainedColumns("description", "other"), "name yours: text_pair=COLUMN"),
+        (("more", None), TrainedColumns("description", "other"), "has no column 'other'"),
+        (
+            ("more", None),
+            TrainedColumns("description", "more"),
+            "'more' cannot be both texts of a pair",
+        ),
+        ((None, "more"), TrainedColumns("description"), "was trained on single texts"),
         ((None, None), None, "cannot tell which column holds the texts; name it: text=COLUMN"),
         (("txt", None), None, "text=txt: .* has the columns 'package', 'description', 'more'"),
     ],
@@ -58,17 +68,17 @@ def test_what_is_not_there_is_an_error_that_lists_what_is(table, named, trained,
 def test_a_classifier_carries_its_columns_wherever_it_goes(tmp_path):
     run = tmp_path / "run"
     (run / "classifier").mkdir(parents=True)
-    write_trained({"text": "a", "label": "y", "text_pair": "b"}, run / "classifier")
+    write_trained_columns({"text": "a", "label": "y", "text_pair": "b"}, run / "classifier")
     shutil.copytree(run / "classifier", tmp_path / "elsewhere")
     for folder in (run, run / "classifier", tmp_path / "elsewhere"):
-        assert read_trained(folder) == Trained("a", "b")
+        assert read_trained_columns(folder) == TrainedColumns("a", "b")
 
 
 def test_those_of_an_older_classifier_are_read_from_its_run(tmp_path):
     columns = {"text": "description", "label": "section", "text_pair": None}
     (tmp_path / "result.json").write_text(json.dumps({"data": {"columns": columns}}))
-    assert read_trained(tmp_path) == read_trained(tmp_path / "classifier")
-    assert read_trained(tmp_path) == Trained("description", None)
+    assert read_trained_columns(tmp_path) == read_trained_columns(tmp_path / "classifier")
+    assert read_trained_columns(tmp_path) == TrainedColumns("description", None)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +86,8 @@ def test_those_of_an_older_classifier_are_read_from_its_run(tmp_path):
 )
 def test_a_folder_that_does_not_tell_is_no_error(tmp_path, content):
     (tmp_path / "result.json").write_text(content)
-    assert read_trained(tmp_path) is None
-    assert read_trained(tmp_path / "nowhere" / "deep") is None
+    assert read_trained_columns(tmp_path) is None
+    assert read_trained_columns(tmp_path / "nowhere" / "deep") is None
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"text": 3, "text_pair": null}', DEEP])
@@ -89,4 +99,4 @@ def test_a_classifiers_own_note_that_is_damaged_is_an_error(tmp_path, content):
     (tmp_path / "classifier" / "columns.json").write_text(content)
     for given in (tmp_path, tmp_path / "classifier"):
         with pytest.raises(UserError, match=r"columns\.json is damaged .*; remove it, and name"):
-            read_trained(given)
+            read_trained_columns(given)

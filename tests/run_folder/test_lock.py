@@ -12,7 +12,7 @@ from filelock import FileLock
 
 import src.experiment.run
 from src.errors import UserError
-from src.run_folder.lock import LOCK, BusyError, alone_in, is_held
+from src.run_folder.lock import LOCK, BusyError, exclusive_run, is_running
 from tests.holder import held
 from tests.in_process import config_of, toy
 
@@ -33,31 +33,31 @@ def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, c
 def test_a_killed_process_leaves_the_folder_free(holder, tmp_path):
     holder.kill()
     holder.wait()
-    with alone_in(tmp_path):
+    with exclusive_run(tmp_path):
         pass
 
 
 def test_a_glance_tells_whether_a_process_is_running_and_leaves_no_trace(holder, tmp_path):
-    assert is_held(tmp_path)
+    assert is_running(tmp_path)
     holder.kill()
     holder.wait()
     before = sorted(tmp_path.iterdir())
-    assert not is_held(tmp_path)
-    assert not is_held(tmp_path / "nothing")
+    assert not is_running(tmp_path)
+    assert not is_running(tmp_path / "nothing")
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_lock_whose_file_is_removed_holds(holder, tmp_path):
     (tmp_path / LOCK).unlink()
-    assert is_held(tmp_path)
-    with pytest.raises(BusyError), alone_in(tmp_path):
+    assert is_running(tmp_path)
+    with pytest.raises(BusyError), exclusive_run(tmp_path):
         pass
-    assert is_held(tmp_path)
+    assert is_running(tmp_path)
     holder.kill()
     holder.wait()
-    assert not is_held(tmp_path)
-    with alone_in(tmp_path):
-        assert is_held(tmp_path)
+    assert not is_running(tmp_path)
+    with exclusive_run(tmp_path):
+        assert is_running(tmp_path)
 
 
 def test_where_folders_cannot_be_locked_the_file_is(holder, tmp_path, monkeypatch):
@@ -70,13 +70,13 @@ def test_where_folders_cannot_be_locked_the_file_is(holder, tmp_path, monkeypatc
 
     original = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", flock)
-    assert is_held(tmp_path)
-    with pytest.raises(BusyError), alone_in(tmp_path):
+    assert is_running(tmp_path)
+    with pytest.raises(BusyError), exclusive_run(tmp_path):
         pass
     holder.kill()
     holder.wait()
-    with alone_in(tmp_path):
-        assert is_held(tmp_path)
+    with exclusive_run(tmp_path):
+        assert is_running(tmp_path)
 
 
 def test_a_run_may_begin_while_someone_glances(tmp_path):
@@ -84,13 +84,13 @@ def test_a_run_may_begin_while_someone_glances(tmp_path):
     glance = FileLock(tmp_path / LOCK, thread_local=False)
     glance.acquire()
     threading.Timer(0.2, glance.release).start()
-    with alone_in(tmp_path):
+    with exclusive_run(tmp_path):
         pass
 
 
 def test_processes_of_the_same_run_are_let_in(holder, tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
-    with alone_in(tmp_path):
+    with exclusive_run(tmp_path):
         pass
 
 
@@ -98,6 +98,6 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(UserError, match=r"cannot write to .*file/run \(Not a directory\); name"),
-        alone_in(tmp_path / "file" / "run"),
+        exclusive_run(tmp_path / "file" / "run"),
     ):
         pass

@@ -1,1 +1,1 @@
-"""Task weightings: how the body's gradients of several tasks become one."""
+"""Task weightings: how several tasks' gradients of the body become one."""

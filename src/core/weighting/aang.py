@@ -14,19 +14,21 @@ from src.core.weighting.factored import Factored
 
 
 class Aang(Factored):
-    """`Factored`, whose factors move by the cosines of their objectives with the meta-gradient.
+    """Learns the factors of `Factored` from the cosines of objectives with the meta-gradient.
 
-    Each sampled objective's `c_j = cos(g_meta, g_j)` is added to all five factors that it has, the
-    end task's cosine to its logit of the two, and that of the auxiliaries' weighted sum to the
-    other. Every third step they move by `lr` times the mean of three steps. A step mixes with the
-    weights from before it, so that each gradient is added as soon as it is there; beside the
-    meta-gradient and the sum, the end task's is held until the auxiliaries' sum is known.
+    Each sampled objective's `c_j = cos(g_meta, g_j)` counts for all five factors of its logit. Of
+    the two-way logits, the end task's gets the end task's cosine, and the auxiliaries' that of
+    their weighted sum. Every third step, each moves by its learning rate times the mean over three
+    steps. A step is combined with the weights from before it, so that each gradient is added as
+    soon as it is computed; besides the meta-gradient and the sum, the end task's gradient is kept
+    until the auxiliaries' sum is known.
 
     Args:
         task_names: see `Factored`.
         factor_lr: learning rate of the factors (paper: 0.1 or 1).
-        two_way_lr: learning rate of the logits of end task and auxiliaries (paper: 0.01 or 0.1).
-        every: steps over which cosines are averaged, and after which they are applied [steps].
+        two_way_lr: learning rate of the two-way logits, of end task and auxiliaries (paper: 0.01 or
+            0.1).
+        every: number of steps over which cosines are averaged before they are applied [steps].
     """
 
     needs = Needs(meta_gradient=True, one_batch=True)
@@ -49,7 +51,7 @@ class Aang(Factored):
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
     def mix(self, step: Step) -> Mixed:
-        """One step: mix by the weights so far, then count the cosines."""
+        """Combine the gradients by the weights so far, then store their cosines."""
         alpha, total = self.weights(step), RunningSum()
         g_meta = step.meta_gradient()
         gradients = step.gradients()
@@ -65,7 +67,7 @@ class Aang(Factored):
         return Mixed(mixed.gradient, alpha, torch.stack(cosines))
 
     def _count(self, rows: list[int], cosines: Tensor, of_all: Tensor) -> None:
-        """Add a step's cosines, of the tasks and of the auxiliaries' sum; apply what is due."""
+        """Store a step's cosines, of tasks and of the auxiliaries' sum; apply them when due."""
         dtype = self.factors.dtype
         self.pending.add_(self.incidence[rows].T @ cosines[1:].to(dtype))
         self.pending_two_way.add_(torch.stack([cosines[0], of_all]).to(dtype))

@@ -1,4 +1,4 @@
-"""Splitting a batch into whole examples by shares."""
+"""Divides a batch into whole numbers of examples, by given shares."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 
 def apportioned(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers that sum to `total`, in proportion to `shares`, which sum to 1; none is 0.
+    """Return whole numbers that sum to `total`, in proportion to `shares`; none is 0.
 
-    By the largest remainder (ties, to nine digits, go to the first); what would get nothing then
-    takes one from the largest.
+    They are found by the largest remainder (of shares that are equal to nine digits, the first is
+    preferred); a share that would get nothing then takes one from the largest.
+
+    Args:
+        total: the sum of the numbers.
+        shares: the shares, which sum to 1.
 
     Raises:
         ValueError: there are more shares than `total`.

@@ -1,4 +1,4 @@
-"""The interface at which a task weighting plugs into the training step."""
+"""Defines the interface of task weightings."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from src.core.weighting.apportioned import apportioned
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of a weighting, known before training starts.
+    """What a weighting needs of steps and methods, known before training starts.
 
     Attributes:
-        meta_gradient: it asks for the meta-gradient: steps bring a validation batch, the method has
-            a meta head.
-        example_weights: it weighs single examples, by forward derivatives.
-        second_batches: it asks for second gradients: steps bring two independent batches a task.
-        all_gradients: it holds every task's gradient at once.
-        every_task: it remembers from step to step what all tasks did, so that none may be missing.
-        one_batch: each step samples auxiliary tasks, which share one batch.
+        meta_gradient: whether it asks for the meta-gradient: steps then bring a validation batch,
+            and the method has a meta head.
+        example_weights: whether it weights single examples, by forward-mode derivatives.
+        second_batches: whether it asks for second gradients: steps then bring two independent
+            batches of each task.
+        all_gradients: whether it keeps every task's gradient in memory at once.
+        every_task: whether it stores values of all tasks from step to step, so that none may be
+            missing.
+        one_batch: whether each step samples auxiliary tasks that share one batch.
     """
 
     meta_gradient: bool = False
@@ -37,13 +39,13 @@ class Needs:
 
 
 class Weighting(nn.Module, ABC):
-    """Mixes the tasks' gradients of the body, `g_i`, into `sum_i alpha_i g_i`.
+    """Combines the tasks' gradients of the body, `g_i`, into `sum_i alpha_i g_i`.
 
-    Learned state belongs in buffers: so it is in every checkpoint, and a step whose numbers went
-    wrong leaves it as it was.
+    Learned state belongs in buffers: so it is in every checkpoint, and a step with non-finite
+    numbers leaves it unchanged.
 
     Args:
-        task_names: the tasks, in the order of their gradients; the end task first.
+        task_names: names of the tasks, in the order of their gradients; the end task first.
     """
 
     needs: Needs = Needs()
@@ -54,13 +56,13 @@ class Weighting(nn.Module, ABC):
 
     @abstractmethod
     def mix(self, step: Step) -> Mixed:
-        """Ask the step for every task's gradient once, in order, and put them together."""
+        """Ask the step for every task's gradient once, in order, and combine them."""
 
     def mix_sampled(self, step: Step) -> Mixed:
-        """`mix` for a step that holds some of the tasks.
+        """Call `mix` for a step with only some of the tasks.
 
-        Buffers with an entry for each task have those of the step's tasks alone in the meantime, so
-        that a weighting need not know of the others.
+        Meanwhile, buffers with an entry for each task have only the entries of the step's tasks, so
+        that `mix` need not know of the others.
         """
         names = self.task_names
         places = [names.index(task.name) for task in step.tasks]
@@ -83,16 +85,16 @@ class Weighting(nn.Module, ABC):
         return mixed
 
     def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
-        """Return how many of one batch's `total` examples each sampled auxiliary task gets."""
+        """Return how many of one batch's `total` examples each sampled task gets."""
         return dict(zip(tasks, apportioned(total, [1 / len(tasks)] * len(tasks)), strict=True))
 
     def overall(self) -> Tensor | None:
-        """Return the tasks' overall weights, `(tasks,)`, where a step's weights do not tell."""
+        """Return the weights of all tasks, `(tasks,)`; None where a step's weights are these."""
         return None
 
 
 class FixedWeighting(Weighting):
-    """`alpha` stays what it was at the start; the base of `Uniform` and `Static`."""
+    """Constant weights `alpha`; the base of `Uniform` and `Static`."""
 
     alpha: Tensor
 
@@ -101,5 +103,5 @@ class FixedWeighting(Weighting):
         self.register_buffer("alpha", torch.tensor(alpha))
 
     def mix(self, step: Step) -> Mixed:
-        """The gradients' mean by `alpha`."""
+        """Return the mean of the gradients, weighted by `alpha`."""
         return weighted_mean(step.gradients(), self.alpha)

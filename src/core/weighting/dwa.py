@@ -1,4 +1,4 @@
-"""Weights from how fast each loss falls."""
+"""Weights each task by how slowly its loss falls (dynamic weight averaging)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DWA(Weighting):
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def mix(self, step: Step) -> Mixed:
-        """The gradients' mean by `alpha`; then count the step's losses."""
+        """Return the mean of the gradients, weighted by `alpha`; then store the step's losses."""
         alpha, mean, losses = self._alpha(), RunningMean(), []
         for i, g in enumerate(step.gradients()):
             losses.append(g.loss.to(self.sums.dtype))

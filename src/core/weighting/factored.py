@@ -1,4 +1,4 @@
-"""Weights of composed objectives as sums of factors (AANG, Dery et al., 2023), here fixed."""
+"""Weights composed objectives by sums of factors (AANG, Dery et al., 2023), here constant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from src.errors import UserError
 
 
 class Factored(Weighting):
-    """An objective's logit is a sum of factors, one for each part it has and one of its own.
+    """Gives each objective a logit: the sum of a factor for each part and one of its own.
 
     `logit_j = W_D[d] + W_T[t] + W_R[r] + W_O[o] + W_all[j]`, all 0 at first. A softmax over two
     further logits gives the end task's share and that of all auxiliaries. A step samples some
@@ -26,16 +26,20 @@ class Factored(Weighting):
     three get the same `n_j` examples. Objective `j`'s gradient counts by
     `alpha_aux * softmax(W_O + W_all)_j * n_j / B`, the softmax over the sampled ones.
 
-    Here the factors stay what they are: multitasking with all objectives equal ("static"), for
-    which no meta-gradient is computed. `Aang` learns them.
+    Here the factors are constant: multitasking with equal objectives ("static"), for which no
+    meta-gradient is computed. `Aang` learns them.
 
     Args:
-        task_names: the tasks, the end task first; the others' names are their parts', with hyphens.
+        task_names: names of the tasks, the end task first; the others' names are those of their
+            parts, joined by hyphens.
 
     Attributes:
-        factors: of all stages, one after the other, `(factors,)`.
+        factors: the factors of all kinds, one after the other, `(factors,)`.
         two_way: logits of the end task and of all auxiliaries, `(2,)`.
-        incidence: which factors are in an objective's logit, 0 or 1, `(objectives, factors)`.
+        incidence: whether each factor is in an objective's logit, 0 or 1, `(objectives, factors)`.
+
+    Raises:
+        UserError: a task's name is not that of a composed objective.
     """
 
     needs = Needs(one_batch=True)
@@ -72,31 +76,34 @@ class Factored(Weighting):
 
     @property
     def factor_names(self) -> list[str]:
-        """`STAGE/CHOICE` of each of `factors`."""
+        """The name `STAGE/CHOICE` of each of `factors`."""
         return [f"{stage}/{choice}" for stage, own in self.choices.items() for choice in own]
 
     def logits(self) -> tuple[list[str], Tensor]:
-        """All that is learned, by name: `factors`, and `two_way/end_task` and `.../auxiliaries`."""
+        """Return all learned values with their names.
+
+        The names are those of `factors`, then `two_way/end_task` and `two_way/auxiliaries`.
+        """
         names = [*self.factor_names, "two_way/end_task", "two_way/auxiliaries"]
         return names, torch.cat([self.factors, self.two_way])
 
     def mix(self, step: Step) -> Mixed:
-        """The gradients' sum by `weights`."""
+        """Return the sum of the gradients, weighted by `weights`."""
         alpha, total = self.weights(step), RunningSum()
         for i, g in enumerate(step.gradients()):
             total.add(g, alpha[i])
         return total.mixed()
 
     def mix_sampled(self, step: Step) -> Mixed:
-        """`mix`, which knows objectives by name."""
+        """Call `mix`, which handles a part of the objectives by itself."""
         return self.mix(step)
 
     def rows(self, step: Step) -> list[int]:
-        """The step's objectives as rows of `incidence`."""
+        """Return the step's objectives as rows of `incidence`."""
         return [self.objectives.index(task.name) for task in step.tasks[1:]]
 
     def weights(self, step: Step) -> Tensor:
-        """Return the weights of the step's gradients, `(tasks,)`; they sum to less than 1."""
+        """Return the weights of the step's gradients, `(tasks,)`, whose sum is below 1."""
         end_task, auxiliaries = self.two_way.softmax(dim=0)
         rows = self.rows(step)
         of_gradients = self._masked(("output", JOINT))
@@ -108,7 +115,7 @@ class Factored(Weighting):
         return torch.cat([end_task[None], auxiliaries * among * shares])
 
     def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
-        """See the class; in whole examples, at least one for each (`apportioned`)."""
+        """See the class; numbers are whole, at least one for each objective (`apportioned`)."""
         values = dict(zip(self.factor_names, self.factors.tolist(), strict=True))
         ways = {}
         for task in tasks:
@@ -127,12 +134,12 @@ class Factored(Weighting):
         return {task: sizes[way] for task, way in ways.items()}
 
     def overall(self) -> Tensor:
-        """The end task's share, and the auxiliaries' by a softmax over all objectives' logits."""
+        """Return all tasks' weights, the auxiliaries' by a softmax over all objectives' logits."""
         end_task, auxiliaries = self.two_way.softmax(dim=0)
         among = (self.incidence @ self.factors).softmax(dim=0)
         return torch.cat([end_task[None], auxiliaries * among])
 
     def _masked(self, stages: Sequence[str]) -> Tensor:
-        """`factors`, with 0 for those of other stages."""
+        """Return `factors` with 0 for those of other kinds."""
         kept = [float(name.split("/")[0] in stages) for name in self.factor_names]
         return self.factors * self.factors.new_tensor(kept)

@@ -1,4 +1,4 @@
-"""Any weighting of the field that needs only the inner products of the tasks' gradients."""
+"""Runs any of TorchJD's weightings that need only the inner products of the tasks' gradients."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from src.core.weighting.base import Needs, Weighting
 from src.errors import UserError
 
 EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
-"""What provides TorchJD and the solvers that some of its weightings need."""
+"""How to install TorchJD and the solvers that some of its weightings need."""
 
 
 class Gramian(Weighting):
     """A weighting of TorchJD, from the Gramian `G_ij = <g_i, g_j>` over the body's parameters.
 
-    All tasks' gradients are held until the Gramian is known, so a step's memory grows by one
-    body-sized buffer a task, unlike that of the other weightings.
+    All tasks' gradients are kept until the Gramian is known, so a step needs one body-sized buffer
+    for each task, unlike with other weightings.
 
     Args:
         task_names: the tasks.
         torchjd: name of a class in `torchjd.aggregation` that maps a Gramian to weights.
-        options: its arguments.
-        second_batch: give it `<g_i, g'_j>` instead, with `g'_j` from independently drawn batches,
-            for weightings that are unbiased only so (SDMGrad); a step then takes one pass more for
-            each task.
+        options: arguments of that class.
+        second_batch: whether to pass `<g_i, g'_j>` instead, with `g'_j` from independently drawn
+            batches, for weightings that are only unbiased with it (SDMGrad); a step then takes one
+            more pass for each task.
 
     Raises:
         UserError: TorchJD, or a solver it needs, is not installed; or its class or arguments do
@@ -69,11 +69,11 @@ class Gramian(Weighting):
 
     @property
     def inner(self) -> torch.nn.Module:
-        """TorchJD's own object."""
+        """TorchJD's object."""
         return self._inner[0]
 
     def mix(self, step: Step) -> Mixed:
-        """The gradients' sum by TorchJD's weights."""
+        """Return the sum of the gradients, weighted by TorchJD's weights."""
         gradients, total = list(step.gradients()), RunningSum()
         if self.needs.second_batches:
             inner_products = products(gradients, step.second_gradients())
@@ -97,7 +97,7 @@ class Gramian(Weighting):
     def get_extra_state(self) -> Tensor:
         """Return the state of a weighting with a memory (GradVac, SDMGrad, ...).
 
-        As the bytes of `torch.save`, so that every entry of a `state_dict` is a tensor.
+        It is the bytes of `torch.save`, so that every entry of a `state_dict` is a tensor.
         """
         if not self._remembers:
             return torch.empty(0, dtype=torch.uint8)
@@ -112,7 +112,7 @@ class Gramian(Weighting):
         return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take it back; it reaches the device with the next Gramian."""
+        """Restore the state; it is moved to the device with the next Gramian."""
         if len(state):
             file = io.BytesIO(state.cpu().numpy().tobytes())
             self._restored = torch.load(file, map_location="cpu", weights_only=True)

@@ -1,4 +1,4 @@
-"""META-TARTAN: weights learned online against the end task's validation loss."""
+"""META-TARTAN: task weights that are learned online against the end task's validation loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Meta(Weighting):
     """`alpha = softmax(w)`, `w_i <- w_i + eta * cos(g_meta, g_i)` (paper, Algorithm 1, equation 7).
 
     Args:
-        task_names: the tasks, the end task first.
+        task_names: names of the tasks, the end task first.
         eta: learning rate of the logits `w` (the paper searches 1e-1, 5e-2, 3e-2, 1e-2).
         order: `update_then_step` mixes with the new weights (Algorithm 1); `step_then_update`
             mixes with the old ones and updates them afterwards (section 3.2's wording).
@@ -44,11 +44,11 @@ class Meta(Weighting):
         self.register_buffer("logits", torch.full((count,), 1.0 / count))
 
     def mix(self, step: Step) -> Mixed:
-        """One step of Algorithm 1, up to the optimiser's update.
+        """Take one step of Algorithm 1, up to the optimiser's update.
 
-        Each gradient is mixed as soon as it is there: with `bound`, which no new logit exceeds,
-        `exp(w_i - bound)` is task `i`'s share of the softmax but for a factor that all tasks have
-        in common, and a running mean needs no more. So memory does not grow with the tasks.
+        Each gradient is added as soon as it is computed: with `bound`, which no new logit exceeds,
+        `exp(w_i - bound)` is proportional to task `i`'s share of the softmax, and a running mean
+        needs no more than that. So memory does not grow with the number of tasks.
         """
         w, eta = self.logits, self.eta
         g_meta = step.meta_gradient()  # of the validation loss, through a head fitted for it

@@ -1,4 +1,4 @@
-"""META-TARTAN with weights for single auxiliary examples (the paper's future work)."""
+"""META-TARTAN with learned weights of single auxiliary examples (the paper's future work)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from src.core.weighting.meta import Meta, Order
 
 
 class MetaExamples(Meta):
-    """Learned task weights, and in each auxiliary batch a weight for every example.
+    """Learns task weights, and weights every example of each auxiliary batch.
 
     An example's weight is `softmax(z / temperature)` over the batch, scaled to mean 1 over its
     units, where `z_j = <g_meta, g_j>` divided by the root mean square of the batch's: examples
@@ -44,18 +44,18 @@ class MetaExamples(Meta):
         self.temperature = temperature
 
     def mix(self, step: Step) -> Mixed:
-        """`Meta`'s step on the weighted batches."""
+        """Take `Meta`'s step on the weighted batches."""
         return super().mix(step.weighing_examples(self.weigh_examples))
 
     def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
-        """Weights of a batch's examples, shape `(examples,)`; their mean over units is 1.
+        """Return weights of a batch's examples, shape `(examples,)`, whose mean over units is 1.
 
-        Equal ones where no example has any alignment. An example without units (a text without a
-        masked token) takes no part, and gets weight 0.
+        They are equal if all alignments are zero. An example without units (a text without a masked
+        token) gets weight 0.
 
         Args:
             alignments: `<g_meta, g_j>` of each example's mean loss, shape `(examples,)`.
-            units: how many units each example has, shape `(examples,)`.
+            units: number of units of each example, shape `(examples,)`.
         """
         present = units > 0
         scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()

@@ -1,4 +1,4 @@
-"""Random weights: the baseline that any learned weighting has to beat."""
+"""Random weights, the baseline that a learned weighting has to beat."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class Random(Weighting):
     """`alpha = softmax(z)`, `z ~ N(0, 1)` drawn anew in each step (RLW, Lin et al., 2022)."""
 
     def mix(self, step: Step) -> Mixed:
-        """The gradients' mean by this step's draw."""
+        """Return the mean of the gradients, weighted by this step's draw."""
         alpha = step.normal(len(self.task_names)).softmax(dim=0)
         return weighted_mean(step.gradients(), alpha)

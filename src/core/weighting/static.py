@@ -1,4 +1,4 @@
-"""Weights given by the user and kept."""
+"""Constant weights that the user chooses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from src.errors import UserError
 
 
 class Static(FixedWeighting):
-    """`alpha_i` proportional to the given `values`, one a task, by name; they are scaled to sum 1.
+    """`alpha_i` in proportion to the given `values`, scaled to sum to 1.
 
     Args:
         task_names: the tasks.
-        values: a weight for each task, `end_task` among them; not negative.
+        values: a weight for each task by name, `end_task` included; not negative.
 
     Raises:
         UserError: a task without a value, a value without a task, a negative or non-finite value,

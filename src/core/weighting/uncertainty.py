@@ -1,4 +1,4 @@
-"""Weights from learned task uncertainty."""
+"""Weights tasks by learned uncertainties."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Uncertainty(Weighting):
         self.register_buffer("log_variances", torch.zeros(len(task_names)))
 
     def mix(self, step: Step) -> Mixed:
-        """The gradients' sum by `alpha`, and a step of `s`."""
+        """Return the sum of the gradients, weighted by `alpha`, and take a gradient step of `s`."""
         alpha = (-self.log_variances).exp()
         total, losses = RunningSum(), []
         for i, g in enumerate(step.gradients()):

@@ -1,1 +1,1 @@
-"""Tables in files and on the Hub, read row by row, whatever their format."""
+"""Reads tables in files and on the Hub row by row, whatever their format."""

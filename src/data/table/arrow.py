@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, and data sets of `datasets`: columns with types, read in batches."""
+"""Reads Parquet and Arrow files and data sets of `datasets`: typed columns, batch by batch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,20 @@ from src.data.table.lines import LONGEST_ROW, UNREADABLE, cannot_be_read, unpack
 from src.errors import UserError
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
-"""All rows, in batches whose bounds depend on the table alone."""
+"""A function that yields all rows in batches; the batches' bounds depend on the table alone."""
 
 
 class ArrowTable(Table):
-    """Columns with types.
+    """A table whose columns have Arrow types.
+
+    Args:
+        source: the file's path or the data set's name, for messages.
+        schema: names and types of the columns.
+        batches: see `Batches`.
+        total: number of rows; None where the file does not say.
 
     Raises:
-        UserError: two columns have one name.
+        UserError: two columns have the same name.
     """
 
     unit = "row"
@@ -32,7 +38,6 @@ class ArrowTable(Table):
     def __init__(
         self, source: str, schema: pa.Schema, batches: Batches, total: int | None = None
     ) -> None:
-        """`total`: rows there are; None where the file does not say."""
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
         self._batches, self._total, self._done = batches, total, 0
         twice = [name for name, count in Counter(schema.names).items() if count > 1]
@@ -40,7 +45,7 @@ class ArrowTable(Table):
             raise UserError(f"{source}: it has two columns {twice[0]!r}; rename one")
 
     def rows(self, last: bool = False) -> Iterator[Row]:
-        """See `Table.rows`; values of nested types and times are given by their type."""
+        """See `Table.rows`; for nested values and times the type stands in place of the value."""
         for rows, _ in self._pieces():
             yield from rows
 
@@ -87,7 +92,7 @@ class ArrowTable(Table):
 
 
 class DatasetTable(ArrowTable):
-    """A split of a data set; labels that it stores as numbers with names have their names."""
+    """A split of a data set; labels that are stored as indices with names are read as names."""
 
     def __init__(self, name: str, rows: datasets.Dataset) -> None:
         schema, self._dataset = rows.features.arrow_schema, rows
@@ -105,7 +110,7 @@ class DatasetTable(ArrowTable):
 
     @property
     def unlabelled(self) -> bool:
-        """Return whether it has no labels to read, as the test splits of some benchmarks."""
+        """Return whether no label is given, as in the test splits of some benchmarks."""
         labels = [row.values[column] for row in self.sample() for column in self._names]
         return bool(labels) and all(label is None for label in labels)
 
@@ -113,7 +118,7 @@ class DatasetTable(ArrowTable):
         return str(self._dataset._fingerprint)
 
     def _values(self, name: str, column: pa.Array) -> list[Any]:
-        """A label that is not given (-1) is None."""
+        """Return a column's values; a label that is not given (-1) is None."""
         values, names = super()._values(name, column), self._names.get(name)
         if names is None:
             return values
@@ -121,10 +126,10 @@ class DatasetTable(ArrowTable):
 
 
 def open_parquet(path: Path, compression: str | None) -> ArrowTable:
-    """The table in a Parquet file, plain or compressed as a whole (then unpacked in memory).
+    """Return the table in a Parquet file, plain or compressed (then unpacked in memory).
 
     Raises:
-        UserError: it is none, or damaged.
+        UserError: the file is not Parquet, or is damaged.
     """
     try:
         content = _content(path, compression)
@@ -145,7 +150,11 @@ def open_parquet(path: Path, compression: str | None) -> ArrowTable:
 
 
 def open_ipc(path: Path, compression: str | None) -> ArrowTable:
-    """The same for an Arrow file, of the format for files or for streams."""
+    """Return the table in an Arrow IPC file, of the file or stream format, plain or compressed.
+
+    Raises:
+        UserError: the file is not Arrow IPC, or is damaged.
+    """
 
     def opened() -> Any:
         content = _content(path, compression)
@@ -176,7 +185,7 @@ def _content(path: Path, compression: str | None) -> pa.NativeFile:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether its values are text, numbers or truth values of Python."""
+    """Return whether a type's values are strings, numbers or truth values in Python."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = (
         pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null,

@@ -1,4 +1,4 @@
-"""A table: named columns, and rows that know where they are."""
+"""Defines tables: named columns, and rows that know their position in the source."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from src.errors import UserError
 from src.files.checksum import sha256_of
 
 SAMPLE = 100
-"""Rows that are looked at to tell what a column holds."""
+"""Number of first rows that are looked at to tell what a column holds."""
 CHUNK_ROWS = 1024
-"""Rows of a chunk at most."""
+"""Maximum number of rows in a chunk."""
 CHUNK_CHARACTERS = 1 << 24
-"""A chunk also ends where it reaches this, so that long texts fill no memory."""
+"""Number of characters at which a chunk ends early, so that long texts do not fill the memory."""
 BEGINNING: Mapping[str, Any] = {"row": 0}
 """The place before the first chunk."""
 
@@ -30,9 +30,10 @@ class Row:
     """A row's values by column.
 
     Attributes:
-        number: the line it begins at, or its place among the rows; either counted from 1.
-        values: as the format has them: text in CSV; text, numbers, ... in JSON and Arrow.
-        record: the row as it was written: fields of CSV, or the one object of JSON on one line.
+        number: the line at which the row begins, or its position among the rows; counted from 1.
+        values: values by column, typed as in the format: strings in CSV; strings, numbers, ... in
+            JSON and Arrow.
+        record: the row as it was written: the fields of CSV, or the JSON object on one line.
     """
 
     number: int
@@ -42,12 +43,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows, as many as fit into memory; the bounds depend on the input alone.
+    """Consecutive rows that fit into memory; the bounds depend on the input alone.
 
     Attributes:
         rows: the rows.
-        columns: the same, by the table's schema.
-        place: where the next chunk begins: plain JSON values.
+        columns: the same rows as an Arrow table of the table's schema.
+        place: where the next chunk begins, as plain JSON values.
     """
 
     rows: list[Row]
@@ -56,17 +57,17 @@ class Chunk:
 
 
 class Table(ABC):
-    """Rows of named columns; they are read anew by each call of `rows`, one at a time.
+    """Rows of named columns; each call of `rows` reads them anew, one at a time.
 
     Attributes:
         source: the file's path, or the data set's name.
-        path: of the file; None where there is none.
-        columns: names in the table's order; empty where there is not even a header.
-        schema: of the chunks: typed columns of Arrow, text ones of CSV, `record` of JSON.
-        header: names as they are written, where the file begins with them.
-        unit: what a row's number counts, `line` or `row`.
-        entry: what a value is called in a message, `column` or `field`.
-        remark: what was detected and not said by the file's name; None if nothing.
+        path: the file's path; None where there is no file.
+        columns: column names in the table's order; empty where there is not even a header.
+        schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
+        header: column names as they are written, where the file begins with them.
+        unit: what `Row.number` counts: `line` or `row`.
+        entry: word for a column in messages: `column` or `field`.
+        remark: what was detected although the file's name does not say it; None if nothing.
     """
 
     source: str
@@ -80,28 +81,28 @@ class Table(ABC):
 
     @abstractmethod
     def rows(self, last: bool = False) -> Iterator[Row]:
-        """All rows, in order.
+        """Yield all rows, in order.
 
         Args:
-            last: whether nobody reads them again, which lets standard input stream.
+            last: whether nobody reads the rows again; standard input is then not kept in memory.
 
         Raises:
-            UserError: a row is malformed; names file and line.
+            UserError: a row is malformed; the message names file and line.
         """
 
     def fingerprint(self) -> str:
-        """Changes when the content changes; empty for standard input."""
+        """Return a string that changes when the content changes; empty for standard input."""
         return "" if self.path is None else sha256_of(self.path)
 
     def progress(self) -> tuple[int, int | None]:
-        """Return how much was read, and how much there is (None: nobody knows), in any unit."""
+        """Return how much was read, and how much there is (None: unknown), in the same unit."""
         return 0, None
 
     def chunks(self, after: Mapping[str, Any] = BEGINNING) -> Iterator[Chunk]:
-        """The chunks that follow the place `after`.
+        """Yield the chunks that follow the place `after`.
 
         Raises:
-            UserError: a row is malformed, or what comes before `after` has changed.
+            UserError: a row is malformed, or the content before `after` has changed.
         """
         digest, done = hashlib.sha256(self._beginning().encode()), 0
         for rows, columns in self._pieces():
@@ -116,14 +117,14 @@ class Table(ABC):
             raise self._changed()
 
     def where(self, number: int) -> str:
-        """Return how a message names the row with this number, e.g. `labels.csv, line 3`."""
+        """Return the name of the row with this number in messages, e.g. `labels.csv, line 3`."""
         return f"{self.source}, {self.unit} {number}"
 
     def sample(self) -> list[Row]:
-        """The first rows, up to one that is malformed, which reading all of them will come to.
+        """Return the first rows, up to a malformed one, which a full reading will report.
 
         Raises:
-            UserError: the very first is.
+            UserError: the very first row is malformed.
         """
         found: list[Row] = []
         size = 0
@@ -139,7 +140,7 @@ class Table(ABC):
         return found
 
     def _pieces(self) -> Iterator[tuple[list[Row], pa.Table]]:
-        """All rows in chunks."""
+        """Yield all rows in chunks, as rows and as an Arrow table."""
         rows: list[Row] = []
         size = 0
         for row in self.rows(last=True):
@@ -156,7 +157,7 @@ class Table(ABC):
         return pa.Table.from_arrays([pa.array(f, pa.string()) for f in fields], schema=self.schema)
 
     def _beginning(self) -> str:
-        """Return what tells the table from others with the same records."""
+        """Return a string that tells this table from others with the same records."""
         return "\0".join(self.header)
 
     def _changed(self) -> UserError:

@@ -1,9 +1,9 @@
-"""CSV and TSV: the separator is found by the first rows, fields may hold line breaks in quotes.
+"""Reads CSV and TSV: the first rows tell the separator, quoted fields may hold line breaks.
 
 Python's `csv`, in its strict mode, is the parser: on files with blemishes `pyarrow`, `polars`,
-`duckdb` and `datasets` (pandas) each take some for good that hold something else (a quote that is
-never closed, text after a closing quote, null characters, rows that are too short), or refuse texts
-that are longer than their blocks.
+`duckdb` and `datasets` (pandas) each read some malformed files without an error, with wrong values
+(an unclosed quote, text after a closing quote, null characters, short rows), or refuse texts that
+are longer than their blocks.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-"""Separators that are looked for, and what they are called."""
+"""Separators that are tried, and their names in messages."""
 _TRIED, _TRIED_LINES = 20, 1000
-"""Rows by which a separator is told, and lines in which they are: a double quote that is never
-closed would make one row of all."""
+"""Numbers of rows and of lines by which the separator is found; a double quote that is never closed
+would otherwise make one row of the whole file.
+"""
 _TOO_LONG = (
     f"a row of more than {LONGEST_ROW >> 20} MiB; or a double quote that opens in it is never "
     "closed"
 )
+"""Message for a row that is too long."""
 _REASONS = {
     "unexpected end of data": "a double quote that opens in this row is never closed",
     "expected after": 'a double quote inside a quoted field must be written twice ("")',
     "field limit": _TOO_LONG,
 }
-"""Messages of the `csv` module, by a part of them, in plain words."""
+"""Plain messages for the errors of the `csv` module, by a part of theirs."""
 
 
 class DelimitedTable(Table):
@@ -44,12 +46,13 @@ class DelimitedTable(Table):
     Blank lines are left out, and the values of columns without a name.
 
     Args:
-        separator: the one that the file's name promises.
+        lines: the file's lines.
+        separator: the separator that the file's name implies.
 
     Attributes:
-        separator: the one that was found.
-        line_end: what ends the header.
-        lines: UTF-8, with or without a byte order mark.
+        separator: the separator that was found.
+        line_end: line end of the header.
+        lines: the file's lines.
 
     Raises:
         UserError: the header is malformed, or names a column twice.
@@ -76,7 +79,7 @@ class DelimitedTable(Table):
             )
 
     def rows(self, last: bool = False) -> Iterator[Row]:
-        """See `Table.rows`; a row's number is the line it begins at, all values are text."""
+        """See `Table.rows`; rows are numbered by their first line, and all values are strings."""
         for number, record in islice(self._records(self.separator, last=last), 1, None):
             if len(record) != len(self._names):
                 found = f"{len(record)} field{'' if len(record) == 1 else 's'}"
@@ -92,7 +95,7 @@ class DelimitedTable(Table):
         return self.lines.progress()
 
     def _found(self, expected: str) -> str:
-        """The separator by which the first rows have most columns, and equally many."""
+        """Return the separator with which the first rows have the most, equally many columns."""
 
         def fit(separator: str) -> tuple[bool, int]:
             widths: list[int] = []
@@ -108,7 +111,7 @@ class DelimitedTable(Table):
     def _records(
         self, separator: str, most: int | None = None, last: bool = False
     ) -> Iterator[tuple[int, list[str]]]:
-        """Rows with the lines they begin at, the header first, blank ones left out."""
+        """Yield the first line and the fields of each row: header first, no blank rows."""
         csv.field_size_limit(LONGEST_ROW)
         lines = islice(self._parts(last), self._before, most)
         reader = csv.reader(lines, delimiter=separator, strict=True)

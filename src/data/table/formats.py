@@ -1,4 +1,4 @@
-"""What a file holds and how it is compressed, by its name: the one table of endings."""
+"""Tells a file's format and compression by the ending of its name."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 STREAM = "-"
-"""Standard input or output."""
+"""Name that stands for standard input or output."""
 KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
     ".parquet": "parquet", ".arrow": "arrow", ".txt": "text", ".md": "markdown",
 }  # fmt: skip
-"""Kinds of files by the ending of their names, which may be followed by one of `COMPRESSIONS`."""
+"""Kind of a file by the ending of its name; one of `COMPRESSIONS` may follow the ending."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+"""Compression of a file by the last ending of its name."""
 TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "arrow")
-"""Kinds with rows of named columns."""
+"""Kinds of files that hold rows of named columns."""
 
 
 class Format(NamedTuple):
-    """One of the kinds, and `gzip` or `zstd` where the file is compressed as a whole."""
+    """A file's kind, and `gzip` or `zstd` where the file is compressed as a whole."""
 
     kind: str
     compression: str | None = None
@@ -28,10 +29,12 @@ class Format(NamedTuple):
 def format_of(
     path: Path, kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)
 ) -> Format | None:
-    """The format that a file's name tells; None where that is none of `kinds`.
+    """Return the format that a file's name tells; None where its kind is not one of `kinds`.
 
     Args:
-        packed: endings of compressed files that may be.
+        path: the file, which need not exist.
+        kinds: kinds to recognise.
+        packed: endings of compressed files to recognise.
     """
     name = path.name.lower()
     last = Path(name).suffix
@@ -41,6 +44,6 @@ def format_of(
 
 
 def endings_of(kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)) -> str:
-    """Return what names of files of these kinds end in, for a message."""
+    """Return the endings of the names of files of these kinds, for a message."""
     own = ", ".join(ending for wanted in kinds for ending, kind in KINDS.items() if kind == wanted)
     return f"{own}, or one of these and {' or '.join(packed)}"

@@ -1,4 +1,4 @@
-"""Data sets on the Hugging Face Hub, or in a folder that `datasets` reads."""
+"""Opens data sets on the Hugging Face Hub, or in a folder that `datasets` reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from src.files.reachable import check_reachable
 
 
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, DatasetTable]:
-    """The splits of a data set, by name.
+    """Return the splits of a data set as tables, by name.
 
     Raises:
         UserError: the Hub does not answer, or has no such data set or configuration.

@@ -1,4 +1,4 @@
-"""JSONL: an object a line; and JSON: a list of objects.
+"""Reads JSONL (one object a line) and JSON (a list of objects).
 
 Python's `json` is the parser: `pyarrow`, `polars` and `duckdb` fit all rows into one schema, by
 which a missing text becomes null, a number becomes text, a text that looks like a date a date, and
@@ -22,17 +22,19 @@ from src.errors import UserError
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
 _BLANK = re.compile(r"[ \t\r\n]*")
 _FOLLOWING = {"[": "{]", ",": "{", "]": ""}
-"""What may come in a list, by what came; after an object, `,` or `]`."""
+"""Characters that may come next in a list, by the one that came last; after an
+object, `,` or `]`.
+"""
 
 
 class JsonTable(Table):
-    """Objects one after the other; `columns` are the fields of the first rows.
+    """A table of JSON objects; its columns are the fields of the first rows.
 
     Each line holds an object, and blank lines are left out; or, in a file of the kind `json`, the
     first character may open one list of objects, over any number of lines.
 
     Raises:
-        UserError: one of the first rows is no object.
+        UserError: one of the first rows is not an object.
     """
 
     entry = "field"
@@ -65,7 +67,7 @@ class JsonTable(Table):
         return self._lines.progress()
 
     def _items(self) -> Iterator[Row]:
-        """The list's items, of which one is in memory at a time."""
+        """Yield the list's items, of which one is in memory at a time."""
         held, least, number, expected = "", 0, 0, "["
         for piece in chain((piece for _, piece in self._lines.read(in_pieces=True)), [""]):
             held, at = held + piece, 0
@@ -105,7 +107,7 @@ class JsonTable(Table):
 
 
 class _RepeatedError(ValueError):
-    """An object has a field twice."""
+    """Raised where an object has the same field twice."""
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

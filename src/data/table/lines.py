@@ -1,4 +1,4 @@
-"""Lines of UTF-8 text in a file, plain or compressed, or in standard input."""
+"""Reads lines of UTF-8 text from a file, plain or compressed, or from standard input."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ import pyarrow as pa
 from src.errors import UserError
 
 LONGEST_ROW = 1 << 24
-"""Bytes of a line, or characters of a row, at most: 16 MiB. No text of a task is as long, and a
-double quote or a line break that is missing would otherwise fill the memory."""
+"""Maximum length of a line [bytes] and of a row [characters]: 16 MiB. No task's text is as long,
+and without it a missing double quote or line break would fill the memory.
+"""
 UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
-"""What the system, decompressors and Arrow raise for files that they give up on."""
+"""Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
 _PIECE = 1 << 16
+"""Number of bytes in a piece of a line."""
 
 
 class Lines:
-    """Lines with their ends, counted from 1; each reading begins anew.
+    """Lines with their line ends, counted from 1; each reading starts from the beginning.
 
     A byte order mark at the beginning belongs to no line.
 
     Args:
-        path: the file; None: standard input, of which all readings but the last are of its
+        path: the file; None for standard input, of which only the last reading goes past the
             beginning.
         compression: `gzip`, `zstd` or None.
 
     Attributes:
-        name: what messages call it.
-        is_marked: whether it begins with a byte order mark, as far as was read.
+        name: name of the source in messages.
+        is_marked: whether the part that was read begins with a byte order mark.
     """
 
     def __init__(self, path: Path | None, compression: str | None = None) -> None:
@@ -48,15 +50,15 @@ class Lines:
         self._raw: IO[bytes] | None = None
 
     def read(self, last: bool = False, in_pieces: bool = False) -> Iterator[tuple[int, str]]:
-        """The lines with their numbers.
+        """Yield the lines with their numbers.
 
         Args:
             last: whether this is the last reading; standard input is then not kept in memory.
-            in_pieces: whether to cut lines, which may then be of any length; pieces are numbered.
+            in_pieces: whether to cut lines into numbered pieces, so that they may be of any length.
 
         Raises:
             UserError: the file cannot be opened or unpacked, is not UTF-8 text, or a line is longer
-                than `LONGEST_ROW`; names the line.
+                than `LONGEST_ROW`; the message names the line.
         """
         number, where = 0, self.name
         decode = codecs.getincrementaldecoder("utf-8")().decode
@@ -82,7 +84,7 @@ class Lines:
             raise cannot_be_read(self.name, error, place) from error
 
     def progress(self) -> tuple[int, int | None]:
-        """Bytes of the file that were read, and all of them (None: nobody knows)."""
+        """Return the number of the file's bytes that were read, and its size (None: unknown)."""
         size = self.path.stat().st_size if self.path and self.path.is_file() else None
         return self._raw.tell() if self._raw and not self._raw.closed else 0, size
 
@@ -111,7 +113,7 @@ class Lines:
 
 @contextmanager
 def unpacked(path: Path, compression: str | None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The file, and what it holds once decompressed."""
+    """Open a file; yield its raw bytes, and the same file decompressed."""
     with path.open("rb") as raw:
         if compression == "gzip":
             with gzip.GzipFile(fileobj=raw) as file:
@@ -124,7 +126,7 @@ def unpacked(path: Path, compression: str | None) -> Iterator[tuple[IO[bytes], I
 
 
 def cannot_be_read(name: str, error: Exception, place: str = "") -> UserError:
-    """The line for a file that the system or a decompressor gives up on."""
+    """Return the error for a file that the system or a decompressor cannot read."""
     reason = getattr(error, "strerror", None) or (str(error).splitlines() or ["damaged"])[0]
     return UserError(f"{name} cannot be read: {reason}{place}")
 

@@ -1,4 +1,4 @@
-"""A table whose rows are objects of the program: dictionaries, or tuples of text and label."""
+"""A table whose rows are Python objects: dictionaries, or tuples of text and label."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from src.errors import UserError
 
 
 class MemoryTable(Table):
-    """Rows that were given as they are.
+    """A table whose rows a program passes as Python objects.
 
     Args:
         rows: mappings of columns to values; or tuples of a text, perhaps a second one, and a label.
-        source: what to call them in messages, e.g. `train`.
+        source: name of the rows in messages, e.g. `train`.
 
     Raises:
-        UserError: a row is neither.
+        UserError: a row is neither a mapping nor such a tuple.
     """
 
     unit = "row"
@@ -50,5 +50,5 @@ class MemoryTable(Table):
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy and torch as Python's own."""
+    """Return a NumPy or torch number as a Python number, and any other value as it is."""
     return value.item() if callable(getattr(value, "item", None)) else value

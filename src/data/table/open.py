@@ -1,4 +1,4 @@
-"""A file's table, by the file's name."""
+"""Opens the table in a file; the file's name tells its format."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
 
 def open_table(path: Path) -> Table:
-    """The table in a file, plain or compressed, or a data set that `save_to_disk` wrote.
+    """Open the table in a file, plain or compressed, or in a folder that `save_to_disk` wrote.
 
-    Only what tells its columns is read.
+    Only as much is read as tells its columns.
 
     Raises:
-        UserError: there is no such file, it is of another kind, or its beginning is malformed.
+        UserError: the file does not exist, is of an unknown kind, or its beginning is malformed.
     """
     path = path.expanduser()
     if (path / "dataset_info.json").is_file() and (path / "state.json").is_file():
@@ -41,7 +41,7 @@ def open_table(path: Path) -> Table:
 
 
 def open_lines(path: Path | None, written_as: Format) -> Table:
-    """The table in a text file, or in standard input (None), of a stated format.
+    """Open the table in a text file, or in standard input (None), of the given format.
 
     Raises:
         UserError: its beginning is malformed.

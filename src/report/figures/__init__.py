@@ -1,1 +1,1 @@
-"""Pictures of runs, each in a file of its own."""
+"""Figures of a report, one in each file."""

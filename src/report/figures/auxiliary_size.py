@@ -1,4 +1,4 @@
-"""The paper's figure 2: the metric against how much domain text there is."""
+"""Draws the metric against the amount of domain text, as the paper's figure 2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from src.run_folder.result import Part
 
 @dataclass(frozen=True)
 class SizedPoint:
-    """A setting at its amount of domain text, in multiples of the training examples."""
+    """A setting's metric at an amount of domain text, in multiples of the training examples."""
 
     size: float
     setting: Setting
@@ -28,10 +28,10 @@ class SizedPoint:
 
 
 def lines_of(bench: Benchmark, part: Part) -> dict[str, list[SizedPoint]]:
-    """Methods with their settings by amount of domain text; a method without any has size 0.
+    """Return each method's settings by amount of domain text, which is 0 without any.
 
-    Where several settings of a method have one amount, the one with most seeds, then the best on
-    dev, is taken.
+    Of several settings of a method with the same amount, the one with most seeds is taken, then the
+    best on dev.
     """
     families: dict[str, dict[float, list[Setting]]] = defaultdict(lambda: defaultdict(list))
     for setting in bench.settings:
@@ -48,9 +48,12 @@ def lines_of(bench: Benchmark, part: Part) -> dict[str, list[SizedPoint]]:
 
 
 def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
-    """A line a method, a band of one standard deviation; None without two sizes of any method.
+    """Draw a line for each method, with a band of one standard deviation.
 
     Methods without domain text are horizontal lines.
+
+    Returns:
+        None unless some method has two amounts of domain text.
     """
     lines = lines_of(bench, part)
     if not any(len([p for p in points if p.size]) > 1 for points in lines.values()):

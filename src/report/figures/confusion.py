@@ -1,4 +1,4 @@
-"""The best run's errors: its confusion matrix on test, and the F1 of each class."""
+"""Draws the confusion matrix of the best run on test, and the F1 of each class."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from src.report.reading.run import Run
 from src.report.reading.settings import Benchmark, Setting
 
 _MOST = 40
-"""Classes above which the matrix is not drawn."""
+"""Number of classes above which the matrix is not drawn."""
 
 
 @dataclass(frozen=True)
 class BestRun:
-    """The run that did best on dev, of all settings on a bench."""
+    """The run that did best on dev, of all settings of a benchmark."""
 
     setting: Setting
     run: Run
 
 
 def best_run(bench: Benchmark) -> BestRun | None:
-    """The best on dev of those that kept their confusion; test decides nothing here."""
+    """Return the run that did best on dev, of those with a confusion matrix; None without any."""
     kept = [
         BestRun(setting, run)
         for setting in bench.settings
@@ -36,7 +36,7 @@ def best_run(bench: Benchmark) -> BestRun | None:
 
 
 def f1_of_classes(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
-    """F1 by class from `(classes, classes)` counts, labels in rows; 0 for one never right."""
+    """Return each class' F1, `(classes,)`, from counts `(classes, classes)`, labels in rows."""
     right = confusion.diagonal().astype(float)
     seen = confusion.sum(axis=0) + confusion.sum(axis=1)
     scores: NDArray[np.float64] = np.zeros_like(right)
@@ -45,7 +45,7 @@ def f1_of_classes(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def draw_confusion(bench: Benchmark) -> Figure | None:
-    """Of the best run; None if no run kept it, or there are too many classes to be read."""
+    """Draw the best run's matrix; return None if no run has one, or there are too many classes."""
     best = best_run(bench)
     if best is None or len(best.run.result.labels) > _MOST:
         return None

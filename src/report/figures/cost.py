@@ -1,4 +1,4 @@
-"""The metric against what it cost: FLOPs of training passes, and seconds."""
+"""Draws the metric against the cost of training: floating-point operations, and seconds."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _AXES: dict[Unit, tuple[str, str]] = {
 
 
 def draw_cost(bench: Benchmark) -> Figure | None:
-    """Above, test of each run against its whole cost; below, dev against what was spent by then.
+    """Draw each run's test metric against its cost, and below, dev against the cost so far.
 
     The lower row compares at equal cost: a vertical line meets what each setting had reached.
-    None if no run tells a cost.
+
+    Returns:
+        None if no run has recorded its cost.
     """
     units = [unit for unit in _AXES if _known(bench, unit)]
     if not units:

@@ -1,4 +1,4 @@
-"""The paper's figure 3: the end task's weight, with a meta head of its own or the shared one."""
+"""Draws the end task's weight with a separate and with the shared meta head, as figure 3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORDS = {"separate": "separate meta head (equation 7)", "shared": "shared head 
 
 
 def head_kind(setting: Setting) -> str | None:
-    """`separate` or `shared`; None for a method without a meta head, or without a config."""
+    """Return `separate` or `shared`; None for a method without a meta head, or without a config."""
     stages = {stage.name for stage in setting.result.stages}
     for name, value in setting.runs[0].options.items():
         if name.endswith(_KIND) and stages & set(name.split(".")) and value in _WORDS:
@@ -26,10 +26,16 @@ def head_kind(setting: Setting) -> str | None:
 
 
 def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """A line a setting, a band of one standard deviation.
+    """Draw a line for each setting, with a band of one standard deviation.
 
-    None unless both kinds were run with the same auxiliary tasks; settings without a counterpart of
-    the other kind are left out.
+    Settings without a counterpart with the other kind of head are left out.
+
+    Args:
+        bench: the benchmark.
+        remarks: gets a line for each run whose weights cannot be read.
+
+    Returns:
+        None unless both kinds were run with the same auxiliary tasks.
     """
     by_kind: dict[str, dict[str, list[Setting]]] = {kind: defaultdict(list) for kind in _WORDS}
     for setting in bench.settings:

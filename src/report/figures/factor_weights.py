@@ -1,4 +1,4 @@
-"""Weights of the factors of composed objectives (AANG): mean over seeds."""
+"""Draws the weights of the factors of composed objectives (AANG), as means over seeds."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _COLUMNS = {"stage": str, "step": float, "factor": str, "logit": float}
 
 
 def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Of the setting with most seeds, then the best on dev; None if no run learned factors.
+    """Draw the setting with most seeds, then best on dev; None if no factors were learned.
 
     Args:
+        bench: the benchmark.
         remarks: gets a line for each run whose factors cannot be read.
     """
     found: list[tuple[Setting, list[pd.DataFrame]]] = []
@@ -44,10 +45,10 @@ def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
 
 
 def _read(run: Run) -> pd.DataFrame:
-    """The factors of the last stage that learned some: columns step, factor and logit.
+    """Return the factors of the last stage that learned some: columns step, factor and logit.
 
     Raises:
-        UserError: the file holds something else; one line.
+        UserError: the file is damaged or of another form.
     """
     content = read_bytes(run.folder / _FILE)
     content = content[: content.rfind(b"\n") + 1]

@@ -1,4 +1,4 @@
-"""The metric on dev while training: a thin line a seed, a thick one for their mean."""
+"""Draws the metric on dev during training: a line for each seed, and their mean."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Curve = list[tuple[float, float]]
 
 
 def mean_curve(setting: Setting, unit: Unit) -> Curve:
-    """Mean spending and mean metric of the k-th evaluation, over the seeds that had one.
+    """Return the mean cost and mean metric of the k-th evaluation, over the seeds that had one.
 
-    Ends where fewer than half of the seeds were still training, so that the mean is not that of a
-    few that went on.
+    The curve ends where fewer than half of the seeds were still training, so that it is never the
+    mean of the few that trained longest.
     """
     found = [evaluations(run.result, unit) for run in setting.runs]
     by_place: dict[int, Curve] = defaultdict(list)
@@ -42,7 +42,7 @@ def mean_curve(setting: Setting, unit: Unit) -> Curve:
 
 
 def draw_learning_curves(bench: Benchmark) -> Figure | None:
-    """Against optimiser steps, earlier stages included; None if nothing was evaluated."""
+    """Draw dev against steps, earlier stages included; return None without evaluations."""
     picture = figure(7.2, 4.4)
     (axes,) = axes_of(picture)
     styles = styles_of([setting.key for setting in bench.settings])
@@ -58,7 +58,7 @@ def draw_learning_curves(bench: Benchmark) -> Figure | None:
 
 
 def draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> bool:
-    """A setting's curves; False if it has none."""
+    """Draw a setting's curves; return whether it has any."""
     mean = mean_curve(setting, unit)
     if not mean:
         return False

@@ -1,4 +1,4 @@
-"""All static figures of a report, each with its name and what it shows."""
+"""Lists all static figures of a report."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from src.run_folder.result import PARTS
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure.
+    """A figure with its name and caption.
 
     Attributes:
-        name: of its files, without ending.
-        bench: the key of the bench that it shows; empty for one that shows several.
-        kind: what it is, e.g. `seeds-whole`.
-        caption: what it shows.
+        name: name of its files, without ending.
+        bench: key of the benchmark that it shows; empty if it shows several.
+        kind: kind of figure, e.g. `seeds-whole`.
+        caption: a sentence on what it shows.
         figure: the figure.
     """
 
@@ -39,9 +39,10 @@ class Picture:
 
 
 def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Picture]:
-    """Every figure that the runs have the numbers for.
+    """Return every figure for which the runs have the numbers.
 
     Args:
+        benches: the benchmarks.
         remarks: gets a line for each run of which something could not be drawn.
     """
     pictures = [

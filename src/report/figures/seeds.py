@@ -1,4 +1,4 @@
-"""Every run's test metric as a point, with the mean of each setting."""
+"""Draws the test metric of every run as a point, with the mean of each setting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from src.run_folder.result import Part
 
 
 def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
-    """A row a setting, best mean on top; None if no run has a score on this part."""
+    """Draw a row for each setting, best mean on top; return None without scores."""
     scored = [setting for setting in bench.settings if setting.scores(part)]
     if not scored:
         return None

@@ -1,4 +1,4 @@
-"""The cost of a run up to each evaluation on dev: steps, seconds, floating-point operations."""
+"""Computes what a run had spent at each evaluation: steps, seconds or floating-point operations."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Unit = Literal["steps", "seconds", "flops"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation on dev: what was spent by then, earlier stages included, and the metric."""
+    """An evaluation on dev: the metric, and the cost so far, earlier stages included."""
 
     spent: float
     score: float
 
 
 def total(result: Result, unit: Unit) -> float | None:
-    """Everything a run spent; None if it did not count it."""
+    """Return a run's whole cost in this unit; None if the run did not count it."""
     amounts = [_of_stage(result, index, unit) for index in range(len(result.stages))]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None
 
 
 def evaluations(result: Result, unit: Unit) -> list[Evaluation]:
-    """The run's evaluations in order; within a stage, spending grows evenly with its steps.
+    """Return the run's evaluations in order; none if it did not count this unit.
 
-    Empty if the run did not count this unit.
+    Within a stage, the cost is taken to grow evenly with its steps.
     """
     if total(result, unit) is None:
         return []

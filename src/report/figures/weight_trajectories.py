@@ -1,4 +1,4 @@
-"""The paper's figure 4: how the learned weights move, on one bench beside the other."""
+"""Draws how learned task weights move, one benchmark beside the other, as figure 4."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = 3
 
 
 def learned(bench: Benchmark) -> Setting | None:
-    """Of META-TARTAN's settings the one with most seeds, then the best on dev."""
+    """Return META-TARTAN's setting with most seeds, then the best on dev; None without any."""
     fitting = [
         setting
         for setting in bench.settings
@@ -28,7 +28,10 @@ def learned(bench: Benchmark) -> Setting | None:
 
 
 def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -> Figure | None:
-    """A panel a bench, a line a task, a band of one standard deviation; None if none learned."""
+    """Draw a panel for each benchmark and a line for each task; None without learned weights.
+
+    Bands are one standard deviation.
+    """
     panels: list[tuple[Benchmark, Setting, pd.DataFrame]] = []
     for bench in benches:
         setting = learned(bench)

@@ -1,4 +1,4 @@
-"""Task weights over the steps of joint training, mean and deviation over a setting's seeds."""
+"""Computes task weights over steps, as mean and deviation over a setting's seeds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from src.report.reading.steps import read_steps
 
 
 def weights_of(setting: Setting, remarks: list[str]) -> pd.DataFrame | None:
-    """Return `mean_weights` of the last stage in which tasks were mixed; None if there is none.
+    """Return `mean_weights` of the last stage that weighted tasks; None if there is none.
 
     Args:
+        setting: the setting.
         remarks: gets a line for each run whose step log cannot be read.
     """
     tables = []

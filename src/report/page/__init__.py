@@ -1,1 +1,1 @@
-"""The report as one self-contained HTML page."""
+"""Makes the report's self-contained HTML page."""

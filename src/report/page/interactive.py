@@ -1,4 +1,4 @@
-"""Figures that answer the mouse: Plotly's, for the HTML page."""
+"""Makes interactive figures for the HTML page, with Plotly."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _UNITS: dict[Unit, str] = {
 
 
 def anchor(run: Run, setting: Setting) -> str:
-    """The id of a run's row on the page."""
+    """Return the HTML id of a run's row on the page."""
     return f"{setting.key}-seed-{run.result.seed}"
 
 
 def seeds_figure(bench: Benchmark) -> go.Figure:
-    """Test metric of every run, whole and unseen, by setting; a click leads to the run."""
+    """Return the test metric of every run, whole and unseen; a click leads to the run."""
     figure = go.Figure()
     settings = list(bench.settings)[::-1]
     labels = [html.escape(setting.label) for setting in settings]
@@ -75,7 +75,7 @@ def seeds_figure(bench: Benchmark) -> go.Figure:
 
 
 def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
-    """Dev metric by what was spent: a thin line a seed, a thick one for their mean."""
+    """Return the dev metric against the cost so far: a line for each seed, and their mean."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):
         mean = mean_curve(setting, unit)
@@ -116,7 +116,7 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
 
 
 def cost_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
-    """Test metric of every run against what it spent in all."""
+    """Return the test metric of every run against its whole cost."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):
         points = [
@@ -150,10 +150,11 @@ def cost_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
 
 
 def as_html(figure: go.Figure, name: str) -> str:
-    """A `div` and the script that fills it; the library has to be on the page already.
+    """Return a `div` and the script that fills it; the page has to include the library already.
 
     Args:
-        name: the element's id.
+        figure: the figure.
+        name: the HTML id of the `div`.
     """
     options = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d"]}
     text: str = figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=options)

@@ -1,4 +1,4 @@
-"""The report as one HTML file: no request leaves it, and text from runs is text."""
+"""Makes the HTML page, which loads nothing else and shows text from runs as plain text."""
 
 from __future__ import annotations
 
@@ -31,25 +31,26 @@ from src.report.text.marks import marks
 
 _HERE = Path(__file__).parent
 _REDRAWN = ("seeds-whole", "seeds-unseen", "learning", "cost")
-"""Kinds of static figures that the page has as interactive ones."""
+"""Kinds of static figures of which the page has interactive versions."""
 
 
 @dataclass(frozen=True)
 class _Interactive:
-    """A figure that answers the mouse."""
+    """An interactive figure."""
 
     caption: str
     html: Markup
 
 
 def page_of(report: Report, figures: Path) -> str:
-    """The page's HTML.
+    """Return the page's HTML.
 
     Args:
-        figures: where the static figures have been written as SVG.
+        report: the report.
+        figures: the folder in which the static figures were written as SVG.
 
     Raises:
-        OSError: one of them cannot be read.
+        OSError: a figure cannot be read.
     """
     environment = Environment(
         loader=FileSystemLoader(_HERE),
@@ -83,7 +84,7 @@ def page_of(report: Report, figures: Path) -> str:
 
 
 def _style() -> str:
-    """Return the style sheet, with the palette of all figures as its variables."""
+    """Return the style sheet, with the figures' palette as its variables."""
     palette = " ".join(f"--{name}: {colour};" for name, colour in PALETTE.items())
     return f":root {{ {palette} }}\n" + (_HERE / "style.css").read_text(encoding="utf-8")
 
@@ -105,13 +106,13 @@ def _interactive(part: BenchmarkReport) -> list[_Interactive]:
 
 
 def _image(picture: Picture, figures: Path) -> str:
-    """The SVG as a data URI: as an image it can neither run scripts nor load anything."""
+    """Return an SVG as a data URI: as an image it can neither run scripts nor load anything."""
     content = (figures / f"{picture.name}.svg").read_bytes()
     return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
 
 
 def _differing(bench: Benchmark) -> dict[str, list[str]]:
-    """Options that settings of a bench do not share, as text; empty where a setting has none."""
+    """Return the options that differ between settings, as text; empty where not set."""
     return {
         name: ["" if value is None else str(value) for value in row]
         for name, row in differing_options(bench.settings).items()
@@ -119,7 +120,7 @@ def _differing(bench: Benchmark) -> dict[str, list[str]]:
 
 
 def _same_as_before(tables: Sequence[ResultTable], place: int) -> bool:
-    """Whether a table says cell for cell what the one before it says."""
+    """Return whether a table has the same cells as the one before it."""
     words = [
         [[cell.words for cell in row.cells] for row in table.rows]
         for table in tables[max(0, place - 1) : place + 1]
@@ -128,7 +129,7 @@ def _same_as_before(tables: Sequence[ResultTable], place: int) -> bool:
 
 
 def _sort_key(cell: Cell) -> float | str:
-    """Return the value that a column is sorted by."""
+    """Return the value by which a cell's column is sorted."""
     if isinstance(cell, Score):
         return cell.mean
     return cell.value if isinstance(cell, Number) else cell.words

@@ -1,1 +1,1 @@
-"""Run folders as they are read back: finished runs, their settings, how a sweep stands."""
+"""Reads run folders: finished runs, their settings, and the progress of sweeps."""

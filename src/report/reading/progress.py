@@ -1,4 +1,4 @@
-"""A sweep in progress: what is done, running, failed and missing, and how long the rest takes."""
+"""Tells how a sweep stands: finished, running, failed and missing jobs, and the time left."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class _Report(Plain):
 
 @dataclass(frozen=True)
 class Job:
-    """A run that is there, or was planned.
+    """A run that exists or is planned.
 
     Attributes:
-        state: as it is now.
-        name: its folder below the one that is reported on; empty before it has one.
-        command: what runs it; empty if nothing tells.
+        state: its present state.
+        name: its folder, relative to the folder of the report; empty before it has one.
+        command: the command that runs it; empty if unknown.
         detail: how far it got, or why it failed.
-        began: seconds since the epoch; None if nothing tells.
+        began: when it began, in seconds since the epoch; None if unknown.
     """
 
     state: State
@@ -63,10 +63,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """All jobs, and the expected time until those that run or are missing are through.
+    """All jobs, and the expected time until they are finished.
 
     Attributes:
-        seconds_left: None if nothing is left, or nothing has finished to go by.
+        seconds_left: expected time left [s]; None if no job is left, or none has finished yet.
         unreadable: records of sweeps that could not be read, with their reasons.
     """
 
@@ -76,7 +76,7 @@ class Progress:
 
     @property
     def counts(self) -> dict[State, int]:
-        """Jobs by state, without empty ones."""
+        """Number of jobs by state, without states that have none."""
         states = [job.state for job in self.jobs]
         return {state: states.count(state) for state in STATES if state in states}
 
@@ -110,14 +110,16 @@ def progress_of(found: Found) -> Progress:
 
 
 def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float | None:
-    """Expected seconds until all running and missing jobs are through.
+    """Return the expected time until all running and missing jobs are finished [s].
 
-    A job is expected to take as long as finished ones of the same command but for the seed took on
-    average, or else as all did. Missing ones are shared by as many processes as are running now.
-    Loading data and models is not counted.
+    A job is expected to take the mean time of finished jobs whose commands differ only in the seed,
+    or else of all finished jobs. Missing jobs are shared by as many processes as are running now.
+    Loading of data and models is not counted.
 
     Args:
-        now: seconds since the epoch.
+        jobs: all jobs.
+        runs: the finished runs.
+        now: the present time, in seconds since the epoch.
     """
     waiting = [job for job in jobs if job.state in ("missing", "not begun")]
     running = [job for job in jobs if job.state == "running"]
@@ -139,7 +141,7 @@ def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float 
 
 
 def _names_below(sweep: Path, found: Found) -> dict[str, str]:
-    """Folders' names as the report has them, by what they are below the sweep's folder."""
+    """Return runs' names in the report by their names in the sweep's folder."""
     names = [run.name for run in found.runs] + [run.name for run in found.unfinished]
     names += [other.name for other in found.unreadable]
     folders = {name: found.root / name for name in names}
@@ -156,7 +158,7 @@ def _jobs_of(
     runs: Mapping[str, Run],
     others: Mapping[str, Unfinished | Unreadable],
 ) -> dict[str, Job]:
-    """A sweep's jobs by command, so that a later sweep's word on the same job counts."""
+    """Return a sweep's jobs by command; later reports of a job replace earlier ones."""
     plan = record / PLAN
     commands = read_json(plan, _Plan).commands if plan.is_file() else []
     jobs = {command: Job("missing", "", command) for command in commands}

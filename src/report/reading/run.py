@@ -1,4 +1,4 @@
-"""A finished run: where it lies, what it reached, and what was asked for."""
+"""Reads a finished run: its folder, result, config and command."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Run:
     """A finished run.
 
     Attributes:
-        folder: where it lies.
-        name: the folder below the one that is reported on.
-        result: what it reached.
-        options: its config by dotted name, without what does not change what is trained; empty
-            where the folder has none.
-        command: what trains it; None where the folder does not tell.
+        folder: the run folder.
+        name: the folder's name, relative to the folder of the report.
+        result: the run's result.
+        options: its options by dotted name, without those that do not change the training; empty
+            where the folder has no config.
+        command: the command that trains it; None if unknown.
     """
 
     folder: Path
@@ -36,10 +36,10 @@ class Run:
 
 
 def read_run(folder: Path, name: str) -> Run:
-    """The finished run in `folder`.
+    """Read the finished run in `folder`.
 
     Raises:
-        UserError: what cannot be read of it, in one line.
+        UserError: the run cannot be read.
     """
     result = read_result(folder)
     options = read_options(folder) if (folder / "config.yaml").exists() else {}
@@ -47,10 +47,10 @@ def read_run(folder: Path, name: str) -> Run:
 
 
 def read_options(folder: Path) -> dict[str, Any]:
-    """The stored config by dotted name, as plain data.
+    """Return the stored config by dotted name, as plain data.
 
     Raises:
-        UserError: it cannot be read; one line.
+        UserError: the config cannot be read.
     """
     content = read_bytes(folder / "config.yaml", LARGEST_CONFIG).decode("utf-8", errors="replace")
     try:
@@ -63,10 +63,10 @@ def read_options(folder: Path) -> dict[str, Any]:
 
 
 def read_command(folder: Path) -> str | None:
-    """The command whose overrides Hydra noted in the folder; None without such a note.
+    """Return the run's command, from the overrides that Hydra stored; None where there are none.
 
     Raises:
-        UserError: the note cannot be read.
+        UserError: the overrides cannot be read.
     """
     path = folder / ".hydra" / "overrides.yaml"
     if not path.is_file():
@@ -78,10 +78,10 @@ def read_command(folder: Path) -> str | None:
 
 
 def _hydra_overrides(folder: Path) -> list[str]:
-    """Hydra's own overrides, where the folder tells.
+    """Return Hydra's own overrides, if they are stored in the folder.
 
     Raises:
-        UserError: the note cannot be read.
+        UserError: they cannot be read.
     """
     path = folder / ".hydra" / "hydra.yaml"
     if not path.is_file() or b"hydra.searchpath=" not in read_bytes(path):

@@ -1,4 +1,4 @@
-"""The contents of a folder of runs: finished ones, others, and those that cannot be read."""
+"""Reads all runs below a folder: finished, unfinished and unreadable ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 from src.errors import UserError
 from src.report.reading.run import Run, read_options, read_run
 from src.report.reading.steps import last_step
-from src.run_folder.lock import is_held
+from src.run_folder.lock import is_running
 from src.run_folder.name import RESULT
 
 State = Literal["running", "stopped", "not begun"]
@@ -20,14 +20,14 @@ State = Literal["running", "stopped", "not begun"]
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that has no result yet.
+    """A run without a result.
 
     Attributes:
-        name: its folder, below the one that is reported on.
-        state: `running` while a process holds the folder; `stopped` if none does; `not begun` if
-            it got no further than reading its data, or is reading them now.
-        reached: how far it got, in words; empty if it has not taken a step.
-        began: seconds since the epoch.
+        name: its folder, relative to the folder of the report.
+        state: `running` while a process holds the folder's lock, else `stopped`; `not begun` before
+            its first step, e.g. while it reads data.
+        reached: how far it got, in words; empty before its first step.
+        began: when it began, in seconds since the epoch.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A run that cannot be read, and the reason in one line."""
+    """A run that cannot be read, with the reason in one line."""
 
     name: str
     reason: str
@@ -56,10 +56,10 @@ class Found:
 
 
 def search(root: Path) -> Found:
-    """Read every run below `root`; one that cannot be read does not stop the others.
+    """Read every run below `root`; an unreadable run does not stop the others.
 
     Raises:
-        UserError: `root` is no folder, or cannot be listed.
+        UserError: `root` is not a folder, or cannot be listed.
     """
     if not root.is_dir():
         raise UserError(f"{root} is no folder of runs")
@@ -93,7 +93,7 @@ def _unfinished(folder: Path, name: str) -> Unfinished:
     if began:
         read_options(folder)  # whoever wrote it: it has to be one of ours
     try:
-        held = is_held(folder)
+        held = is_running(folder)
         reference = folder / "config.yaml" if began else folder / ".hydra"
         at = reference.stat().st_mtime
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runs that differ by nothing but the seed, and which of those may be compared."""
+"""Groups runs that differ only in the seed, and the settings that may be compared."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from src.report.reading.run import Run
 from src.run_folder.result import Part, Result
 
 _TOLD = ("seed", "task.", "encoder.", "method.name", "classifier.")
-"""Options that a label need not tell: what they say is in the result, or the same in a bench."""
+"""Options that a setting's label leaves out, because the result or the benchmark has them."""
 _SEEDS = ("seed", "encoder.seed")
 """Options that are the run's seed, or follow it."""
 _SHOWN = 3
-"""Options that a label shows at most."""
+"""Maximum number of options that a label shows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Runs of one config, a seed each.
+    """Runs of one config with different seeds.
 
     Attributes:
-        key: names the setting's place in the report: letters, digits, `_` and `-`.
-        label: tells it from the others on the same bench.
-        runs: by seed; never empty.
-        repeated: further runs of a seed that is in `runs` already: they are the same run, and
-            count once.
+        key: name of the setting in files and HTML ids: letters, digits, `_` and `-`.
+        label: name that tells it from the benchmark's other settings.
+        runs: the runs in the order of their seeds; at least one.
+        repeated: further runs with a seed that is in `runs` already; they are not counted.
     """
 
     key: str
@@ -43,7 +42,7 @@ class Setting:
 
     @property
     def result(self) -> Result:
-        """Of one of the runs, for what they share."""
+        """The result of the first run, for what all runs share."""
         return self.runs[0].result
 
     @property
@@ -52,27 +51,27 @@ class Setting:
         return self.result.method
 
     def scores(self, part: Part) -> dict[int, float]:
-        """The task's metric on a part of test, by seed; without those that have none."""
+        """Return the task's metric on a part of test, by seed, for seeds that have one."""
         found = {run.result.seed: run.result.score(part) for run in self.runs}
         return {seed: score for seed, score in found.items() if score is not None}
 
     @property
     def dev_mean(self) -> float:
-        """Mean of the metric on dev: what a choice between settings may look at."""
+        """Mean metric on dev, by which a choice between settings may be made."""
         return fmean(run.result.dev_score for run in self.runs)
 
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """Settings that may be compared: on the same data with the same encoder.
+    """Settings that may be compared: on the same data, with the same encoder.
 
     Attributes:
-        key: names the bench's place in the report, and its files; as a setting's.
-        label: the task and the encoder.
+        key: name of the benchmark in files and HTML ids.
+        label: names of the task and the encoder.
         task: the task's name.
         encoder: the encoder's name.
         metric: the task's metric.
-        settings: in the order of the paper's methods.
+        settings: the settings, in the order of the paper's methods.
     """
 
     key: str
@@ -84,17 +83,17 @@ class Benchmark:
 
     @property
     def metric_label(self) -> str:
-        """The metric as a report names it."""
+        """The metric's name as a report shows it."""
         return metric_label(self.metric)
 
     @property
     def runs(self) -> list[Run]:
-        """Of all settings."""
+        """The runs of all settings."""
         return [run for setting in self.settings for run in setting.runs]
 
 
 def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
-    """Sort runs onto benches, and into settings on each, in the order of tasks and encoders.
+    """Group runs into benchmarks, and these into settings, in the order of tasks and encoders.
 
     Runs that were not evaluated on test are left out.
     """
@@ -127,7 +126,7 @@ def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
 
 
 def auxiliaries_label(result: Result) -> str:
-    """E.g. `DAPT 10x + TAPT`; empty without auxiliaries."""
+    """Return the auxiliary tasks in words, e.g. `DAPT 10x + TAPT`; empty without any."""
     composed = [own for name, own in result.auxiliaries.items() if parts_of(name) is not None]
     names = [f"{len(composed)} composed objectives"] if composed else []
     sizes = {own.size for own in composed if own.kind != "task"}
@@ -142,7 +141,7 @@ def auxiliaries_label(result: Result) -> str:
 
 
 def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
-    """Options that are not the same in all settings, by name: a value a setting, None if absent.
+    """Return each setting's value of the options that differ, by name; None if absent.
 
     Options of stages that a setting did not run are left out.
     """
@@ -178,7 +177,7 @@ def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
 
 
 def _options_of(run: Run, run_stages: bool = False) -> dict[str, Any]:
-    """A run's options without its seed, and if asked without those of stages it did not run."""
+    """Return a run's options without its seed; if asked, only those of stages that it ran."""
     stages = {stage.name for stage in run.result.stages}
     kept = {}
     for name, value in run.options.items():
@@ -225,9 +224,9 @@ def _place(setting: Setting) -> tuple[Any, ...]:
 
 
 def _key(text: str, taken: Sequence[str]) -> str:
-    """`text` in letters that files and anchors may have, and unlike those that are taken.
+    """Return `text` in characters for file names and HTML ids, unlike the keys in `taken`.
 
-    Two dashes in a row are only where something is added to it.
+    Two dashes in a row occur only where something is appended to it.
     """
     key = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:80] or "runs"
     number, free = 1, key

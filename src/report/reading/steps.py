@@ -1,4 +1,4 @@
-"""`steps.csv` as it is read back: what each task did in each step."""
+"""Reads a run's step log, `steps.csv`: each task's numbers in each step."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from src.errors import UserError, first_line
 from src.files.plain import read_bytes
 
 NEEDED = ("stage", "step", "task", "weight")
-"""Columns that the figures need; a log has these three first, and others besides."""
+"""Columns that figures need; a log has these first and may have others."""
 _LARGEST = 512 << 20
-"""Bytes: some five million rows."""
+"""Maximum size of a log that is read: some five million rows [bytes]."""
 _TAIL = 4096
-"""Bytes at the end of a log, in which its last whole line is."""
+"""Number of bytes at the end of a log in which its last whole line is looked for."""
 
 
 def read_steps(folder: Path) -> pd.DataFrame:
-    """The step log of a run: a row for each step and task, with the columns `NEEDED`.
+    """Return the step log of a run: a row for each step and task, with the columns `NEEDED`.
 
-    A last line that is being written is left out.
+    An incomplete last line is left out.
 
     Raises:
-        UserError: there is none, or it is another file; one line.
+        UserError: there is no log, or it is of another form.
     """
     content = read_bytes(folder / "steps.csv", _LARGEST)
     content = content[: content.rfind(b"\n") + 1]
@@ -36,7 +36,7 @@ def read_steps(folder: Path) -> pd.DataFrame:
 
 
 def last_step(folder: Path) -> str:
-    """Return the last step of an unfinished run, e.g. `joint, step 30`; empty before its first."""
+    """Return an unfinished run's last step, e.g. `joint, step 30`; empty before the first."""
     path = folder / "steps.csv"
     try:
         with path.open("rb") as file:

@@ -1,1 +1,1 @@
-"""Two sets of values, a seed each: how far apart, and how sure that is."""
+"""Compares two sets of values, one value for each seed: difference and uncertainty."""

@@ -1,4 +1,4 @@
-"""The size of a difference, and its uncertainty."""
+"""Computes the difference of two means and its confidence interval."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Effect:
     """The difference between two sets of values, in the values' own unit.
 
     Attributes:
-        difference: of the means, ours minus theirs.
+        difference: difference of the means, ours minus theirs.
         low: lower end of its bootstrap confidence interval.
         high: the upper end.
-        superiority: the share of pairs (one of ours, one of theirs) in which ours is larger, ties
-            counted by half (Vargha and Delaney's A): 0.5 says that neither is.
+        superiority: share of pairs (one of ours, one of theirs) in which ours is larger; ties count
+            half (Vargha and Delaney's A). 0.5 means that neither is.
     """
 
     difference: float
@@ -39,18 +39,20 @@ def effect_of(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Effect:
-    """The difference of the means with its 95% percentile bootstrap interval.
+    """Return the difference of the means with its 95% percentile bootstrap interval.
 
-    Few values have few different resamples: with three or five on a side the interval is too
-    narrow, and only a rough guide.
+    With few values there are few different resamples: with three or five values on a side, the
+    interval is too narrow and only a rough guide.
 
     Args:
-        paired: values at the same place belong together, and are drawn together.
-        resamples: of the bootstrap.
-        seed: of its draws.
+        ours: a value for each seed.
+        theirs: the values to compare with.
+        paired: whether values at the same position belong together and are drawn together.
+        resamples: number of bootstrap resamples.
+        seed: seed of the resamples.
 
     Raises:
-        ValueError: fewer than two values on a side.
+        ValueError: a side has fewer than two values.
     """
     if min(len(ours), len(theirs)) < 2:
         raise ValueError("a bootstrap needs two values on each side")

@@ -1,4 +1,4 @@
-"""Holm's correction for looking at several p-values at once."""
+"""Adjusts several p-values by Holm's correction."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values in the order given; comparing them with a level bounds the family's error.
+    """Return the adjusted p-values, in the given order.
 
-    The k-th smallest of n is multiplied by n - k + 1, is at least the adjusted one before it, and
-    at most 1 (Holm, 1979).
+    Comparing them with a level bounds the probability of any false rejection by it. The k-th
+    smallest of n is multiplied by n - k + 1, is at least the adjusted one before it, and at most 1
+    (Holm, 1979).
     """
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted, highest = [0.0] * len(p_values), 0.0

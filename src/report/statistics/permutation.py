@@ -1,4 +1,4 @@
-"""The permutation test of the paper's appendix A.2."""
+"""Runs the permutation test of the paper's appendix A.2."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 PERMUTATIONS = 10_000
-"""As many as the paper draws."""
+"""Number of permutations that are drawn, as in the paper."""
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The share of permutations with a difference of means as large as the one seen.
+    """The p-values: shares of permutations with a difference as large as the observed one.
 
     Attributes:
-        one_sided: p that ours is better (the paper's).
-        two_sided: p that they differ: twice the smaller one-sided p, at most 1.
-        exact: whether every permutation was looked at, not a random 10,000 of them.
-        smallest: the smallest one-sided p that so few values can give.
+        one_sided: p-value against ours being no better, as in the paper.
+        two_sided: p-value against no difference: twice the smaller one-sided p, at most 1.
+        exact: whether all permutations were counted, rather than a random choice of them.
+        smallest: the smallest one-sided p that is possible with so few values.
     """
 
     one_sided: float
@@ -42,14 +42,15 @@ def permutation_test(
     """Test the difference of means by exchanging values between the two sides.
 
     Args:
-        ours: a value a seed.
-        theirs: the same of what it is compared with.
-        paired: values at the same place belong to the same seed; only they are exchanged.
-        permutations: bound up to which all are enumerated; above it, as many are drawn.
-        seed: of that draw.
+        ours: a value for each seed.
+        theirs: the values to compare with.
+        paired: whether values at the same position belong to the same seed; then only they are
+            exchanged.
+        permutations: maximum number that are enumerated; above it, so many are drawn.
+        seed: seed of the drawn permutations.
 
     Raises:
-        ValueError: fewer than two values on a side, or pairs that are none.
+        ValueError: a side has fewer than two values, or the sides of pairs differ in length.
     """
     if min(len(ours), len(theirs)) < 2:
         raise ValueError("a permutation test needs two values on each side")

@@ -1,1 +1,1 @@
-"""The contents of tables before they are text: the paper's, and one a comparison."""
+"""Makes the contents of tables: the paper's, and one for each comparison."""

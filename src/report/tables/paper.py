@@ -1,4 +1,4 @@
-"""The paper's tables (`paper_tables.yaml`): whose runs fill them, and the published numbers."""
+"""Reads the definitions of the paper's tables (`paper_tables.yaml`), with the published numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from src.report.reading.settings import Benchmark, Setting
 
 
 class Column(Plain):
-    """A column of a table: which settings belong there.
+    """A column of a table, and which settings belong in it.
 
     Attributes:
-        auxiliaries: kinds of the auxiliary tasks, all of them; None: any.
-        size: of those of kind `domain`.
-        weighting: how the tasks were mixed; None: any, or not at all.
-        without: options of the config and the values that rule a run out.
+        auxiliaries: kinds of all of the setting's auxiliary tasks; None for any.
+        size: size of the auxiliary tasks of kind `domain`.
+        weighting: name of the weighting; None for any, or none.
+        without: options, and the values with which a run does not belong here.
     """
 
     label: str
@@ -32,7 +32,7 @@ class Column(Plain):
     without: dict[str, Any] = Field(default_factory=dict)
 
     def holds(self, setting: Setting) -> bool:
-        """Whether the setting's runs belong in this column."""
+        """Return whether the setting belongs in this column."""
         result = setting.result
         kinds = sorted(a.kind for a in result.auxiliaries.values())
         sizes = {a.size for a in result.auxiliaries.values() if a.kind == "domain"}
@@ -47,26 +47,26 @@ class Column(Plain):
 
 
 class Published(Plain):
-    """A row of the paper's: mean and standard deviation in percent by column, and p-values."""
+    """A row of the paper: mean and standard deviation in percent by column, and p-values."""
 
     scores: dict[str, tuple[float, float]]
     p: dict[str, float] = Field(default_factory=dict)
 
 
 class PaperTable(Plain):
-    """A table of the paper.
+    """A table of the paper, filled with our runs.
 
     Attributes:
-        paper: its number there.
-        kind: of the data.
-        columns: by name, in order.
-        against: the columns whose best the tested ones are compared with.
+        paper: its number in the paper.
+        kind: kind of data.
+        columns: columns by name, in order.
+        against: columns of which the best is compared with the tested ones.
         tested: columns that get a p-value.
-        tasks: the only tasks it is about; empty: any.
-        published: by task.
-        encoder: the paper's.
-        encoder_names: what runs with the same encoder call it.
-        seeds: the paper's.
+        tasks: the tasks of the table; empty for any.
+        published: the paper's rows, by task.
+        encoder: name of the paper's encoder.
+        encoder_names: names under which our runs use the same encoder.
+        seeds: number of the paper's seeds.
     """
 
     key: str
@@ -83,7 +83,7 @@ class PaperTable(Plain):
     seeds: int = 0
 
     def takes(self, bench: Benchmark) -> bool:
-        """Whether the bench's task may be a row."""
+        """Return whether the benchmark's task may be a row."""
         kind = "text" if bench.runs[0].result.is_text else "images"
         return kind == self.kind and (not self.tasks or bench.task in self.tasks)
 
@@ -97,14 +97,14 @@ class _File(Plain):
 
 @dataclass(frozen=True)
 class Candidate:
-    """The setting shown in a cell, and how many others could have been."""
+    """The setting that is shown in a cell, and the number of others that could have been."""
 
     setting: Setting
     others: int
 
 
 def paper_tables() -> list[PaperTable]:
-    """All of them, in the paper's order."""
+    """Return all tables, in the paper's order."""
     path = Path(__file__).with_name("paper_tables.yaml")
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     file = _File.model_validate(content, strict=False)
@@ -116,9 +116,9 @@ def paper_tables() -> list[PaperTable]:
 
 
 def candidate(column: Column, settings: Sequence[Setting]) -> Candidate | None:
-    """The setting for a cell: of those that belong there the one with most seeds, then best on dev.
+    """Return the setting for a cell: of those that belong there, the one with most seeds.
 
-    Test decides nothing here.
+    Among equals the best on dev is taken; test decides nothing here.
     """
     fitting = [setting for setting in settings if column.holds(setting)]
     if not fitting:

@@ -1,4 +1,4 @@
-"""A table in the paper's form: our runs, and the paper's numbers below them."""
+"""Makes a table in the paper's form: our runs, and below them the paper's numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _OurRow:
 def paper_table(
     table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: Choice
 ) -> ResultTable | None:
-    """The table for a part of test; None if no run belongs in it."""
+    """Return the table for a part of test; None if no run belongs in it."""
     ours = [_our_row(table, bench, part, choice) for bench in benches if table.takes(bench)]
     ours = [row for row in ours if any(isinstance(c, Score) for c in row.cells.values())]
     if not ours:
@@ -85,7 +85,7 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
 
 
 def _adjusted(rows: list[_OurRow]) -> list[_OurRow]:
-    """The rows with Holm's p over all of the table."""
+    """Return the rows with p-values that are adjusted by Holm's correction over the whole table."""
     places = [(index, name) for index, row in enumerate(rows) for name in row.tested]
     adjusted = adjust([rows[index].tested[name] for index, name in places])
     result = [replace(row, tested=dict(row.tested)) for row in rows]
@@ -117,7 +117,7 @@ def _p_cell(comparison: Comparison | None) -> Cell:
 
 
 def _published(table: PaperTable, task: str, encoder: str) -> Row:
-    """The paper's row of a task, below one of ours with `encoder` (empty: below none)."""
+    """Return the paper's row of a task, to stand below one of ours with `encoder` (empty: none)."""
     row: Published = table.published[task]
     cells: list[Cell] = []
     for name in table.columns:

@@ -1,4 +1,4 @@
-"""The report in sentences: which setting wins where, by how much, and how sure that is."""
+"""Writes the report's sentences: which setting wins where, by how much, and how certainly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from src.run_folder.result import Part
 
 @dataclass(frozen=True)
 class Linked:
-    """Words that lead to the runs behind them."""
+    """Words with a link to the runs behind them."""
 
     words: str
     setting: Setting
@@ -28,12 +28,12 @@ Sentence = tuple[str | Linked, ...]
 
 
 def in_words(sentence: Sentence) -> str:
-    """A sentence without its links."""
+    """Return a sentence without its links."""
     return "".join(part if isinstance(part, str) else part.words for part in sentence)
 
 
 def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
-    """Return how many runs were read, and of which kinds."""
+    """Return a sentence on how many runs of which kinds were read."""
     parts = [plural(len(found.runs), "finished run")]
     adapted = [run for run in found.runs if run.result.only_adapts]
     untested = sum(not run.result.is_tested for run in found.runs) - len(adapted)
@@ -53,7 +53,7 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
 
 
 def _told(run: Run) -> str:
-    """An adapted encoder, and the perplexity of text that it never saw."""
+    """Return a sentence about an adapted encoder and its perplexity on held-out text."""
     result = run.result
     held_out = plural(result.dev.whole.examples, "held-out text")
     return f"{run.name}: {result.encoder}, {result.metric} {result.dev_score:.3f} on {held_out}"

@@ -1,4 +1,4 @@
-"""A table of a report before it is text: what each cell holds, and which runs are behind it."""
+"""Defines a table's cells, with the runs behind each, before they become text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from src.report.reading.settings import Setting
 from src.run_folder.result import Part
 
 SMALLEST_P = 0.001
-"""p-values below are given as such."""
+"""p-values below this are written as smaller than it."""
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,13 @@ class Score:
     """Mean and standard deviation over seeds, as shares of 1.
 
     Attributes:
-        mean: over the seeds.
-        deviation: the sample's (n - 1); None for a single seed.
-        seeds: how many.
-        setting: the runs behind it; None for the paper's.
-        best: to be set in bold: significantly better than what it is compared with.
-        fewer: it has fewer seeds than another cell of its row.
-        others: further settings that would have belonged here.
+        mean: mean over the seeds.
+        deviation: sample standard deviation (n - 1); None for a single seed.
+        seeds: number of seeds.
+        setting: the setting behind it; None for the paper's numbers.
+        best: whether it is set in bold: significantly better than what it is compared with.
+        fewer: whether it has fewer seeds than another cell of its row.
+        others: number of further settings that would have belonged here.
     """
 
     mean: float
@@ -36,7 +36,7 @@ class Score:
 
     @property
     def words(self) -> str:
-        """In percent, e.g. `70.48 ± 4.42`."""
+        """The score in percent, e.g. `70.48 ± 4.42`."""
         deviation = "" if self.deviation is None else f" ± {100 * self.deviation:.2f}"
         return f"{100 * self.mean:.2f}{deviation}"
 
@@ -52,7 +52,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Words:
-    """Text, with the runs it speaks of, if any."""
+    """Text, with the runs that it is about, if any."""
 
     words: str
     setting: Setting | None = None
@@ -64,7 +64,7 @@ NO_RUNS = Words("no runs")
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its name, whose numbers it holds, and its cells."""
+    """A row: its name, where its numbers are from, and its cells."""
 
     name: str
     whose: str
@@ -77,13 +77,13 @@ class ResultTable:
     """A table of a report.
 
     Attributes:
-        key: names it in files and anchors.
-        title: what it shows.
-        part: of the test split that it is about.
-        heads: of the first two columns.
-        columns: names of the others.
-        rows: in order.
-        notes: sentences below it.
+        key: name of the table in files and HTML ids.
+        title: title of the table.
+        part: the part of test that it is about.
+        heads: names of the first two columns.
+        columns: names of the other columns.
+        rows: the rows in order.
+        notes: sentences below the table.
     """
 
     key: str
@@ -96,7 +96,7 @@ class ResultTable:
 
 
 def score_of(setting: Setting, part: Part, others: int = 0) -> Cell:
-    """A setting's cell."""
+    """Return a setting's cell."""
     values = list(setting.scores(part).values())
     if not values:
         return Words("no such texts", setting)
@@ -105,6 +105,6 @@ def score_of(setting: Setting, part: Part, others: int = 0) -> Cell:
 
 
 def p_words(p: float, adjusted: bool = False) -> str:
-    """E.g. `0.040`, `<0.001`; Holm's are marked."""
+    """Return a p-value in words, e.g. `0.040`, `<0.001`; adjusted ones are marked."""
     words = f"{p:.3f}" if p >= SMALLEST_P else f"<{SMALLEST_P}"
     return f"{words} (Holm)" if adjusted else words

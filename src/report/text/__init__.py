@@ -1,1 +1,1 @@
-"""Tables as Markdown, LaTeX and CSV."""
+"""Writes tables as Markdown, LaTeX and CSV."""

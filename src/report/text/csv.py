@@ -1,15 +1,15 @@
-"""A table as CSV: numbers as numbers, one row a cell, for other programs."""
+"""Writes a table as CSV for other programs: numbers as numbers, one row for each cell."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from src.files.escape import csv_cell
+from src.files.escape import escape_csv_cell
 from src.report.tables.table import Cell, Number, ResultTable, Score
 
 
 def to_csv(table: ResultTable) -> str:
-    """One row for each cell, scores as shares of 1.
+    """Return a CSV with one row for each cell, scores as shares of 1.
 
     Columns: table, part, row, whose, column, value, deviation, seeds, best, text, folders.
     """
@@ -17,9 +17,9 @@ def to_csv(table: ResultTable) -> str:
         {
             "table": table.key,
             "part": table.part,
-            "row": csv_cell(row.name),
-            "whose": csv_cell(row.whose),
-            "column": csv_cell(column),
+            "row": escape_csv_cell(row.name),
+            "whose": escape_csv_cell(row.whose),
+            "column": escape_csv_cell(column),
             **_entries(cell),
         }
         for row in table.rows
@@ -37,8 +37,8 @@ def _entries(cell: Cell) -> dict[str, float | int | str | bool | None]:
         "deviation": None,
         "seeds": None,
         "best": None,
-        "text": csv_cell(cell.words),
-        "folders": csv_cell("; ".join(run.name for run in runs)),
+        "text": escape_csv_cell(cell.words),
+        "folders": escape_csv_cell("; ".join(run.name for run in runs)),
     }
     if isinstance(cell, Score):
         entries |= {"value": cell.mean, "deviation": cell.deviation, "seeds": cell.seeds}

@@ -1,10 +1,10 @@
-"""A table as LaTeX, for `booktabs`."""
+"""Writes a table as LaTeX, for `booktabs`."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from src.files.escape import latex as escape
+from src.files.escape import escape_latex as escape
 from src.report.tables.table import ResultTable
 from src.report.text.rows import Markup
 
@@ -12,7 +12,7 @@ _LATEX = Markup(escape, bold=r"\textbf{{}}", italic=r"\textit{{}}")
 
 
 def to_latex(table: ResultTable) -> str:
-    """A `table` environment; the significantly better in bold, the paper's rows in italics."""
+    """Return a `table` environment; significant scores in bold, the paper's rows in italics."""
     frame = pd.DataFrame(_LATEX.rows(table), columns=_LATEX.heads(table))
     body = frame.to_latex(index=False, escape=False, column_format="ll" + "r" * len(table.columns))
     notes = " ".join(escape(note) for note in table.notes)

@@ -1,4 +1,4 @@
-"""Marks beside the number in a cell."""
+"""Returns the marks beside the number in a cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from src.report.tables.table import Cell, Score
 
 
 def marks(cell: Cell) -> str:
-    """Marks that a table's notes explain: `†` fewer seeds, `‡` one of several settings."""
+    """Return marks that a table's notes explain: `†` fewer seeds, `‡` one of several settings."""
     if not isinstance(cell, Score):
         return ""
     found = [f"({cell.seeds})†"] if cell.fewer else []

@@ -1,4 +1,4 @@
-"""A table's rows in a language of markup."""
+"""Writes a table's rows in a markup language."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from src.report.text.marks import marks
 
 @dataclass(frozen=True)
 class Markup:
-    """A language.
+    """A markup language.
 
     Attributes:
-        escape: makes a text mean itself.
-        bold: a pattern with `{}` where the text stands; significantly better scores are.
-        italic: likewise; names of the paper's rows are.
+        escape: escapes a text, so that it is shown as it is.
+        bold: pattern with `{}` for the text of significantly better scores.
+        italic: pattern with `{}` for the names of the paper's rows.
     """
 
     escape: Callable[[str], str]
@@ -24,7 +24,7 @@ class Markup:
     italic: str
 
     def rows(self, table: ResultTable) -> list[list[str]]:
-        """Name, whose, and cells of each row."""
+        """Return each row's name, origin and cells."""
         return [
             [
                 self._name(row.name, row.from_paper),
@@ -35,7 +35,7 @@ class Markup:
         ]
 
     def heads(self, table: ResultTable) -> list[str]:
-        """Of all columns."""
+        """Return the names of all columns."""
         return [self.escape(head) for head in (*table.heads, *table.columns)]
 
     def _cell(self, cell: Cell) -> str:

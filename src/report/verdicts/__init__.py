@@ -1,1 +1,1 @@
-"""Comparisons of settings: winners, differences, their certainty, and these in words."""
+"""Compares settings: winners, differences, their certainty, and these in words."""

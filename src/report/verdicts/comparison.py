@@ -1,4 +1,4 @@
-"""One setting against another on the same bench."""
+"""Compares two settings of a benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from src.report.statistics.permutation import PermutationTest, permutation_test
 from src.run_folder.result import Part
 
 LEVEL = 0.05
-"""p below which a difference is called significant."""
+"""p-value below which a difference is called significant."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Choice:
     """Options of comparisons.
 
     Attributes:
-        paired: values of the same seed belong together.
-        holm: p-values are adjusted for how many a table holds.
+        paired: whether values of the same seed belong together.
+        holm: whether p-values are adjusted for their number in a table.
     """
 
     paired: bool = False
@@ -33,14 +33,14 @@ class Comparison:
     """A comparison of `ours` with `theirs` on a part of test.
 
     Attributes:
-        ours: the setting that is asked about.
-        theirs: what it is compared with.
-        part: of the test split.
-        seeds: how many values each side has.
-        effect: difference of the means, as shares of 1; None if it cannot be told.
-        test: None if it cannot be told.
-        adjusted: Holm's one-sided p over the table it stands in; None unless asked for.
-        reason: why it cannot be told; empty if it can.
+        ours: the setting in question.
+        theirs: the setting that it is compared with.
+        part: the part of test.
+        seeds: number of values on each side.
+        effect: difference of the means, as shares of 1; None where it cannot be computed.
+        test: the permutation test; None where it cannot be computed.
+        adjusted: one-sided p, adjusted by Holm's correction over the table; None unless asked for.
+        reason: why there is no comparison; empty if there is one.
     """
 
     ours: Setting
@@ -54,7 +54,7 @@ class Comparison:
 
     @property
     def p(self) -> float | None:
-        """The one-sided p that counts: adjusted, if it was asked for."""
+        """The one-sided p: the adjusted one, if it was asked for."""
         if self.adjusted is not None:
             return self.adjusted
         return None if self.test is None else self.test.one_sided
@@ -69,7 +69,10 @@ def compare(ours: Setting, theirs: Setting, part: Part, *, paired: bool = False)
     """Test whether `ours` is better than `theirs`.
 
     Args:
-        paired: only seeds that both have count, and values of the same seed belong together.
+        ours: the setting in question.
+        theirs: the setting to compare with.
+        part: the part of test.
+        paired: whether values of the same seed belong together; only seeds of both then count.
     """
     left, right = ours.scores(part), theirs.scores(part)
     if paired:
@@ -91,7 +94,7 @@ def compare(ours: Setting, theirs: Setting, part: Part, *, paired: bool = False)
 
 
 def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The same comparisons, with Holm's p over those that have one."""
+    """Return the same comparisons, with p-values adjusted by Holm's correction."""
     told = [index for index, one in enumerate(comparisons) if one.test is not None]
     tests = [comparisons[index].test for index in told]
     adjusted = holm([test.one_sided for test in tests if test is not None])

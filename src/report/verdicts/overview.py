@@ -1,4 +1,4 @@
-"""Every setting of a bench in one table, whatever the paper has of it."""
+"""Makes a table of all settings of a benchmark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
-    """Settings in the paper's order, each against the best baseline."""
+    """Return the settings in the paper's order, each compared with the best baseline."""
     reference = reference_of(bench.settings, part)
     compared = [
         compare(setting, reference, part, paired=choice.paired)

@@ -1,4 +1,4 @@
-"""The winning setting of a benchmark, its lead, and how certain that is."""
+"""Finds the winning setting of a benchmark, its lead, and how certain that is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from src.run_folder.result import Part
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of one part of test on a benchmark.
+    """The winning setting on a part of test, with its comparisons.
 
     Attributes:
         best: the setting with the highest mean.
-        next_best: against the one with the second highest; None if there is none.
-        claim: the best of the methods that train the tasks together and the best of the others,
-            the higher of the two as `ours`; None unless there are both.
+        next_best: comparison of it with the setting of the second highest mean; None if there is
+            none.
+        claim: comparison of the best method that trains the tasks together with the best of the
+            others, the higher one as `ours`; None unless there are both.
     """
 
     best: Setting
@@ -28,7 +29,7 @@ class Verdict:
 
 
 def verdict_of(bench: Benchmark, part: Part, *, paired: bool = False) -> Verdict | None:
-    """The verdict of a part of test; None if no run has a score there."""
+    """Return the verdict of a part of test; None if no run has a score there."""
     ranked = sorted(
         (setting for setting in bench.settings if setting.scores(part)),
         key=lambda setting: -fmean(setting.scores(part).values()),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from src.files.escape import csv_cell, latex, markdown, one_line
+from src.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
 from src.report.tables.table import Number, ResultTable, Row, Score, Words
 from src.report.text.csv import to_csv
 from src.report.text.latex import to_latex
@@ -86,7 +86,7 @@ def test_latex_has_no_command_that_is_not_ours(text):
 
 
 def test_latex_by_hand():
-    assert latex("a_b & 5% <x>") == r"a\_b \& 5\% \textless{}x\textgreater{}"
+    assert escape_latex("a_b & 5% <x>") == r"a\_b \& 5\% \textless{}x\textgreater{}"
     assert r"\textbf{70.48 $\pm$ 4.42}" in to_latex(table_with("x"))
 
 
@@ -103,7 +103,7 @@ def test_csv_holds_numbers_and_computes_nothing(text):
 
 
 def test_escaping_by_hand():
-    assert markdown("a|b <i>") == r"a\|b &lt;i&gt;"
-    assert csv_cell("=1") == "'=1"
-    assert csv_cell("a=1") == "a=1"
+    assert escape_markdown("a|b <i>") == r"a\|b &lt;i&gt;"
+    assert escape_csv_cell("=1") == "'=1"
+    assert escape_csv_cell("a=1") == "a=1"
     assert one_line(" a\n\tb\x1b[0m ") == "a b [0m"

@@ -1,4 +1,4 @@
-"""A lock that lasts as long as its process, however that ends."""
+"""Locks a file for as long as the process lives, even if it is killed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from src.errors import UserError
 
 
 @contextmanager
-def held(path: Path, busy: str) -> Iterator[None]:
-    """Hold the lock file `path`, which stays where it is.
+def process_lock(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock file `path`; the file stays there afterwards.
 
     Args:
-        busy: what to say where another process holds it.
+        path: the lock file.
+        busy: message for when another process holds the lock.
 
     Raises:
-        UserError: another process does, or the folder cannot be written.
+        UserError: another process holds the lock, or the folder cannot be written.
     """
     lock = FileLock(path)
     try:

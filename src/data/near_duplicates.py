@@ -1,4 +1,4 @@
-"""Near-duplicates: pairs of texts that differ little."""
+"""Finds near-duplicates: pairs of texts that have most of their words in common."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from scipy import sparse
 from src.data.overlap import word_grams, words_of
 
 WORDS = 3
-"""Words in a row that are compared."""
-ALIKE = 0.5
-"""Share of them that two texts have in common (Jaccard) to be near-duplicates."""
+"""Number of consecutive words in a gram."""
+MIN_SIMILARITY = 0.5
+"""Least Jaccard similarity of two near-duplicates' grams."""
 _FREQUENT = 1000
-"""Grams that more texts have are phrases of the field and tell nothing."""
+"""Grams that occur in more texts than this are set phrases of the field and are not compared."""
 _AT_ONCE = 2000
+"""Number of texts that are compared with all others at a time, which bounds the memory."""
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Pairs of near-duplicates, `(pairs,)` each.
+class NearDuplicatePairs:
+    """Pairs of near-duplicates.
 
     Attributes:
-        own: the place of the one among the first texts.
-        other: the place of the other among the second texts.
-        similarity: the grams both have as a share of those that either has (Jaccard), in (0, 1].
+        own: index of each pair's text among the first texts, int `(pairs,)`.
+        other: index of each pair's text among the second texts, int `(pairs,)`.
+        similarity: Jaccard similarity of the two texts' grams, in (0, 1], float `(pairs,)`.
     """
 
     own: np.ndarray
@@ -34,11 +35,11 @@ class Alike:
     similarity: np.ndarray
 
 
-def alike(own: Sequence[str], others: Sequence[str]) -> Alike:
-    """All pairs of one of `own` and one of `others` that are near-duplicates.
+def near_duplicate_pairs(own: Sequence[str], others: Sequence[str]) -> NearDuplicatePairs:
+    """Return all pairs of a text of `own` and a text of `others` that are near-duplicates.
 
-    Texts that are equal but for case, white space and punctuation are among them, but for those of
-    fewer than three words.
+    Texts that differ only in case, white space and punctuation are near-duplicates too, unless they
+    have fewer than three words.
     """
     words = [words_of(text) for text in (*own, *others)]
     grams, owners = word_grams(words, WORDS)
@@ -55,6 +56,6 @@ def alike(own: Sequence[str], others: Sequence[str]) -> Alike:
         common = (rare[start:end] @ theirs).tocoo()
         either = sizes[start + common.row] + sizes[len(own) + common.col] - common.data
         similarity = common.data / either
-        near = similarity >= ALIKE
+        near = similarity >= MIN_SIMILARITY
         found.append((start + common.row[near], common.col[near], similarity[near]))
-    return Alike(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    return NearDuplicatePairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
