@@ -14,6 +14,7 @@ from hydra import initialize_config_dir
 from src.bench.ablations import ABLATIONS, FEW_SHAPES, OPTIONAL, measure_ablations
 from src.bench.by_hand import OurStep
 from src.bench.case import Case, built_case
+from src.bench.evaluation import measure_evaluation
 from src.bench.floor import Floor, measure_floor
 from src.bench.growth import draw_growth, measure_growth
 from src.bench.memory import measure_memory
@@ -172,6 +173,12 @@ def test_peers_get_bodies_as_transformers_has_them(case, tmp_path):
         kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
         assert kinds == {torch.nn.Dropout}
     assert built.module.body.config._attn_implementation == IMPLEMENTATION
+
+
+def test_evaluations_are_measured_over_dev(case, tmp_path):
+    row = measure_evaluation(case("finetune", 0), "tiny", 2, tmp_path, CPU)
+    assert (row.encoder, row.examples_per_second.pairs) == ("tiny", 2)
+    assert row.tokens_per_second > row.examples_per_second.median > 0
 
 
 def test_a_further_task_costs_its_head_and_its_batch(case, tmp_path):
