@@ -56,7 +56,9 @@ class TextEncoder:
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None
-    _on_gpu: dict[tuple[str, bool], bool] = field(default_factory=dict, repr=False, compare=False)
+    _on_gpu: dict[tuple[str, bool], bool] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def hidden_size(self) -> int:
