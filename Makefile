@@ -12,7 +12,7 @@ DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
 .PHONY: help setup quickstart report-demo compare study test test-slow test-distributed torture fuzz bench \
-	bench-full bench-corpus torture-corpus walkthrough docs lint format clean
+	bench-full gpu-check bench-corpus torture-corpus walkthrough docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
@@ -26,6 +26,7 @@ help:
 	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
+	@echo "make gpu-check   run on this machine's GPUs what a CPU cannot show: tests, speed, processes"
 	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
 	@echo "make torture-corpus kill the build of a corpus of 2 million records; it has to end the same"
 	@echo "make walkthrough  follow README and the tutorial word by word in a fresh clone"
@@ -79,6 +80,9 @@ bench: $(READY)
 
 bench-full: $(READY)
 	$(BIN)/python -m src.bench full=true $(BENCH)
+
+gpu-check: $(READY)
+	$(BIN)/python -m src.bench.gpu_check
 
 bench-corpus: $(READY)
 	$(BIN)/python -m src.bench.corpus $(BENCH)

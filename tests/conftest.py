@@ -17,6 +17,9 @@ from tests.programs import ROOT, called_for_text
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 
+DEVICE = torch.device(os.environ.get("TARTAN_TEST_DEVICE", "cpu"))
+"""Where tests compute that can do so anywhere; `make gpu-check` has them do it on a GPU."""
+
 REAL_DATA = ROOT.parent / "shared" / "data"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

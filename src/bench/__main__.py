@@ -62,7 +62,9 @@ class Sections:
             f"data_dir={'null' if config.data.dir is None else config.data.dir}",
             f"trainer.precision={config.precision}",
             f"cache_dir={scratch / 'cache'}",
+            *config.options,
         ]
+        self._encoder = str(config.encoders[0])
         self._corpus = None if config.data.corpus is None else str(config.data.corpus)
         self._full = bool(config.full)
         self._rounds = int(config.rounds or (15 if self._full else 5))
@@ -188,11 +190,11 @@ class Sections:
         self,
         method: str,
         tasks: int,
-        encoder: str = MINILM,
+        encoder: str | None = None,
         batch_size: int | None = None,
         width: int | None = None,
     ) -> Case:
-        options = [f"encoder={encoder}", *self._options]
+        options = [f"encoder={encoder or self._encoder}", *self._options]
         if width is not None:
             heads = width // 64
             sizes = {"hidden_size": width, "intermediate_size": 4 * width}

@@ -15,8 +15,10 @@ from src.bench.by_hand import OurStep
 from src.bench.case import BuiltCase, Case, built_case
 from src.bench.measure import Ratio, interleaved, ratio
 from src.core.clock import now
+from src.cpu.attention import attention
 from src.cpu.dropout import use_dropout
 from src.cpu.packed_attention import Packing
+from src.cuda.packed_row import PackedRow
 from src.encoders.masked_lm_head import MaskedLMHead
 
 
@@ -49,11 +51,13 @@ def _of_torch(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    packing: Packing | None = None,
+    packing: Packing | PackedRow | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Torch's attention, within each text of a packed row."""
     torchs = AttentionInterface()["sdpa"]
+    if isinstance(packing, PackedRow):  # whose kernels are not ours
+        return attention(module, query, key, value, attention_mask, packing=packing, **options)
     if packing is None:
         found: tuple[Tensor, Tensor | None] = torchs(
             module, query, key, value, attention_mask, **options

@@ -152,7 +152,8 @@ class BuiltCase:
 
     def batch(self, step: int, device: torch.device) -> StepBatch:
         """Of one step, where it is needed."""
-        steps = self.data.steps(self.module.batch_needs, str(self.config.trainer.accelerator))
+        accelerator = str(self.config.trainer.accelerator)
+        steps = self.data.steps(self.module.batch_needs, accelerator, self.precision)
         whole = steps[step]
         if steps.sampling is not None:
             whole = sized(whole, self.module.weighting, steps.sampling.batch_size)

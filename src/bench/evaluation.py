@@ -33,8 +33,8 @@ def measure_evaluation(
 ) -> EvaluationRow:
     """Evaluate the case's dev split, once before it counts."""
     built = built_case(case, 1, folder)
-    module, split = built.module.to(device).eval(), built.data.dev
-    assert split is not None
+    module = built.module.to(device).eval()
+    split = built.data.evaluation("dev", device.type, built.precision)
     batches = [move_data_to_device(split[index], device) for index in range(len(split))]
     examples = sum(batch.examples for batch in batches)
     tokens, _ = tokens_and_padding(batches)

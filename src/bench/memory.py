@@ -35,7 +35,7 @@ def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
     """
     built = built_case(case, 3 if case.method != "aang" else 1000, folder)
     ours = OurStep(built, device)
-    steps = built.data.steps(built.module.batch_needs, device.type)
+    steps = built.data.steps(built.module.batch_needs, device.type, built.precision)
     sampling, numbers = steps.sampling, range(len(steps))
     fitting = [n for n in numbers if sampling is None or sampling.at(n) == [OBJECTIVE]]
     batches = [built.batch(number, device) for number in fitting[:3]]

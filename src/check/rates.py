@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from src.check.inputs import Inputs
 from src.core.clock import now
-from src.core.device import is_on_cpu
 from src.core.memory import peak_bytes
 from src.core.passes import Passes, Purpose
 from src.core.seeding import generator_for
@@ -23,6 +22,7 @@ from src.core.task_names import END_TASK
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowAddingBody
 from src.data.batches import ExampleOrder, rows_at
+from src.encoders.text_encoder import packs_texts
 from src.methods.optimisation import Optimisation
 from src.methods.precision import resolve_precision
 from src.objectives.base import Collate
@@ -92,7 +92,9 @@ class PassTimer:
         accelerator = str(config.trainer.accelerator)
         self.device = device_of(accelerator)
         self.precision = resolve_precision(config.trainer.precision, accelerator)
-        self._packed = bool(config.packed) and is_on_cpu(accelerator)
+        self._packed = bool(config.packed) and packs_texts(
+            inputs.prepared.encoder, accelerator, self.precision, trains=True
+        )
         self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
         use_cpu_kernels(self._body)
         self._passes = Passes(RowAddingBody(self._body))

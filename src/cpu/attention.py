@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from src.cpu.dropout import drawn_factors, draws_cheaply
-from src.cpu.dropped_attention import dropped_attention
+from src.cpu.dropped_attention import dropped_attention, has_tangent
 from src.cpu.packed_attention import Packing
+from src.cuda.kernels import usable_kernels
+from src.cuda.packed_row import PackedRow
 
 IMPLEMENTATION = "tartan"
 """What the implementation is called in a model's configuration."""
@@ -36,7 +38,7 @@ def attention(
     attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
-    packing: Packing | None = None,
+    packing: Packing | PackedRow | None = None,
     **further: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Compute the same as Transformers' `sdpa`, in half the time with dropout on a CPU.
@@ -53,13 +55,24 @@ def attention(
         attention_mask: True where a position may be attended to, or to be added to the scores;
             broadcast to `(examples, heads, positions, positions)`.
         packing: where the texts are in a packed row, each of which attends to itself only; then
-            there is one example, and `attention_mask` does not matter.
+            there is one example, and `attention_mask` does not matter. On a GPU a `PackedRow`; what
+            it has no kernel for (forward derivatives, single precision) is computed by blocks.
 
     Returns:
         `(examples, positions, heads, size)`, and None for the weights.
     """
     if packing is not None:
         window = further.pop("sliding_window", None)  # half of it, the token itself included
+        if isinstance(packing, PackedRow):
+            usable = () if has_tangent(query) else usable_kernels()
+            kernel = packing.kernel(query, dropout, usable)
+            if kernel is not None:
+                found = packing.attend(
+                    kernel, query, key, value, dropout=dropout, scale=scaling, window=window
+                )
+                return found, None
+            packing.used = True
+            packing = Packing(packing.lengths, query.device)
         own = partial(_of_block, module, dropout=dropout, scaling=scaling, **further)
         return packing.attend(own, query, key, value, window), None
     known = all(further[name] is None for name in further.keys() - _PLAIN)

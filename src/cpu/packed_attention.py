@@ -16,6 +16,8 @@ from src.cpu.dropped_attention import has_tangent
 WIDTHS = 8
 """Texts whose lengths have the same next multiple of this are attended to side by side."""
 
+_CPU = torch.device("cpu")
+
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 """From query, key and value `(texts, heads, width, size)`, and True where a position may be
 attended to, to `(texts, width, heads, size)`."""
@@ -35,16 +37,17 @@ class Block:
     width: int
     held: Tensor | None
 
-    def allowed(self, window: int | None) -> Tensor | None:
+    def allowed(self, window: int | None, device: torch.device) -> Tensor | None:
         """True where a position may be attended to, broadcast to `(texts, 1, width, width)`.
 
         Args:
             window: positions so far apart, and farther, do not attend to each other.
+            device: where the tokens are.
         """
         held = None if self.held is None else self.held[:, None, None]
         if window is None or self.width <= window:
             return held
-        places = torch.arange(self.width)
+        places = torch.arange(self.width, device=device)
         near = (places[:, None] - places).abs() < window
         return near[None, None] if held is None else held & near
 
@@ -57,6 +60,7 @@ class Packing:
 
     Args:
         lengths: of the texts, in their order in the row, each at least 1.
+        device: where the row is.
 
     Attributes:
         tokens: length of the row.
@@ -64,7 +68,8 @@ class Packing:
         used: whether anything has been attended to by it.
     """
 
-    def __init__(self, lengths: Sequence[int]) -> None:
+    def __init__(self, lengths: Sequence[int], device: torch.device = _CPU) -> None:
+        self._device = device
         sizes = np.asarray(lengths, dtype=np.int64)
         ends = np.cumsum(sizes)
         self.tokens = int(ends[-1])
@@ -79,10 +84,10 @@ class Packing:
             starts = (ends - sizes)[members][:, None]
             sources.append((starts + np.minimum(places, own - 1)).ravel())
             held.append(here.ravel())
-            mask = None if here.all() else torch.from_numpy(here)
+            mask = None if here.all() else torch.from_numpy(here).to(device)
             self.blocks.append(Block(len(members), int(own.max()), mask))
         self._sources, self._held = np.concatenate(sources), np.concatenate(held)
-        self._of_tokens = _Moves.of(self._sources, self._held, self.tokens)
+        self._of_tokens = _Moves.of(self._sources, self._held, self.tokens, device)
         self._of_heads: dict[int, _Moves] = {}
         self.used = False
 
@@ -112,7 +117,7 @@ class Packing:
         self.used = True
         queries, keys, values = (self._spread(tensor) for tensor in (query, key, value))
         found = [
-            attend(q, k, v, block.allowed(window)).flatten(0, 1)
+            attend(q, k, v, block.allowed(window, self._device)).flatten(0, 1)
             for q, k, v, block in zip(queries, keys, values, self.blocks, strict=True)
         ]
         laid_out = torch.cat(found)
@@ -142,7 +147,8 @@ class Packing:
             own = self._sources[places].reshape(shape) * heads + np.arange(heads)[:, None]
             sources.append(own.ravel())
             held.append(np.broadcast_to(self._held[places].reshape(shape), own.shape).ravel())
-        found = _Moves.of(np.concatenate(sources), np.concatenate(held), self.tokens * heads)
+        taken, here = np.concatenate(sources), np.concatenate(held)
+        found = _Moves.of(taken, here, self.tokens * heads, self._device)
         self._of_heads[heads] = found
         return found
 
@@ -164,12 +170,13 @@ class _Moves:
     lost: Tensor
 
     @classmethod
-    def of(cls, taken: np.ndarray, held: np.ndarray, rows: int) -> _Moves:
+    def of(cls, taken: np.ndarray, held: np.ndarray, rows: int, device: torch.device) -> _Moves:
         """Each of `rows` is at one of the places that are `held`; the others stay 0."""
         back = np.empty(rows, dtype=np.int64)
         back[taken[held]] = np.flatnonzero(held)
         empty = np.flatnonzero(~held)
-        return cls(*(torch.from_numpy(each) for each in (taken, empty, back, empty[:0])))
+        places = (taken, empty, back, empty[:0])
+        return cls(*(torch.from_numpy(each).to(device) for each in places))
 
     @property
     def reverse(self) -> _Moves:

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from src.configuration.options import Checked, Count, Natural, checked
-from src.core.device import is_cpu, is_on_cpu
+from src.core.device import is_cpu
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
@@ -26,7 +26,7 @@ from src.data.sampled_batches import sized
 from src.data.shared_steps import SharedSteps
 from src.data.text_task import TextTask
 from src.distributed.strategy import ShardStrategy
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import packs_texts, reads_text
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
@@ -41,8 +41,9 @@ class BatchSizes(Checked):
         micro_batch_size: examples that go through the body at once in training: bounds memory
             [examples].
         evaluation_batch_size: the same in evaluations [examples].
-        packed: put texts into rows without padding, where there is a kernel for that: on a CPU, for
-            most encoders.
+        packed: put texts into rows without padding, where the encoder reads such rows and there is
+            a kernel for them: on a CPU; on a GPU in bf16, in training with attention dropout only
+            if the package flash-attn is there.
         epoch_steps: optimiser steps that count as an epoch; None takes those of one pass over the
             end task's training examples (without the end task, over the largest auxiliary task's)
             [steps].
@@ -116,19 +117,22 @@ class TaskData(pl.LightningDataModule):
         examples = max(others) if end_task is None else end_task
         return math.ceil(examples / self.sizes.batch_size)
 
-    def steps(self, needs: BatchNeeds, accelerator: str = "auto") -> StepBatches:
+    def steps(
+        self, needs: BatchNeeds, accelerator: str = "auto", precision: str = "32-true"
+    ) -> StepBatches:
         """Return the batches of every step of a module.
 
         Args:
             needs: the batches that the module's steps need.
             accelerator: Lightning's name of the accelerator, which decides whether texts are
-                packed.
+                packed, as does `precision`.
+            precision: Lightning's name of the precision.
 
         Raises:
             UserError: a task has too few examples for its batches.
         """
         prepared, sizes = self.prepared, self.sizes
-        packed = self._packs(accelerator)
+        packed = self._packs(accelerator, precision, trains=True)
         sources = {
             name: TaskExamples(
                 prepared.rows(name),
@@ -168,16 +172,18 @@ class TaskData(pl.LightningDataModule):
             sampling=sampling,
         )
 
-    def evaluation(self, split: str, accelerator: str = "auto") -> EvaluationBatches:
+    def evaluation(
+        self, split: str, accelerator: str = "auto", precision: str = "32-true"
+    ) -> EvaluationBatches:
         """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
 
         Without an end task, dev is the text that is held out of all corpora.
 
         Args:
             split: the split's name.
-            accelerator: see `steps`.
+            accelerator: see `steps`, as is `precision`.
         """
-        packed = self._packs(accelerator)
+        packed = self._packs(accelerator, precision, trains=False)
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         if split == "dev" and prepared.held_out is not None:
             return self._held_out(prepared.held_out, packed)
@@ -201,7 +207,7 @@ class TaskData(pl.LightningDataModule):
     def train_dataloader(self) -> StepLoader:
         """Return a loader of the steps of the Trainer's module, an epoch at a time."""
         trainer, needs = self._running(), self._needs()
-        whole = self.steps(needs, self._accelerator())
+        whole = self.steps(needs, *self._arithmetic())
         steps: StepBatches | SharedSteps = whole
         if trainer.world_size > 1:
             steps = SharedSteps(
@@ -242,7 +248,7 @@ class TaskData(pl.LightningDataModule):
         return DataLoader(inputs, batch_size=self.sizes.evaluation_batch_size, collate_fn=list)
 
     def _split(self, name: str) -> EvaluationLoader:
-        batches, trainer = self.evaluation(name, self._accelerator()), self._running()
+        batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()
         if trainer.world_size > 1:
             batches = batches.share(trainer.global_rank, trainer.world_size)
         return EvaluationLoader(batches)
@@ -262,11 +268,14 @@ class TaskData(pl.LightningDataModule):
         )
         return EvaluationBatches(TaskExamples(rows, collate, size))
 
-    def _packs(self, accelerator: str) -> bool:
-        return self.sizes.packed and is_on_cpu(accelerator)
+    def _packs(self, accelerator: str, precision: str, *, trains: bool) -> bool:
+        encoder = self.prepared.encoder
+        return self.sizes.packed and packs_texts(encoder, accelerator, precision, trains=trains)
 
-    def _accelerator(self) -> str:
-        return "cpu" if is_cpu(self._running().strategy.root_device) else "auto"
+    def _arithmetic(self) -> tuple[str, str]:
+        trainer = self._running()
+        on_cpu = is_cpu(trainer.strategy.root_device)
+        return "cpu" if on_cpu else "auto", str(trainer.precision)
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:

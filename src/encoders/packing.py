@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from src.core.device import is_cpu
 from src.cpu.attention import use_cheap_attention
 from src.cpu.packed_attention import Packing
+from src.cuda.packed_row import PackedRow
 
 _LENGTHS = (3, 6, 1)
 """Of the texts that a body is tried out on."""
@@ -19,25 +21,34 @@ _CLOSE = 1e-4
 _READ = ("input_ids", "position_ids", "token_type_ids")
 
 
-def packed_states(body: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Tensor:
+def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
     """The last layer's states of a packed row, `(1, tokens, hidden)`.
 
     Args:
         inputs: `input_ids` and `position_ids` (and `token_type_ids`), `(1, tokens)`, and `lengths`
-            of the texts, `(texts,)`; what the row holds beyond them belongs to none.
+            of the texts, `(texts,)`; what the row holds beyond them belongs to none. Without
+            `host_lengths`, the same as numbers, a GPU is waited for.
 
     Raises:
         ValueError: the body's attention takes no notice of where the texts are.
     """
     use_cheap_attention(body)
-    lengths: list[int] = inputs["lengths"].tolist()
-    beyond = inputs["input_ids"].shape[1] - sum(lengths)
-    packing = Packing([*lengths, beyond] if beyond else lengths)
+    packing = _packing(inputs)
     read = {name: inputs[name] for name in _READ if name in inputs}
     states: Tensor = body(**read, packing=packing).last_hidden_state
     if not packing.used:
         raise ValueError(f"{type(body).__name__} cannot read several texts as one row")
     return states
+
+
+def _packing(inputs: Mapping[str, Any]) -> Packing | PackedRow:
+    found = inputs.get("host_lengths")
+    lengths: list[int] = inputs["lengths"].tolist() if found is None else list(found)
+    row: Tensor = inputs["input_ids"]
+    if not is_cpu(row.device):
+        return PackedRow(lengths, inputs["lengths"], row.shape[1])
+    beyond = row.shape[1] - sum(lengths)
+    return Packing([*lengths, beyond] if beyond else lengths)
 
 
 def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:

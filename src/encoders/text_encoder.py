@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 from transformers import (
     AutoModel,
@@ -19,6 +20,8 @@ from transformers import (
 )
 
 from src.configuration.options import Below1, Checked, NonNegative
+from src.core.device import is_on_cpu
+from src.cuda.kernels import kernel_for, usable_kernels
 from src.encoders.base import of_kind
 from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
@@ -53,6 +56,9 @@ class TextEncoder:
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None
+    _on_gpu: dict[tuple[str, bool], bool] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def hidden_size(self) -> int:
@@ -127,6 +133,34 @@ class TextEncoder:
             )
         return fits
 
+    def packs_on_gpu(self, precision: str, *, trains: bool) -> bool:
+        """Whether texts go through the body as one row on this machine's GPU.
+
+        Decided once for a run, from what does not change in it; where they do not, the log says so.
+
+        Args:
+            precision: Lightning's name of it.
+            trains: whether the body trains, and so drops attention's weights.
+        """
+        key = (precision, trains)
+        if key not in self._on_gpu:
+            dropout = attention_dropout_of(self.body.config) if trains else 0.0
+            dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float32
+            size = self.hidden_size // int(self.body.config.num_attention_heads)
+            kernel = kernel_for(dtype, dropout, size, usable_kernels())
+            self._on_gpu[key] = kernel is not None and self.packs
+            if kernel is None:
+                log.info(
+                    "%s pads texts on the GPU: no kernel attends within packed rows in %s with "
+                    "attention dropout %g (varlen_attn and flash-attn take 16 bits, only the "
+                    "latter dropout; usable here: %s)",
+                    "training" if trains else "evaluation",
+                    precision,
+                    dropout,
+                    ", ".join(usable_kernels()) or "none",
+                )
+        return self._on_gpu[key]
+
     @property
     def first_position(self) -> int:
         """The number that the architecture gives to a text's first position."""
@@ -136,6 +170,14 @@ class TextEncoder:
 
 def _after_padding(config: PretrainedConfig) -> bool:
     return config.model_type in _POSITIONS_AFTER_PADDING
+
+
+def attention_dropout_of(config: PretrainedConfig) -> float:
+    """Return the probability with which a body in training drops attention's weights."""
+    for entry in ("attention_probs_dropout_prob", "attention_dropout"):
+        if hasattr(config, entry):
+            return float(getattr(config, entry))
+    return 1.0  # not known: taken for one that is needed
 
 
 def max_positions_of(config: PretrainedConfig) -> int | None:
@@ -326,6 +368,21 @@ def _check_whole(
             f"encoder folder {folder}: its weights lack {len(lacking)} of the body's "
             f"{len(own)} parameters (the first is {lacking[0]}); save the whole model there"
         )
+
+
+def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
+    """Whether this machine has kernels for packed rows: a CPU for any, a GPU for some.
+
+    Args:
+        accelerator: Lightning's name of it.
+        precision: see `TextEncoder.packs_on_gpu`, as is `trains`.
+    """
+    if is_on_cpu(accelerator):
+        return True
+    on_cuda = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    if not (on_cuda and isinstance(encoder, TextEncoder)):
+        return False
+    return encoder.packs_on_gpu(precision, trains=trains)
 
 
 def reads_text(encoder: object, what: str) -> TextEncoder:

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from torch.utils.hooks import RemovableHandle
 
 from src.cpu.packed_attention import Packing
+from src.cuda.packed_row import PackedRow
 
 BACKWARD = 2
 """Cost of a backward pass in forward passes: two matrix products for each one."""
@@ -22,6 +23,17 @@ BACKWARD = 2
 
 def _attention_on_the_cpu(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
     return int(sdpa_flop_count(query.shape, key.shape, value.shape))  # type: ignore[no-untyped-call]
+
+
+def _attention_in_packed_rows(
+    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *args: Any, **kwargs: Any
+) -> int:
+    pairs = int(ends.diff().square().sum())
+    return 4 * query.shape[1] * query.shape[2] * pairs
+
+
+_PACKED = ("torch_attn::_varlen_attn", "flash_attn::_flash_attn_varlen_forward")
+"""What the kernels of `src.cuda` are called where torch dispatches them."""
 
 
 class _Counting(TorchDispatchMode):
@@ -40,6 +52,8 @@ class _Counting(TorchDispatchMode):
         if operator is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
             # torch's table has the accelerators' kernels only
             self.total += _attention_on_the_cpu(*args)
+        elif func.name().partition(".")[0] in _PACKED:
+            self.total += _attention_in_packed_rows(*args, **kwargs)
         elif operator in flop_registry:
             self.total += flop_registry[operator](*args, **kwargs, out_val=out)
         return out
@@ -136,7 +150,7 @@ def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[A
     # with tangents (forward mode) a pass of the same shapes computes more
     level = forward_ad._current_level
     packing = kwargs.get("packing")
-    if isinstance(packing, Packing):
+    if isinstance(packing, Packing | PackedRow):
         return (index, level, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
     computed_rows = getattr(module, "computed_rows", None)
     if computed_rows is not None:

@@ -34,7 +34,7 @@ class Part:
     """
 
     members: list[int]
-    inputs: dict[str, Tensor]
+    inputs: dict[str, Any]
     starts: np.ndarray
 
 
@@ -64,7 +64,7 @@ class Layout:
         """Return the layout that suits an encoder.
 
         Args:
-            packed: whether to pack texts, as on a CPU, if the encoder reads such rows.
+            packed: whether to pack texts, if the encoder reads such rows.
         """
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
@@ -117,6 +117,7 @@ class Layout:
             "input_ids": _row(ids, width, self.pad_id),
             "position_ids": _row([self._places(own) for own in ids], width, self.first_position),
             "lengths": torch.from_numpy(lengths),
+            "host_lengths": tuple(lengths.tolist()),  # so that no step waits for a GPU's
         }
         if "token_type_ids" in rows[0]:
             types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]

@@ -14,6 +14,7 @@ from hydra import initialize_config_dir
 from src.bench.ablations import ABLATIONS, FEW_SHAPES, OPTIONAL, measure_ablations
 from src.bench.by_hand import OurStep
 from src.bench.case import Case, built_case
+from src.bench.evaluation import measure_evaluation
 from src.bench.floor import Floor, measure_floor
 from src.bench.growth import draw_growth, measure_growth
 from src.bench.memory import measure_memory
@@ -174,6 +175,12 @@ def test_peers_get_bodies_as_transformers_has_them(case, tmp_path):
     assert built.module.body.config._attn_implementation == IMPLEMENTATION
 
 
+def test_evaluations_are_measured_over_dev(case, tmp_path):
+    row = measure_evaluation(case("finetune", 0), "tiny", 2, tmp_path, CPU)
+    assert (row.encoder, row.examples_per_second.pairs) == ("tiny", 2)
+    assert row.tokens_per_second > row.examples_per_second.median > 0
+
+
 def test_a_further_task_costs_its_head_and_its_batch(case, tmp_path):
     few, many = (measure_memory(case("meta_tartan", n), tmp_path, CPU) for n in (1, 4))
     assert many.heads == 4 * few.heads
@@ -215,5 +222,7 @@ def test_batches_are_had_where_a_step_takes_them(case, tmp_path):
     built = built_case(case("meta_tartan", 1), 2, tmp_path)
     (first, _) = built.batches(torch.device("meta"))
     parts = [p for b in (*first.tasks.values(), first.meta) for p in b.micro_batches]
-    assert {tensor.device.type for part in parts for tensor in part.inputs.values()} == {"meta"}
+    assert {
+        v.device.type for p in parts for v in p.inputs.values() if isinstance(v, torch.Tensor)
+    } == {"meta"}
     assert built.batch(0, CPU).tasks["end_task"].micro_batches[0].inputs["labels"].device == CPU

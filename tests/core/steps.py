@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from lightning.fabric.utilities import move_data_to_device
 from torch import nn
 
 from src.core.body import WholeBody
@@ -12,6 +13,7 @@ from src.core.processes import Summed
 from src.core.step import Step
 from src.core.task import StepBatch, Task
 from src.cpu.row_gradients import RowAddingBody
+from tests.conftest import DEVICE
 
 
 def take_step(
@@ -22,6 +24,13 @@ def take_step(
     batch = StepBatch(0, dict(batches), meta_batch, meta_head_batch, second_batches)
     passes = Passes(RowAddingBody(body, dtype), PassContext(seed=seed))
     return Step(passes, tasks, batch, meta_head).run(weighting.mix)
+
+
+def collated(collate, rows, rng):
+    """A batch as a loader makes it, on the device of the tests."""
+    with torch.device("cpu"):
+        batch = collate(rows, rng)
+    return move_data_to_device(batch, DEVICE)
 
 
 class GivenStep:

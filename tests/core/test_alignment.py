@@ -17,6 +17,7 @@ from src.encoders.wide_resnet import WideResNetSource
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
+from tests.core.steps import collated
 
 
 def example_alignments(body, task, batch, direction, reseed):
@@ -41,9 +42,8 @@ def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float6
         {"input_ids": [2, *rng.integers(5, 700, rng.integers(3, 14)).tolist(), 3], "label": i % 3}
         for i in range(9)
     ]
-    batch = objective.collate(encoder, micro_batch_size, packed=packed)(
-        rows, np.random.default_rng(4)
-    )
+    collate = objective.collate(encoder, micro_batch_size, packed=packed)
+    batch = collated(collate, rows, np.random.default_rng(4))
     return encoder.body.to(dtype), Task("t", objective, head.to(dtype)), batch
 
 
@@ -55,7 +55,7 @@ def image_problem():
     rows = [
         {"image": rng.integers(0, 256, (1, 8, 8), dtype=np.uint8), "label": i % 3} for i in range(9)
     ]
-    batch = objective.collate(encoder, 99)(rows, rng)
+    batch = collated(objective.collate(encoder, 99), rows, rng)
     for part in batch.micro_batches:
         part.inputs["images"] = part.inputs["images"].double()
     body, head = encoder.body.double(), objective.new_head(encoder).double()

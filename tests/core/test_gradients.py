@@ -15,10 +15,11 @@ from src.core.gradients import (
     put_gradient,
     take_gradient,
 )
+from tests.conftest import DEVICE
 
 
 def random_gradient(seed, missing=()):
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(DEVICE).manual_seed(seed)
     shapes = [(3, 4), (5,), (2, 2, 2)]
     return [
         None if index in missing else torch.randn(shape, generator=generator, dtype=torch.float64)

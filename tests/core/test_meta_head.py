@@ -10,10 +10,11 @@ from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.encoders.classifier_head import ClassifierHead
 from src.errors import UserError
 from src.objectives.classification import Classification
+from tests.conftest import DEVICE
 
 
 def separable(count=64, classes=3, hidden=8):
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator(DEVICE).manual_seed(0)
     targets = torch.randint(classes, (count,), generator=generator)
     features = torch.randn(count, hidden, generator=generator)
     features[torch.arange(count), targets] += 4

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from src.core.running_statistics import frozen_running_statistics
+from tests.conftest import DEVICE
 
 KINDS = {
     "1d": (nn.BatchNorm1d, (6, 4)),
@@ -18,7 +19,7 @@ KINDS = {
 
 
 def inputs(shape=(6, 4), seed=0):
-    return 3 + 2 * torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return 3 + 2 * torch.randn(shape, generator=torch.Generator(DEVICE).manual_seed(seed))
 
 
 def statistics(module):

@@ -21,7 +21,7 @@ from src.methods.optimisation import Optimisation
 from src.objectives.classification import Classification
 from src.objectives.masked_lm import MaskedLM
 from tests.core.reference import Reference, fit_by_hand
-from tests.core.steps import take_step
+from tests.core.steps import collated, take_step
 
 STEPS = 50
 CLASSES = 3
@@ -68,7 +68,7 @@ class Setup:
         seed = seed_for(0, name, step)
         packed = self.packed and size is None
         collate = objective.collate(self.encoder, size or self.size, packed=packed)
-        return collate(rows(7, seed, self.encoder), np.random.default_rng(seed))
+        return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
 
 
 def reseed(step):

@@ -8,8 +8,10 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+from tests.conftest import DEVICE
 from tests.distributed.commands import (
     PROGRAM,
     children_of,
@@ -22,8 +24,9 @@ from tests.in_process import STAGES, toy
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 NEAR = 1e-9
-UNEVEN = ("micro_batch_size=3", "trainer.precision=64-true", "trainer.accelerator=cpu")
+UNEVEN = ("micro_batch_size=3", "trainer.precision=64-true", f"trainer.accelerator={DEVICE.type}")
 """Batches of 8 in parts of 3, 3 and 2."""
+SEVERAL = torch.cuda.device_count() if DEVICE.type == "cuda" else 2
 
 
 def several(count):
@@ -41,7 +44,7 @@ def options(data_dir, cache_dir):
 @pytest.mark.slow
 def test_two_processes_give_the_run_of_one(options, tmp_path):
     meta = options("meta_tartan")
-    for name, how in (("one", []), ("two", several(2))):
+    for name, how in (("one", []), ("two", several(SEVERAL))):
         code, output = finished([*PROGRAM, *meta, *how, f"hydra.run.dir={name}"], tmp_path)
         assert code == 0, output
     assert difference(tmp_path / "one", tmp_path / "two", "joint") < NEAR
@@ -55,7 +58,7 @@ def test_two_processes_give_the_run_of_one(options, tmp_path):
         for name, value in weights_of(tmp_path / "two", "joint").items()
         if name.startswith("body.") and value.is_floating_point()
     )
-    assert stage["measured"]["processes"] == 2
+    assert stage["measured"]["processes"] == SEVERAL
     assert 4 * body * 8 * 6 < stage["measured"]["summed_bytes"] < 1.5 * 4 * body * 8 * 6
 
 
@@ -149,7 +152,7 @@ SINGLE = ("trainer.precision=32-true",)
 @pytest.mark.parametrize("method", ["meta_tartan", "mt_tartan", "dapt_tapt"])
 def test_a_sharded_body_is_trained_as_a_whole_one(method, options, tmp_path):
     whole = [*PROGRAM, *options(method, "max_steps=10", *SINGLE)]
-    sharded = ["trainer=fsdp", "trainer.devices=2"]
+    sharded = ["trainer=fsdp", f"trainer.devices={SEVERAL}"]
     for name, how in (("one", []), ("sharded", sharded)):
         code, output = finished([*whole, *how, f"hydra.run.dir={name}"], tmp_path)
         assert code == 0, output

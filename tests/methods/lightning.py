@@ -10,6 +10,7 @@ import torch
 
 from src.data import TartanData
 from src.methods.module import TaskMixing
+from tests.conftest import DEVICE
 from tests.in_process import State, copied
 
 AUXILIARIES = ("tapt", "dapt")
@@ -34,7 +35,7 @@ def toy_data(data_dir: Path, cache_dir: Path, **more: Any) -> TartanData:
 def trainer(folder: Path, **options: Any) -> pl.Trainer:
     """Lightning's own Trainer, without its output; nothing else of it is changed."""
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
-    return pl.Trainer(default_root_dir=folder, accelerator="cpu", **{**quiet, **options})
+    return pl.Trainer(default_root_dir=folder, accelerator=DEVICE.type, **{**quiet, **options})
 
 
 class Steps(pl.Callback):

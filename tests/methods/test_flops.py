@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from src.cuda.packed_row import PackedRow
 from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.packing import packed_states
 from src.encoders.tiny import TinyEncoder
@@ -183,3 +184,26 @@ def test_a_masked_lm_head_costs_the_rows_that_it_fills_up_and_is_counted_twice(s
     filled_up = [16, 16, 32, 64, 16, 48]
     assert spent == [2 * rows * (6 * 5 + 5 * 40) for rows in filled_up]
     assert len(counted) == 2
+
+
+def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(spent):
+    """Those of flash-attn are not in torch's table, nor are torch's own in every version of it."""
+
+    @torch.library.custom_op("flash_attn::_flash_attn_varlen_forward", mutates_args={})
+    def kernel(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, ends: torch.Tensor
+    ) -> torch.Tensor:
+        return query.clone()
+
+    class Attends(nn.Module):
+        def forward(self, row, *, packing):
+            return kernel(row, row, row, packing.ends)
+
+    module = Attends()
+    ForwardFlops([module], spent.append)
+    for lengths in ([3, 4], [2, 5], [1, 1, 5]):
+        row = torch.zeros(8, 2, 16)
+        module(row, packing=PackedRow(lengths, torch.tensor(lengths), 8))
+    # of the rest of 8 tokens too; queries by keys, and weights by values
+    pairs = (9 + 16 + 1, 4 + 25 + 1, 1 + 1 + 25 + 1)
+    assert spent == [2 * 2 * 2 * 16 * n for n in pairs]

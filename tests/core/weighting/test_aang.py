@@ -21,7 +21,7 @@ from src.methods.optimisation import Optimisation
 from src.objectives.classification import Classification
 from tests.core.aang_reference import AangReference
 from tests.core.reference import fit_by_hand
-from tests.core.steps import take_step
+from tests.core.steps import collated, take_step
 from tests.objectives.composed.spaces import space
 
 STEPS, CLASSES, TOTAL = 20, 3, 13
@@ -70,13 +70,14 @@ class Setup:
     def end_batch(self, kind, step, size=None):
         seed = seed_for(0, kind, step)
         collate = self.end.collate(self.encoder, size or self.size)
-        return collate(rows(7, seed, self.encoder), np.random.default_rng(seed))
+        return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
 
     def batch(self, name, step, count, size=None):
         """The first `count` of the rows that all objectives with its draws get in the step."""
         seed = seed_for(0, self.members[name].draws, step)
         collate = self.by_name[name].objective.collate(self.encoder, size or self.size)
-        return collate(rows(TOTAL, seed, self.encoder)[:count], np.random.default_rng(seed))
+        chosen = rows(TOTAL, seed, self.encoder)[:count]
+        return collated(collate, chosen, np.random.default_rng(seed))
 
     def step_batches(self, weighting, sampled, step):
         sizes = weighting.batch_sizes(sampled, TOTAL)

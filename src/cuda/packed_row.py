@@ -1,0 +1,80 @@
+"""Where the texts of one row of tokens on a GPU are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from src.cuda.kernels import Kernel, attend, kernel_for
+
+
+class PackedRow:
+    """Tells attention where each text of a row ends, by kernels made for that.
+
+    Args:
+        lengths: of the texts, in their order, on the host.
+        on_device: the same where the row is, `(texts,)`; what the row holds beyond them is one
+            more text.
+        tokens: length of the row.
+
+    Attributes:
+        lengths: of all texts, that beyond them included.
+        ends: where each begins, and the last one ends: int32, `(texts + 1,)`.
+        tokens: see above.
+        used: whether anything has been attended to by it.
+    """
+
+    def __init__(self, lengths: Sequence[int], on_device: Tensor, tokens: int) -> None:
+        beyond = tokens - sum(lengths)
+        self.lengths = [*lengths, beyond] if beyond else list(lengths)
+        ends = F.pad(on_device.cumsum(0), (1, 0))
+        self.ends = (F.pad(ends, (0, 1), value=tokens) if beyond else ends).to(torch.int32)
+        self.tokens = tokens
+        self.used = False
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of positions whose scores are computed, where there is no window."""
+        return sum(length**2 for length in self.lengths)
+
+    def kernel(self, query: Tensor, dropout: float, usable: Collection[Kernel]) -> Kernel | None:
+        """Return the kernel for a `query` of the row; None where there is none."""
+        return kernel_for(_dtype_of(query), dropout, query.shape[-1], usable)
+
+    def attend(
+        self,
+        kernel: Kernel,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        dropout: float,
+        scale: float | None,
+        window: int | None,
+    ) -> Tensor:
+        """Let the tokens of each text attend to each other: `(1, tokens, heads, size)`.
+
+        Args:
+            kernel: as chosen by `kernel`.
+            query: `(1, heads, tokens, size)`, as are `key` and `value`.
+            dropout: see `attend`, as are `scale` and `window`.
+        """
+        self.used = True
+        dtype = _dtype_of(query)
+        queries, keys, values = (t[0].transpose(0, 1).to(dtype) for t in (query, key, value))
+        found = attend(
+            kernel, queries, keys, values, self.ends, max(self.lengths),
+            dropout=dropout, scale=scale, window=window,
+        )  # fmt: skip
+        return found[None]
+
+
+def _dtype_of(tensor: Tensor) -> torch.dtype:
+    """Return what torch's own attention would be computed in: kernels know nothing of autocast."""
+    kind = tensor.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.get_autocast_dtype(kind)
+    return tensor.dtype
