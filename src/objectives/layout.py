@@ -60,11 +60,14 @@ class Layout:
     spare: int | None = None
 
     @classmethod
-    def of(cls, encoder: TextEncoder, micro_batch_size: int, packed: bool) -> Layout:
+    def of(
+        cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
+    ) -> Layout:
         """Return the layout that suits an encoder.
 
         Args:
             packed: whether to pack texts, if the encoder reads such rows.
+            on_cpu: whether the body is on a CPU, where padding costs more than further parts.
         """
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
@@ -72,7 +75,7 @@ class Layout:
             packed=packed and encoder.packs,
             first_position=encoder.first_position,
             max_positions=encoder.max_positions,
-            spare=SPARE if packed else None,
+            spare=SPARE if on_cpu else None,
         )
 
     def split(self, lengths: Sequence[int]) -> list[list[int]]:

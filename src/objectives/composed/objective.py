@@ -55,6 +55,7 @@ class Composed(AtPositions):
         *,
         training: bool = True,
         packed: bool = False,
+        on_cpu: bool = False,
     ) -> Collate:
         return ComposedCollator(
             transform=self.transform,
@@ -63,5 +64,5 @@ class Composed(AtPositions):
             vocabulary=Vocabulary.of(encoder, "a composed objective"),
             first_position=encoder.first_position,
             token_types=encoder.token_types,
-            layout=replace(Layout.of(encoder, micro_batch_size, packed), packed=False),
+            layout=replace(Layout.of(encoder, micro_batch_size, packed, on_cpu), packed=False),
         )
