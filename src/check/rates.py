@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from src.check.inputs import Inputs
 from src.core.clock import now
+from src.core.device import is_on_cpu
 from src.core.memory import peak_bytes
 from src.core.passes import Passes, Purpose
 from src.core.seeding import generator_for
@@ -92,6 +93,7 @@ class PassTimer:
         accelerator = str(config.trainer.accelerator)
         self.device = device_of(accelerator)
         self.precision = resolve_precision(config.trainer.precision, accelerator)
+        self._on_cpu = is_on_cpu(accelerator)
         self._packed = bool(config.packed) and packs_texts(
             inputs.prepared.encoder, accelerator, self.precision, trains=True
         )
@@ -142,6 +144,7 @@ class PassTimer:
             self._inputs.prepared.encoder,
             int(self._config.micro_batch_size),
             packed=self._packed,
+            on_cpu=self._on_cpu,
         )
 
     def _positions(self, name: str, size: int) -> float:

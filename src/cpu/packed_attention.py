@@ -31,19 +31,25 @@ class Block:
         texts: how many.
         width: length of the longest.
         held: whether a place holds a token, bool `(texts, width)`; None where all do.
+        attends: row by column, which places of its text a place attends to, bool `(texts, width,
+            width)`, in each row at least one; None where all attend to all.
     """
 
     texts: int
     width: int
     held: Tensor | None
+    attends: Tensor | None = None
 
     def allowed(self, window: int | None, device: torch.device) -> Tensor | None:
         """True where a position may be attended to, broadcast to `(texts, 1, width, width)`.
 
         Args:
-            window: positions so far apart, and farther, do not attend to each other.
+            window: positions so far apart, and farther, do not attend to each other. Where pairs
+                are given it does not count, as in Transformers where a mask of pairs is given.
             device: where the tokens are.
         """
+        if self.attends is not None:
+            return self.attends[:, None]
         held = None if self.held is None else self.held[:, None, None]
         if window is None or self.width <= window:
             return held
@@ -61,6 +67,8 @@ class Packing:
     Args:
         lengths: of the texts, in their order in the row, each at least 1.
         device: where the row is.
+        attends: row by column, which tokens of its text a token attends to, at least one, bool
+            `(pairs,)`: the pairs of one text after those of the other; None for all.
 
     Attributes:
         tokens: length of the row.
@@ -68,10 +76,15 @@ class Packing:
         used: whether anything has been attended to by it.
     """
 
-    def __init__(self, lengths: Sequence[int], device: torch.device = _CPU) -> None:
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        device: torch.device = _CPU,
+        attends: Tensor | None = None,
+    ) -> None:
         self._device = device
         sizes = np.asarray(lengths, dtype=np.int64)
-        ends = np.cumsum(sizes)
+        ends, pair_ends = np.cumsum(sizes), np.cumsum(sizes**2)
         self.tokens = int(ends[-1])
         self.blocks: list[Block] = []
         sources, held = [], []
@@ -82,10 +95,17 @@ class Packing:
             places = np.arange(own.max())
             here = places < own
             starts = (ends - sizes)[members][:, None]
-            sources.append((starts + np.minimum(places, own - 1)).ravel())
+            tokens = np.minimum(places, own - 1)  # a place without a token is read as the last
+            sources.append((starts + tokens).ravel())
             held.append(here.ravel())
             mask = None if here.all() else torch.from_numpy(here).to(device)
-            self.blocks.append(Block(len(members), int(own.max()), mask))
+            allowed = None
+            if attends is not None:
+                before = (pair_ends - sizes**2)[members][:, None, None]
+                pairs = before + (tokens * own)[:, :, None] + tokens[:, None]
+                allowed = attends[torch.from_numpy(pairs).to(device)]
+                allowed &= torch.from_numpy(here).to(device)[:, None]
+            self.blocks.append(Block(len(members), int(own.max()), mask, allowed))
         self._sources, self._held = np.concatenate(sources), np.concatenate(held)
         self._of_tokens = _Moves.of(self._sources, self._held, self.tokens, device)
         self._of_heads: dict[int, _Moves] = {}

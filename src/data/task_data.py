@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from src.configuration.options import Checked, Count, Natural, checked
-from src.core.device import is_cpu
+from src.core.device import is_cpu, is_on_cpu
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
@@ -124,8 +124,8 @@ class TaskData(pl.LightningDataModule):
 
         Args:
             needs: the batches that the module's steps need.
-            accelerator: Lightning's name of the accelerator, which decides whether texts are
-                packed, as does `precision`.
+            accelerator: Lightning's name of the accelerator, which decides how batches are split
+                and laid out, as does `precision`.
             precision: Lightning's name of the precision.
 
         Raises:
@@ -133,11 +133,12 @@ class TaskData(pl.LightningDataModule):
         """
         prepared, sizes = self.prepared, self.sizes
         packed = self._packs(accelerator, precision, trains=True)
+        on_cpu = is_on_cpu(accelerator)
         sources = {
             name: TaskExamples(
                 prepared.rows(name),
                 prepared.objective(name).collate(
-                    prepared.encoder, sizes.micro_batch_size, packed=packed
+                    prepared.encoder, sizes.micro_batch_size, packed=packed, on_cpu=on_cpu
                 ),
                 sizes.batch_size,
                 prepared.draws(name),
@@ -151,7 +152,11 @@ class TaskData(pl.LightningDataModule):
         meta = None
         if needs.meta:
             collate = prepared.classification.collate(
-                prepared.encoder, sizes.micro_batch_size, training=False, packed=packed
+                prepared.encoder,
+                sizes.micro_batch_size,
+                training=False,
+                packed=packed,
+                on_cpu=on_cpu,
             )
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
         available = len(prepared.splits.train) if needs.meta_head_examples else 0
@@ -187,6 +192,7 @@ class TaskData(pl.LightningDataModule):
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         if split == "dev" and prepared.held_out is not None:
             return self._held_out(prepared.held_out, packed)
+        # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand
         collate = prepared.classification.collate(
             prepared.encoder, size, training=False, packed=packed
         )

@@ -27,7 +27,8 @@ def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
     Args:
         inputs: `input_ids` and `position_ids` (and `token_type_ids`), `(1, tokens)`, and `lengths`
             of the texts, `(texts,)`; what the row holds beyond them belongs to none. Without
-            `host_lengths`, the same as numbers, a GPU is waited for.
+            `host_lengths`, the same as numbers, a GPU is waited for. `attends`, on a CPU, if not
+            all tokens of a text attend to all (see `Packing`).
 
     Raises:
         ValueError: the body's attention takes no notice of where the texts are.
@@ -45,10 +46,16 @@ def _packing(inputs: Mapping[str, Any]) -> Packing | PackedRow:
     found = inputs.get("host_lengths")
     lengths: list[int] = inputs["lengths"].tolist() if found is None else list(found)
     row: Tensor = inputs["input_ids"]
+    attends: Tensor | None = inputs.get("attends")
     if not is_cpu(row.device):
+        assert attends is None, "no kernel of a GPU's attends by pairs of positions"
         return PackedRow(lengths, inputs["lengths"], row.shape[1])
     beyond = row.shape[1] - sum(lengths)
-    return Packing([*lengths, beyond] if beyond else lengths)
+    if beyond:
+        lengths.append(beyond)
+        if attends is not None:
+            attends = torch.cat([attends, attends.new_ones(beyond**2)])
+    return Packing(lengths, attends=attends)
 
 
 def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:

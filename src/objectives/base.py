@@ -33,6 +33,7 @@ class TaskObjective(Objective, Protocol[E]):
         *,
         training: bool = True,
         packed: bool = False,
+        on_cpu: bool = False,
     ) -> Collate:
         """Return the function that makes batches of rows for this encoder.
 
@@ -40,6 +41,8 @@ class TaskObjective(Objective, Protocol[E]):
             micro_batch_size: examples that go through the body at once, at most.
             training: False leaves out what would change the examples (augmentation).
             packed: put texts into rows without padding, where the encoder reads such rows.
+            on_cpu: make micro-batches that suit a CPU: padded texts share one with those of similar
+                length only. Otherwise there are as few as there can be.
 
         Raises:
             UserError: the encoder lacks what the objective needs.

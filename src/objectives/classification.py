@@ -48,9 +48,10 @@ class Classification(Checked, Supervised):
         *,
         training: bool = True,
         packed: bool = False,
+        on_cpu: bool = False,
     ) -> Collate:
         reads_text(encoder, "classifier=text")
-        return ClassificationCollator(Layout.of(encoder, micro_batch_size, packed))
+        return ClassificationCollator(Layout.of(encoder, micro_batch_size, packed, on_cpu))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def hidden_states(body: nn.Module, inputs: Inputs) -> Tensor:
 
     `token_type_ids` are passed where the inputs have them: pairs of texts, for bodies that tell the
     two apart. Where the inputs say which position `attends` to which, that is the body's attention
-    mask, and `position_ids` tell the positions.
+    mask.
     """
     if is_packed(inputs):
         assert isinstance(body, PreTrainedModel), "only bodies that have been tried out are packed"

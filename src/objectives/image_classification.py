@@ -48,6 +48,7 @@ class ImageClassification(Checked, Supervised):
         *,
         training: bool = True,
         packed: bool = False,
+        on_cpu: bool = False,
     ) -> Collate:
         """See `TaskObjective.collate`; only training images are shifted and flipped."""
         image_encoder = reads_images(encoder, "classifier=images")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from src.core.task import Inputs, MicroBatch
 from src.encoders.text_encoder import TextEncoder
-from src.objectives.padding import pad, pad_token_types, width_of
+from src.objectives.padding import pad, pad_pairs, pad_rows, pad_token_types, width_of
 
 TOKENS = 32
 """Of which packed rows hold a multiple: a processor that multiplies 16 bits builds kernels for each
@@ -60,11 +60,14 @@ class Layout:
     spare: int | None = None
 
     @classmethod
-    def of(cls, encoder: TextEncoder, micro_batch_size: int, packed: bool) -> Layout:
+    def of(
+        cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
+    ) -> Layout:
         """Return the layout that suits an encoder.
 
         Args:
             packed: whether to pack texts, if the encoder reads such rows.
+            on_cpu: whether the body is on a CPU, where padding costs more than further parts.
         """
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
@@ -72,7 +75,7 @@ class Layout:
             packed=packed and encoder.packs,
             first_position=encoder.first_position,
             max_positions=encoder.max_positions,
-            spare=SPARE if packed else None,
+            spare=SPARE if on_cpu else None,
         )
 
     def split(self, lengths: Sequence[int]) -> list[list[int]]:
@@ -82,15 +85,22 @@ class Layout:
         return split_by_length(lengths, self.micro_batch_size, self.spare)
 
     def parts(
-        self, rows: Sequence[Mapping[str, Any]], token_ids: Sequence[np.ndarray]
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        token_ids: Sequence[np.ndarray],
+        lengths: Sequence[int] | None = None,
     ) -> Iterator[Part]:
         """Yield each part of a batch.
 
         Args:
-            rows: the batch, of which `token_type_ids` are taken where there are any.
+            rows: the batch, of which are taken, where there are any: `token_type_ids`;
+                `position_ids`, where the body is not to count by itself; `attends`, row by column
+                which tokens a token attends to, bool `(tokens, tokens)`, where not all do to all.
             token_ids: the tokens of each row, `(tokens,)`.
+            lengths: by which the batch is split; None takes the numbers of tokens.
         """
-        lengths = [len(ids) for ids in token_ids]
+        if lengths is None:
+            lengths = [len(ids) for ids in token_ids]
         for members in self.split(lengths):
             own_rows, own_ids = [rows[i] for i in members], [token_ids[i] for i in members]
             if self.packed:
@@ -103,6 +113,11 @@ class Layout:
     ) -> Part:
         width = width_of(ids, self.max_positions)
         inputs = pad(ids, self.pad_id, width) | pad_token_types(rows, width)
+        if "position_ids" in rows[0]:
+            places = [row["position_ids"] for row in rows]
+            inputs["position_ids"] = pad_rows(places, self.first_position, width)
+        if "attends" in rows[0]:
+            inputs["attends"] = pad_pairs([row["attends"] for row in rows], width)
         return Part(members, inputs, width * np.arange(len(members)))
 
     def _packed(
@@ -113,15 +128,22 @@ class Layout:
         lengths = np.array([len(own) for own in ids])
         tokens = int(lengths.sum())
         width = -(-tokens // TOKENS) * TOKENS
+        if "position_ids" in rows[0]:
+            places = [row["position_ids"] for row in rows]
+        else:
+            places = [self._places(own) for own in ids]
         inputs = {
             "input_ids": _row(ids, width, self.pad_id),
-            "position_ids": _row([self._places(own) for own in ids], width, self.first_position),
+            "position_ids": _row(places, width, self.first_position),
             "lengths": torch.from_numpy(lengths),
             "host_lengths": tuple(lengths.tolist()),  # so that no step waits for a GPU's
         }
         if "token_type_ids" in rows[0]:
             types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
             inputs["token_type_ids"] = _row(types, width, 0)
+        if "attends" in rows[0]:
+            pairs = np.concatenate([row["attends"].ravel() for row in rows])
+            inputs["attends"] = torch.from_numpy(pairs)
         return Part(members, inputs, np.cumsum(lengths) - lengths)
 
     def _places(self, ids: np.ndarray) -> np.ndarray:

@@ -56,6 +56,7 @@ class MaskedLM(Checked, AtPositions):
         *,
         training: bool = True,
         packed: bool = False,
+        on_cpu: bool = False,
         own_masks: int | None = None,
     ) -> Collate:
         """See `TaskObjective.collate`.
@@ -67,7 +68,7 @@ class MaskedLM(Checked, AtPositions):
         return MaskedLMCollator(
             objective=self,
             vocabulary=Vocabulary.of(encoder, "masked language modelling"),
-            layout=Layout.of(encoder, micro_batch_size, packed),
+            layout=Layout.of(encoder, micro_batch_size, packed, on_cpu),
             own_masks=own_masks,
         )
 

@@ -45,6 +45,18 @@ def pad_rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
     return torch.from_numpy(padded)
 
 
+def pad_pairs(pairs: Sequence[np.ndarray], width: int) -> Tensor:
+    """Bools of pairs of positions, `(tokens, tokens)` each, as `(examples, width, width)`.
+
+    Padding has the first position alone: it must attend to something, and none attends to it.
+    """
+    padded = np.zeros((len(pairs), width, width), dtype=bool)
+    padded[:, :, 0] = True
+    for row, own in enumerate(pairs):
+        padded[row, : len(own), : len(own)] = own
+    return torch.from_numpy(padded)
+
+
 def width_of(token_ids: Sequence[np.ndarray], max_positions: int | None) -> int:
     """Return the padded length: the next multiple of `PAD_TO` of the longest example's.
 

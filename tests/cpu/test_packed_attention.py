@@ -27,23 +27,27 @@ def row_of(lengths, dtype=torch.float64):
     return [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
 
 
-def packed(row, lengths, **options):
+def packed(row, lengths, pairs=None, **options):
     query, key, value = (tensor.transpose(1, 2) for tensor in row)
+    attends = None if pairs is None else torch.cat([own.flatten() for own in pairs])
     found, weights = attention(
-        Layer(), query, key, value, None, packing=Packing(lengths), **options
+        Layer(), query, key, value, None, packing=Packing(lengths, attends=attends), **options
     )
     assert weights is None
     return found
 
 
-def one_by_one(row, lengths, window=None):
+def one_by_one(row, lengths, window=None, pairs=None):
     """Plain attention of each text, written out."""
     found = []
-    for query, key, value in zip(*(tensor[0].split(lengths) for tensor in row), strict=True):
+    texts = zip(*(tensor[0].split(lengths) for tensor in row), strict=True)
+    for text, (query, key, value) in enumerate(texts):
         scores = torch.einsum("qhs,khs->hqk", query, key) / SIZE**0.5
         places = torch.arange(len(query))
         if window is not None:
             scores = scores.masked_fill((places[:, None] - places).abs() >= window, -torch.inf)
+        if pairs is not None:
+            scores = scores.masked_fill(~pairs[text], -torch.inf)
         found.append(torch.einsum("hqk,khs->qhs", F.softmax(scores, dim=-1), value))
     return torch.cat(found)[None]
 
@@ -65,6 +69,30 @@ def test_with_dropout_and_windows_too(window, dropped, monkeypatch):
     row = row_of(lengths)
     found = packed(row, lengths, dropout=0.5 if dropped else 0.0, sliding_window=window)
     assert_same_derivatives(found, one_by_one(row, lengths, window), row)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(0, 99), st.booleans())
+def test_tokens_attend_to_those_that_they_are_paired_with(lengths, seed, dropped):
+    draws = torch.Generator().manual_seed(seed)
+    pairs = [torch.rand((n, n), generator=draws) < 0.5 for n in lengths]
+    for own in pairs:  # at least one each, and not the same in all texts
+        own[torch.arange(len(own)), torch.randperm(len(own), generator=draws)] = True
+    row = row_of(lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            module_under_test, "drawn_factors", lambda shape, p, dtype: torch.ones(shape).to(dtype)
+        )
+        found = packed(row, lengths, pairs, dropout=0.5 if dropped else 0.0)
+    assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
+
+
+def test_windows_do_not_count_where_pairs_are_given():
+    lengths = [12, 3, 9]
+    pairs = [torch.ones(n, n, dtype=torch.bool).tril() for n in lengths]
+    row = row_of(lengths)
+    found = packed(row, lengths, pairs, sliding_window=4)
+    assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
 
 
 def test_forward_derivatives_are_those_of_each_text():

@@ -1,14 +1,72 @@
-"""Which batches of a task are packed, by where they are computed."""
+"""How texts are split and laid out, by the option and the device."""
 
 from __future__ import annotations
 
+import datasets
+import numpy as np
 import pytest
 import torch
 
+from src.core.task_names import END_TASK
+from src.data.batches import BatchNeeds
+from src.data.end_task import Splits
+from src.data.prepared import Labelled, Prepared
+from src.data.task_data import BatchSizes, TaskData
 from src.encoders import text_encoder
+from src.encoders.text_encoder import TextEncoder
+from src.encoders.tiny import letter_pair_tokenizer
 from src.methods import MetaTartan
+from src.objectives.classification import Classification
 from src.objectives.layout import is_packed
+from tests.encoders.bodies import random_body
 from tests.methods.lightning import toy_data
+
+LENGTHS = (3, 4, 60, 61, 5, 62, 3, 64, 4, 3)
+
+
+def data_of(kind: str, *, packed: bool) -> TaskData:
+    """Ten texts, six of them short, as train, dev and test."""
+    encoder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer())
+    rng = np.random.default_rng(0)
+    texts = [rng.integers(5, len(encoder.tokenizer), length).tolist() for length in LENGTHS]
+    rows = datasets.Dataset.from_dict({"input_ids": texts, "label": [0, 1] * 5})
+    labelled = Labelled(None, Splits(rows, rows, rows), Classification(2))
+    sizes = BatchSizes(batch_size=10, meta_batch_size=10, micro_batch_size=10, packed=packed)
+    return TaskData(Prepared(encoder, {}, labelled), sizes)
+
+
+def parts_of(data: TaskData, accelerator: str):
+    """The micro-batches of the first step's task, and of its `B_val`."""
+    needs = BatchNeeds(stage="joint", tasks=(END_TASK,), meta=True)
+    step = data.steps(needs, accelerator)[0]
+    return step.tasks[END_TASK].micro_batches, step.meta.micro_batches
+
+
+@pytest.fixture
+def with_gpu(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+
+
+@pytest.mark.usefixtures("with_gpu")
+@pytest.mark.parametrize(("kind", "packed"), [("bert", False), ("deberta", True)])
+def test_what_is_padded_on_a_cpu_is_split_by_length_whatever_the_reason(kind, packed):
+    for parts in parts_of(data_of(kind, packed=packed), "cpu"):
+        assert not any(is_packed(part.inputs) for part in parts)
+        widths = [part.inputs["input_ids"].shape for part in parts]
+        assert widths == [(2, 8), (8, 64)]
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_elsewhere_there_are_as_few_padded_parts_as_there_can_be():
+    for parts in parts_of(data_of("bert", packed=False), "cuda"):
+        assert [part.inputs["input_ids"].shape for part in parts] == [(10, 64)]
+
+
+@pytest.mark.parametrize(("kind", "packed"), [("bert", True), ("bert", False), ("deberta", True)])
+def test_an_evaluation_batch_is_never_split(kind, packed):
+    batches = data_of(kind, packed=packed).evaluation("dev", "cpu")
+    assert [batches[index].examples for index in range(len(batches))] == [10]
+
 
 CPU, GPU = ("cpu", "32-true"), ("gpu", "bf16-mixed")
 

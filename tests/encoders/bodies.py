@@ -44,6 +44,8 @@ OWN_ATTENTION = {
     "roformer",
 }
 """Kinds that Transformers gives no exchangeable attention, whatever else it calls sdpa."""
+PADDED = OWN_ATTENTION | {"xmod"}
+"""Kinds whose attention is their own, or (X-MOD) whose positions begin elsewhere than we know."""
 
 
 def random_body(kind: str) -> PreTrainedModel:

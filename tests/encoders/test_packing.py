@@ -14,10 +14,8 @@ from src.encoders.packing import packed_states
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.objectives.layout import Layout, spans
-from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
+from tests.encoders.bodies import KINDS, PADDED, random_body
 
-PADDED = OWN_ATTENTION | {"xmod"}
-"""Kinds whose attention is their own, or (X-MOD) whose positions begin elsewhere than we know."""
 LENGTHS = (3, 17, 64, 1, 9, 8, 16)
 """One token; the most that the bodies have positions for; and some in between."""
 

@@ -62,11 +62,11 @@ def test_a_part_ends_where_its_padding_would_cost_more_than_another_part(lengths
         assert len(longer) == size or padding([shorter[-1], *longer]) > spare
 
 
-def test_without_packing_on_a_cpu_padding_is_spared():
-    """AANG's objectives, and encoders that cannot pack."""
+@pytest.mark.parametrize("packed", [False, True])
+def test_padding_is_spared_on_a_cpu_whether_or_not_others_are_packed(packed):
     encoder = TinyEncoder().load()
-    assert Layout.of(encoder, 4, packed=True).spare == 256
-    assert Layout.of(encoder, 4, packed=False).spare is None
+    assert Layout.of(encoder, 4, packed, on_cpu=True).spare == 256
+    assert Layout.of(encoder, 4, packed, on_cpu=False).spare is None
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(1, 45))

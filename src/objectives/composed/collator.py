@@ -11,28 +11,29 @@ import torch
 from src.core.task import Batch, MicroBatch
 from src.objectives.base import Row
 from src.objectives.composed.output.base import Output
-from src.objectives.composed.representation.base import (
-    Representation,
-    View,
-    no_positions,
-)
+from src.objectives.composed.representation.base import Representation, no_positions
 from src.objectives.composed.transform.base import Transform
 from src.objectives.layout import Layout, tokens_and_padding
-from src.objectives.padding import pad, pad_rows, width_of
 from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class _Text:
-    """One text on its way into a batch; all but `targets` are by position, queries at the end."""
+    """One text on its way into a batch.
+
+    Attributes:
+        tokens: what the body reads, queries at the end.
+        row: the rest of what it reads (see `Layout.parts`).
+        length: tokens without the queries.
+        read_at: where its predictions are read.
+        targets: what is predicted there.
+    """
 
     tokens: np.ndarray
-    types: np.ndarray | None
-    view: View
+    row: Row
+    length: int
+    read_at: np.ndarray
     targets: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.tokens)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,6 @@ class ComposedCollator:
     transform see the same tokens, but for an output that arranges texts anew.
 
     Attributes:
-        first_position: the number that the body gives to a text's first position.
         token_types: whether the body is told which of two texts a token belongs to.
     """
 
@@ -54,7 +54,6 @@ class ComposedCollator:
     output: Output
     vocabulary: Vocabulary
     layout: Layout
-    first_position: int
     token_types: bool
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
@@ -63,13 +62,23 @@ class ComposedCollator:
         for index in range(len(rows)):
             row = self.output.arranged(rows, index, self.vocabulary, of_outputs)
             texts.append(self._text(row, rng, of_views))
-        # without queries: whatever the representation, the same texts share a part
-        lengths = [len(text) - len(text.view.queries) for text in texts]
+        hidden = {"attends" in text.row for text in texts}
+        assert len(hidden) <= 1, "a representation hides for all or for none"
         parts = []
-        for members in self.layout.split(lengths):
-            part = self._micro_batch([texts[i] for i in members])
-            if part.units:
-                parts.append(part)
+        for part in self.layout.parts(
+            [text.row for text in texts],
+            [text.tokens for text in texts],
+            # without queries: whatever the representation, the same texts share a part
+            [text.length for text in texts],
+        ):
+            own, inputs = [texts[i] for i in part.members], part.inputs
+            read_at = [start + t.read_at for start, t in zip(part.starts, own, strict=True)]
+            targets = np.concatenate([text.targets for text in own])
+            if not len(targets):
+                continue
+            inputs["positions"] = torch.from_numpy(np.concatenate(read_at))
+            inputs["targets"] = torch.from_numpy(targets)
+            parts.append(MicroBatch(inputs, units=len(targets), examples=len(own)))
         return Batch(parts, len(rows), *tokens_and_padding(parts))
 
     def _text(
@@ -81,14 +90,18 @@ class ComposedCollator:
         positions, targets = self.output.targets(row, tokens, chosen)
         hidden = positions if self.output.predicts_tokens else no_positions()
         view = self.representation.view(len(tokens), hidden, of_views)
-        if not self.output.predicts_tokens:
-            view = View(positions, view.attends, view.queries)
+        read_at = view.read_at if self.output.predicts_tokens else positions
         queries = np.full(len(view.queries), self.vocabulary.mask_id, dtype=np.int64)
-        types = None
+        own: dict[str, np.ndarray] = {}
         if self.token_types and "token_type_ids" in row:
             types = np.asarray(row["token_type_ids"], dtype=np.int64)
-            types = np.concatenate([types, types[view.queries]])
-        return _Text(np.concatenate([seen, queries]), types, view, targets)
+            own["token_type_ids"] = np.concatenate([types, types[view.queries]])
+        if view.attends is not None:
+            # queries make a text longer than the body has positions, but stand at some of the text
+            places = np.concatenate([np.arange(len(tokens)), view.queries])
+            own["position_ids"] = self.layout.first_position + places
+            own["attends"] = view.attends
+        return _Text(np.concatenate([seen, queries]), own, len(tokens), read_at, targets)
 
     def _chosen(self, tokens: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Choose the tokens to change, bool `(tokens,)`: at least one, where there is any.
@@ -103,33 +116,3 @@ class ComposedCollator:
             candidates = np.flatnonzero(allowed)
             chosen[candidates[int(rng.random() * len(candidates))]] = True
         return chosen
-
-    def _micro_batch(self, texts: Sequence[_Text]) -> MicroBatch:
-        # queries make a text longer than the body has positions, but stand at positions of the text
-        tokens = [text.tokens for text in texts]
-        width = width_of(tokens, self.layout.max_positions)
-        inputs = pad(tokens, self.layout.pad_id, width)
-        types = [text.types for text in texts if text.types is not None]
-        if types:
-            inputs["token_type_ids"] = pad_rows(types, 0, width)
-        if any(text.view.attends is not None for text in texts):
-            attends = np.zeros((len(texts), width, width), dtype=bool)
-            attends[:, :, 0] = True  # padding must attend to something, and nobody attends to it
-            for row, text in enumerate(texts):
-                assert text.view.attends is not None, "a representation hides for all or for none"
-                attends[row, : len(text), : len(text)] = text.view.attends
-            inputs["attends"] = torch.from_numpy(attends)
-            inputs["position_ids"] = pad_rows(
-                [self.first_position + _places(text) for text in texts], self.first_position, width
-            )
-        read_at = [row * width + text.view.read_at for row, text in enumerate(texts)]
-        targets = np.concatenate([text.targets for text in texts])
-        inputs["positions"] = torch.from_numpy(np.concatenate(read_at))
-        inputs["targets"] = torch.from_numpy(targets)
-        return MicroBatch(inputs, units=len(targets), examples=len(texts))
-
-
-def _places(text: _Text) -> np.ndarray:
-    """The position in the text at which each token stands, from 0."""
-    length = len(text) - len(text.view.queries)
-    return np.concatenate([np.arange(length), text.view.queries])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
@@ -12,6 +12,7 @@ from src.objectives.base import Collate
 from src.objectives.composed.collator import ComposedCollator
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
+from src.objectives.composed.representation.bidirectional import Bidirectional
 from src.objectives.composed.transform.base import Transform
 from src.objectives.layout import Layout
 from src.objectives.vocabulary import Vocabulary
@@ -55,13 +56,15 @@ class Composed(AtPositions):
         *,
         training: bool = True,
         packed: bool = False,
+        on_cpu: bool = False,
     ) -> Collate:
+        # only what a CPU attends with takes pairs of positions in a packed row
+        packed = packed and (on_cpu or isinstance(self.representation, Bidirectional))
         return ComposedCollator(
             transform=self.transform,
             representation=self.representation,
             output=self.output,
             vocabulary=Vocabulary.of(encoder, "a composed objective"),
-            first_position=encoder.first_position,
             token_types=encoder.token_types,
-            layout=replace(Layout.of(encoder, micro_batch_size, packed), packed=False),
+            layout=Layout.of(encoder, micro_batch_size, packed, on_cpu),
         )

@@ -48,7 +48,7 @@ def rows(count, seed, encoder):
 class Setup:
     """The tiny BERT, a classifier, and the objectives of a space with one head an output."""
 
-    def __init__(self, auxiliary, micro_batch_size=99, dropout=0.0):
+    def __init__(self, auxiliary, micro_batch_size=99, dropout=0.0, packed=False):
         self.encoder = TinyEncoder(hidden_size=8, dropout=dropout).load()
         self.body = self.encoder.body.to(torch.get_default_dtype())
         torch.manual_seed(1)
@@ -65,17 +65,23 @@ class Setup:
         self.heads = [self.tasks[0].head, *heads.values()]
         self.names = [task.name for task in self.tasks]
         self.by_name = {task.name: task for task in self.tasks}
-        self.size = micro_batch_size
+        self.size, self.packed = micro_batch_size, packed
+
+    def _collate(self, objective, size):
+        """In the setup's own form; of another `size`, padded and whole."""
+        if size is not None:
+            return objective.collate(self.encoder, size)
+        return objective.collate(self.encoder, self.size, packed=self.packed, on_cpu=True)
 
     def end_batch(self, kind, step, size=None):
         seed = seed_for(0, kind, step)
-        collate = self.end.collate(self.encoder, size or self.size)
+        collate = self._collate(self.end, size)
         return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
 
     def batch(self, name, step, count, size=None):
         """The first `count` of the rows that all objectives with its draws get in the step."""
         seed = seed_for(0, self.members[name].draws, step)
-        collate = self.by_name[name].objective.collate(self.encoder, size or self.size)
+        collate = self._collate(self.by_name[name].objective, size)
         chosen = rows(TOTAL, seed, self.encoder)[:count]
         return collated(collate, chosen, np.random.default_rng(seed))
 
@@ -131,19 +137,21 @@ def sampling(setup, count, stage="joint"):
 
 
 @pytest.mark.parametrize(
-    ("auxiliary", "count", "learns"),
+    ("auxiliary", "count", "learns", "packed"),
     [
-        ("aang_td", 3, True),
-        ("aang_td", 6, True),
-        ("aang_td_ed", 3, True),
-        ("aang_td_ed", 6, True),
-        ("aang_td_ed", 6, False),
+        ("aang_td", 3, True, False),
+        ("aang_td", 6, True, True),
+        ("aang_td_ed", 3, True, True),
+        ("aang_td_ed", 6, True, False),
+        ("aang_td_ed", 6, False, True),
     ],
 )
-def test_weights_parameters_and_factors_follow_the_reference(auxiliary, count, learns, float64):
+def test_weights_parameters_and_factors_follow_the_reference(
+    auxiliary, count, learns, packed, float64
+):
     settings = MetaHeadSettings(examples=5, steps=4, lr=1e-2)
     rates = {"factor_lr": 1.0, "two_way_lr": 0.3}  # large, so that shares move
-    ours = Setup(auxiliary, micro_batch_size=99 if count == 3 else 4)
+    ours = Setup(auxiliary, micro_batch_size=99 if count == 3 else 4, packed=packed)
     reference = reference_of(ours, settings, learns, **rates)
     weighting = Aang(ours.names, **rates) if learns else Factored(ours.names)
     meta_head = MetaHead(ours.tasks[0].head, settings) if learns else None
@@ -200,9 +208,10 @@ def test_weights_parameters_and_factors_follow_the_reference(auxiliary, count, l
         assert weighting.factors.abs().max() > 0.1
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 @pytest.mark.parametrize("weighting", [Aang, Factored])
-def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(weighting):
-    setup = Setup("aang_td", dropout=0.2)
+def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(weighting, packed):
+    setup = Setup("aang_td", dropout=0.2, packed=packed)
     own = "task-bert-random_factorised-denoise"
     others = [
         ("task-mask-bidirectional-end_label", "task-none-left_to_right-denoise"),

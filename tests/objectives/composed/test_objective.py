@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from src.cpu.kernels import use_cpu_kernels
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from src.objectives.layout import is_packed, spans
 from tests.encoders.bodies import random_body
 from tests.objectives.composed.spaces import space
 
@@ -20,7 +22,9 @@ CLAIMING = sorted(name for name, objective in MEMBERS.items() if objective.hides
 def encoders():
     tiny = TinyEncoder(hidden_size=16, layers=3, dropout=0.0).load()
     roberta = TextEncoder("roberta", random_body("roberta").eval(), letter_pair_tokenizer())
-    return {"tiny": tiny, "roberta": roberta}
+    dropping = TinyEncoder(hidden_size=16, layers=3, dropout=0.1).load()
+    use_cpu_kernels(dropping.body)
+    return {"tiny": tiny, "roberta": roberta, "dropping": dropping}
 
 
 ENCODERS = encoders()
@@ -60,28 +64,27 @@ def origin(part, examples):
     """For each target: its text (in the part's order) and its position there."""
     by_length = sorted(examples, key=lambda row: len(row["input_ids"]))
     found = []
-    for row, target in zip(
-        part.inputs["positions"] // part.inputs["input_ids"].shape[1],
-        part.inputs["targets"],
-        strict=True,
-    ):
+    owners = next(iter(MEMBERS.values())).owners(part.inputs)
+    for row, target in zip(owners, part.inputs["targets"], strict=True):
         ids = by_length[int(row)]["input_ids"]
         (place,) = [p for p, token in enumerate(ids) if token == int(target)]
         found.append((int(row), place))
     return found
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize("name", CLAIMING)
-def test_no_predicted_token_reaches_its_own_prediction(name, kind):
+def test_no_predicted_token_reaches_its_own_prediction(name, kind, packed):
     """The gradient of each prediction with respect to the input embedding at its token's position.
 
     Tokens of a text differ from each other, so that a target tells its position.
     """
     encoder, objective = ENCODERS[kind], MEMBERS[name]
     examples = rows(3)
-    part = whole(name, encoder=encoder, examples=examples)
-    width = part.inputs["input_ids"].shape[1]
+    part = whole(name, encoder=encoder, examples=examples, packed=packed, on_cpu=True)
+    assert is_packed(part.inputs) == packed
+    starts, lengths = spans(part.inputs)
     seen: list[torch.Tensor] = []
 
     def keep(module, args, output):
@@ -96,10 +99,11 @@ def test_no_predicted_token_reaches_its_own_prediction(name, kind):
     for index, (row, place) in enumerate(origin(part, examples)):
         direction = torch.randn(features.shape[1], generator=torch.Generator().manual_seed(index))
         (gradient,) = torch.autograd.grad(features[index] @ direction, seen[0], retain_graph=True)
-        size = gradient.reshape(-1, width, gradient.shape[-1]).abs().amax(dim=-1)
-        assert size[row, place] == 0
-        assert size.sum(dim=1).nonzero().flatten().tolist() == [row]
-        reached_others += int((size[row] > 0).sum())
+        size = gradient.flatten(0, 1).abs().amax(dim=-1)
+        assert size[starts[row] + place] == 0
+        own = size[starts[row] : starts[row] + lengths[row]]
+        assert size.count_nonzero() == own.count_nonzero()
+        reached_others += int(own.count_nonzero())
     assert reached_others >= len(features)  # it is predicted from something
 
 
@@ -190,7 +194,34 @@ def test_a_loss_does_not_depend_on_padding_or_micro_batches(name):
         return torch.stack(losses).sum() / batch.units
 
     assert torch.isclose(mean(100), mean(2), atol=1e-5)
-    assert torch.isclose(mean(100), mean(4, packed=True), atol=1e-5)
+    assert torch.isclose(mean(100), mean(4, packed=True, on_cpu=True), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_pairs_of_positions_are_packed_for_a_cpu_alone(name):
+    def forms(**options):
+        return {is_packed(part.inputs) for part in batch_of(name, **options).micro_batches}
+
+    assert forms(packed=True, on_cpu=True) == {True}
+    assert forms(packed=True, on_cpu=False) == {"bidirectional" in name}
+    assert forms(packed=False, on_cpu=True) == {False}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_same_texts_share_a_part_whatever_the_representation(packed):
+    for transform in SPACE.transforms:
+        splits = {
+            tuple(
+                part.examples
+                for part in batch_of(
+                    f"task-{transform}-{representation}-denoise",
+                    examples=rows(13), micro=3, packed=packed, on_cpu=True,
+                ).micro_batches
+            )
+            for representation in SPACE.representations
+        }  # fmt: skip
+        assert len(splits) == 1
+        assert len(splits.pop()) > 2
 
 
 def test_bert_is_masked_language_modelling_at_its_rates():

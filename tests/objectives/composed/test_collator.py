@@ -1,0 +1,122 @@
+"""Composed objectives of packed texts against the same with padding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import transformers as t
+
+from src.cpu.kernels import use_cpu_kernels
+from src.encoders.text_encoder import TextEncoder
+from src.encoders.tiny import letter_pair_tokenizer
+from src.objectives.layout import is_packed
+from src.objectives.vocabulary import Vocabulary
+from tests.encoders.bodies import KINDS, PADDED, random_body
+from tests.objectives.composed.spaces import space
+
+SPACE = space("aang_further")
+MEMBERS = {name: own.objective for name, own in SPACE.members("aang").items()}
+LENGTHS = (3, 17, 64, 5, 9, 8, 16)
+"""Of texts, the longest as long as the bodies have positions: with its queries it is longer."""
+
+
+def encoder_of(kind, **entries):
+    body = random_body(kind)
+    if entries:
+        config = type(body.config).from_dict({**body.config.to_dict(), **entries})
+        torch.manual_seed(0)
+        body = t.AutoModel.from_config(config)
+    use_cpu_kernels(body)
+    return TextEncoder(kind, body.eval(), letter_pair_tokenizer())
+
+
+def rows_of(encoder):
+    rng = np.random.default_rng(0)
+    special = encoder.tokenizer
+    return [
+        {
+            "input_ids": [
+                special.cls_token_id,
+                *rng.integers(5, len(special), length - 2).tolist(),
+                special.sep_token_id,
+            ],
+            "token_type_ids": [int(place > length // 2) for place in range(length)],
+            "label": length % 3,
+        }
+        for length in LENGTHS
+    ]
+
+
+def loss_and_gradients(name, encoder, packed, micro=99):
+    """The mean loss of a batch, and its gradient for body and head, by parameter."""
+    rows, vocabulary = rows_of(encoder), Vocabulary.of(encoder, "a test")
+    output = MEMBERS[name].output.fitted(rows, vocabulary)
+    objective = replace(MEMBERS[name], output=output, classes=3)
+    torch.manual_seed(0)
+    head = objective.new_head(encoder).eval()
+    collate = objective.collate(encoder, micro, packed=packed, on_cpu=True)
+    batch = collate(rows, np.random.default_rng(1))
+    assert {is_packed(part.inputs) for part in batch.micro_batches} == {packed}
+    body, total = encoder.body, torch.zeros(())
+    for part in batch.micro_batches:
+        features = objective.features(body, part.inputs)
+        losses = objective.losses(body, head, features, objective.targets(part.inputs))
+        total = total + losses.sum() / batch.units
+    parameters = dict(torch.nn.ModuleList([body, head]).named_parameters())
+    values = torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
+    return total.detach(), dict(zip(parameters, values, strict=True))
+
+
+def assert_agree(found, expected):
+    loss, gradients = found
+    other_loss, others = expected
+    assert float(loss) == pytest.approx(float(other_loss), abs=1e-6)
+    assert any(value is not None and value.abs().max() > 1e-3 for value in others.values())
+    for name, value in others.items():
+        assert (value is None) == (gradients[name] is None), name
+        if value is not None:
+            assert float((gradients[name] - value).abs().max()) < 1e-6, name
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - PADDED))
+@pytest.mark.parametrize("representation", SPACE.representations)
+def test_gradients_are_those_with_padding(representation, kind):
+    encoder, name = encoder_of(kind), f"task-replace-{representation}-denoise"
+    padded = loss_and_gradients(name, encoder, packed=False)
+    assert_agree(loss_and_gradients(name, encoder, packed=True), padded)
+
+
+@pytest.mark.parametrize(
+    ("representation", "output"),
+    [
+        (representation, output)
+        for representation in SPACE.representations
+        for output in SPACE.outputs
+        if f"task-none-{representation}-{output}" in MEMBERS
+    ],
+)
+def test_gradients_of_every_output_are_those_with_padding_in_parts_too(representation, output):
+    encoder, name = encoder_of("bert"), f"task-none-{representation}-{output}"
+    padded = loss_and_gradients(name, encoder, packed=False)
+    assert_agree(loss_and_gradients(name, encoder, packed=True, micro=1), padded)
+
+
+@pytest.mark.parametrize("representation", SPACE.representations)
+def test_gradients_are_those_with_padding_where_attention_is_local(representation):
+    local = {"local_attention": 8, "global_attn_every_n_layers": 2}
+    encoder, name = encoder_of("modernbert", **local), f"task-mask-{representation}-denoise"
+    padded = loss_and_gradients(name, encoder, packed=False)
+    assert_agree(loss_and_gradients(name, encoder, packed=True), padded)
+
+
+@pytest.mark.parametrize("kind", sorted(PADDED))
+def test_encoders_that_cannot_pack_get_them_padded(kind):
+    encoder = encoder_of(kind)
+    for representation in SPACE.representations:
+        objective = MEMBERS[f"task-mask-{representation}-denoise"]
+        collate = objective.collate(encoder, 99, packed=True, on_cpu=True)
+        batch = collate(rows_of(encoder), np.random.default_rng(1))
+        assert not any(is_packed(part.inputs) for part in batch.micro_batches)
