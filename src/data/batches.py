@@ -37,25 +37,26 @@ class TaskExamples:
     draws: str | None = None
 
 
-@dataclass(frozen=True)
 class UnsizedBatch:
     """The rows of a batch whose size is decided later, when its task weight is known.
 
-    Attributes:
+    No dataclass: Lightning would convert the numbers in its fields to the run's precision.
+
+    Args:
         rows: the rows of the largest possible batch.
         collate: the function that makes a batch of rows.
         seed: the run's seed.
         names: what identifies the batch's random draws (see `generator_for`).
     """
 
-    rows: Sequence[Row]
-    collate: Collate
-    seed: int
-    names: tuple[str | int, ...]
+    def __init__(
+        self, rows: Sequence[Row], collate: Collate, seed: int, names: tuple[str | int, ...]
+    ) -> None:
+        self._rows, self._collate, self._seed, self._names = rows, collate, seed, names
 
     def __call__(self, count: int) -> Batch:
         """Return the batch of the first `count` rows."""
-        return self.collate(self.rows[:count], generator_for(self.seed, *self.names))
+        return self._collate(self._rows[:count], generator_for(self._seed, *self._names))
 
 
 @dataclass(frozen=True)

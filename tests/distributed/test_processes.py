@@ -20,7 +20,8 @@ from tests.distributed.commands import (
     finished,
     weights_of,
 )
-from tests.in_process import STAGES, toy
+from tests.in_process import OF_COMPOSED_OBJECTIVES, STAGES, toy
+from tests.methods.test_aang import options_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 NEAR = 1e-9
@@ -117,9 +118,13 @@ def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(option
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("method", sorted(set(STAGES) - {"pretrain"}))
-def test_every_method_in_two_and_three_processes(method, options, tmp_path):
-    whole = [*PROGRAM, *options(method, "max_steps=30")]
+@pytest.mark.parametrize("method", sorted(set(STAGES) - {"pretrain", "continued_pretraining"}))
+def test_every_method_in_two_and_three_processes(method, options, data_dir, cache_dir, tmp_path):
+    if method in OF_COMPOSED_OBJECTIVES:
+        own = options_of(data_dir, cache_dir, "max_steps=30", *UNEVEN, method=method)
+    else:
+        own = options(method, "max_steps=30")
+    whole = [*PROGRAM, *own]
     for count in (1, 2, 3):
         how = several(count) if count > 1 else []
         code, output = finished([*whole, *how, f"hydra.run.dir={count}"], tmp_path)
