@@ -57,13 +57,6 @@ def as_markdown() -> str:
     return "\n".join(lines)
 
 
-def _many(facts: Facts) -> list[str]:
-    return [
-        f"{facts.train:,} training examples",
-        "compare it with method=meta_tartan over a few seeds before paying for more",
-    ]
-
-
 def _weights_cannot_be_learned(facts: Facts) -> bool:
     return facts.dev < ONE_BATCH or bool(facts.missing_in_dev)
 
@@ -111,8 +104,11 @@ DECISIONS = (
         case=f"{MANY_LABELS:,} labels or more",
         applies=lambda facts: facts.train >= MANY_LABELS,
         method="finetune",
-        because=f"from {MANY_LABELS:,} labels on, other data add less, and fine-tuning may do",
-        details=_many,
+        because=(
+            f"from {MANY_LABELS:,} labels on, other data add less, and fine-tuning may do; compare "
+            "it with method=meta_tartan over a few seeds before paying for more"
+        ),
+        details=lambda facts: (f"{facts.train:,} training examples",),
     ),
     Decision(
         case=f"fewer than {ONE_BATCH} dev examples, or labels without one",

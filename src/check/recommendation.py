@@ -32,7 +32,7 @@ class Recommendation:
 def recommend(facts: Facts) -> Recommendation:
     """Return the decision table's method for a task, with warnings."""
     decision = decide(facts)
-    method, reasons = decision.method, [decision.because, *decision.details(facts)]
+    method, reasons = decision.method, [*decision.details(facts), decision.because]
     if facts.experiment in _EXPERIMENTS.values():
         options = [f"+experiment={_EXPERIMENTS[method]}"]
     else:

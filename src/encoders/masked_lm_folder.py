@@ -12,6 +12,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 from src.encoders.masked_lm_head import MaskedLMHead, parts_of_head
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
+from src.files.permissions import share_weights
 
 _AGREEMENT = 1e-4
 """Largest difference of equal logits, as a share of the largest logit; some 1e-6 is seen."""
@@ -56,9 +57,7 @@ def save_masked_lm(
     written.backend_tokenizer.no_truncation()  # what the last call asked for
     written.backend_tokenizer.no_padding()
     written.save_pretrained(folder)
-    # safetensors lets nobody else read its files; the others are as the umask says
-    for path in folder.glob("*.safetensors"):
-        path.chmod((folder / "config.json").stat().st_mode)
+    share_weights(folder, "config.json")
 
 
 def _as_transformers(body: PreTrainedModel, head: MaskedLMHead, name: str) -> PreTrainedModel:

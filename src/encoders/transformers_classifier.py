@@ -19,6 +19,7 @@ from transformers import (
 from src.encoders.architecture import PLACES, body_with_our_head
 from src.encoders.classifier_head import ClassifierHead
 from src.errors import UserError
+from src.files.permissions import share_weights
 
 HEAD = "classifier_head.safetensors"
 """Our head, where it lies beside the body."""
@@ -71,9 +72,7 @@ def save_classifier(
         save_file(state, folder / HEAD)
     else:
         model.save_pretrained(folder)
-    # safetensors lets nobody else read its files; the others are as the umask says
-    for path in folder.glob("*.safetensors"):
-        path.chmod((folder / LABELS).stat().st_mode)
+    share_weights(folder, LABELS)
     return model is not None
 
 

@@ -100,11 +100,11 @@ def _run_prepared(
     if prepared.labelled is not None:
         write_splits(prepared.end_task, folder)
 
-    start = None if fine_tuning is None else whole_state(prepared.encoder.body)
+    start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
     baselines = []
-    if fine_tuning is not None and start is not None:
+    if fine_tuning is not None:
         load_whole_state(prepared.encoder.body, start)
         stage = at_equal_cost(fine_tuning, stages, outcomes)
         baselines.append(_fine_tuned(config, folder / FINE_TUNING, stage, prepared))

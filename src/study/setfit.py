@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from src.configuration.build import build
 from src.encoders.packaged import PackagedEncoder
 from src.errors import UserError
-from src.study.other import entries_of, texts_of
+from src.study.baseline import entries_of, texts_of
 from src.study.part import SETFIT, Cell
 from src.study.row import Row
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from src.evaluation.tf_idf import best_tf_idf
-from src.study.other import entries_of, scores_of, texts_of
+from src.study.baseline import entries_of, scores_of, texts_of
 from src.study.part import TFIDF, Cell
 from src.study.row import Row
 

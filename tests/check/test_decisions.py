@@ -18,7 +18,7 @@ def test_much_labelled_data_calls_for_finetuning_first():
     assert of(train=MANY_LABELS - 1).method == "meta_tartan"
     found = of(train=MANY_LABELS)
     assert found.options == ("method=finetune",)
-    assert f"{MANY_LABELS:,} training examples" in found.reasons[1]
+    assert f"{MANY_LABELS:,} training examples" in found.reasons[0]
 
 
 def test_an_encoder_without_a_mask_can_only_be_finetuned():

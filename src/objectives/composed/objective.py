@@ -12,7 +12,6 @@ from src.objectives.base import Collate
 from src.objectives.composed.collator import ComposedCollator
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
-from src.objectives.composed.representation.bidirectional import Bidirectional
 from src.objectives.composed.transform.base import Transform
 from src.objectives.layout import Layout
 from src.objectives.vocabulary import Vocabulary
@@ -59,7 +58,7 @@ class Composed(AtPositions):
         on_cpu: bool = False,
     ) -> Collate:
         # only what a CPU attends with takes pairs of positions in a packed row
-        packed = packed and (on_cpu or isinstance(self.representation, Bidirectional))
+        packed = packed and (on_cpu or not self.representation.restricts)
         return ComposedCollator(
             transform=self.transform,
             representation=self.representation,

@@ -38,10 +38,12 @@ class Representation(ABC):
     Attributes:
         both_sides: whether a position sees text on both sides of it.
         hides: whether no predicted token reaches its own prediction, whatever the transform.
+        restricts: whether its views say which positions attend to which.
     """
 
     both_sides: ClassVar[bool]
     hides: ClassVar[bool]
+    restricts: ClassVar[bool]
 
     @abstractmethod
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:

@@ -12,6 +12,7 @@ class Bidirectional(Representation):
 
     both_sides = True
     hides = False
+    restricts = False
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
         return View(read_at=predicted)

@@ -29,6 +29,7 @@ class RandomFactorised(Checked, Representation):
 
     both_sides = True
     hides = True
+    restricts = True
     kept: Share = 0.6
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:

@@ -12,6 +12,7 @@ class RightToLeft(Representation):
 
     both_sides = False
     hides = True
+    restricts = True
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
         return View(read_at=predicted + 1, attends=np.tri(length, dtype=bool).T)
