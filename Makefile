@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs_ready
 # processes that run the tests
 WORKERS ?= 2
+# the same for the slow ones, which wait for processes of their own much of the time
+SLOW_WORKERS ?= 3
 # optimiser steps of each stage in the demonstration of the report
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
@@ -64,7 +66,7 @@ test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes and not manual' -n $(WORKERS) --dist worksteal
 
 test-slow: $(DOCS_READY)
-	$(BIN)/python -m pytest -m 'slow and not processes and not manual' -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -m 'slow and not processes and not manual' -n $(SLOW_WORKERS) --dist worksteal
 
 test-distributed: $(READY)
 	$(BIN)/python -m pytest tests/distributed
