@@ -16,7 +16,7 @@ from src.bench.case import BuiltCase, Case, built_case
 from src.bench.measure import Ratio, interleaved, ratio
 from src.core.clock import now
 from src.cpu.attention import attention
-from src.cpu.dropout import use_dropout
+from src.cpu.dropout import replace_dropout
 from src.cpu.packed_attention import Packing
 from src.cuda.packed_row import PackedRow
 from src.encoders.masked_lm_head import MaskedLMHead
@@ -37,7 +37,7 @@ class Ablation:
 
 
 def _torchs_dropout(case: BuiltCase) -> None:
-    use_dropout(case.module, nn.Dropout)
+    replace_dropout(case.module, nn.Dropout)
 
 
 def _torchs_attention(case: BuiltCase) -> None:

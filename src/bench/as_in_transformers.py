@@ -6,7 +6,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from src.cpu.attention import IMPLEMENTATION
-from src.cpu.dropout import use_dropout
+from src.cpu.dropout import replace_dropout
 
 
 def as_in_transformers(module: nn.Module) -> None:
@@ -14,7 +14,7 @@ def as_in_transformers(module: nn.Module) -> None:
 
     Embeddings need no change: outside of our steps ours take torch's own gradient.
     """
-    use_dropout(module, nn.Dropout)
+    replace_dropout(module, nn.Dropout)
     for part in module.modules():
         if isinstance(part, PreTrainedModel) and part.config._attn_implementation == IMPLEMENTATION:
             part.set_attn_implementation("sdpa")

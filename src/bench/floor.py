@@ -24,7 +24,7 @@ from src.bench.measure import Ratio, products_rate, ratio
 from src.core.clock import PassClock, now
 from src.core.passes import Passes, Purpose
 from src.core.task import Batch, StepBatch, Task
-from src.cpu.row_gradients import RowAddingBody
+from src.cpu.row_gradients import RowGradientBody
 from src.methods.module import TaskMixing
 from src.objectives.layout import positions_of
 
@@ -38,7 +38,7 @@ class Floor:
         body, heads, meta_head = copy.deepcopy((module.body, heads, meta_head))
         for copied in (body, *heads, *([meta_head] if meta_head else [])):
             _forget_hooks(copied)  # the run's own count what its passes cost
-        self._passes = Passes(RowAddingBody(body, module.inner_products))
+        self._passes = Passes(RowGradientBody(body, module.inner_products))
         self._tasks = [replace(t, head=h) for t, h in zip(module.tasks, heads, strict=True)]
         self._meta = None if meta_head is None else replace(module.tasks[0], head=meta_head)
         end, others = (None, heads) if module.end_task is None else (heads[0], heads[1:])

@@ -21,7 +21,7 @@ from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch, Task
 from src.core.task_names import END_TASK
 from src.cpu.kernels import use_cpu_kernels
-from src.cpu.row_gradients import RowAddingBody
+from src.cpu.row_gradients import RowGradientBody
 from src.data.batches import ExampleOrder, rows_at
 from src.encoders.text_encoder import packs_texts
 from src.methods.optimisation import Optimisation
@@ -99,7 +99,7 @@ class PassTimer:
         )
         self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
         use_cpu_kernels(self._body)
-        self._passes = Passes(RowAddingBody(self._body))
+        self._passes = Passes(RowGradientBody(self._body))
         prepared = inputs.prepared
         self._rows: dict[str, datasets.Dataset] = {END_TASK: prepared.splits.train, **inputs.rows()}
         self._objectives = {END_TASK: prepared.classification} | {

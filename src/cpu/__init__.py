@@ -1,1 +1,1 @@
-"""Kernels for training on a CPU, put on a body by `src.cpu.kernels`; elsewhere torch's own run."""
+"""Kernels for training on a CPU; `src.cpu.kernels` puts them into a body and its heads."""

@@ -1,4 +1,4 @@
-"""Keeping memory that tensors on the CPU have left, instead of giving it back to the system."""
+"""Keeps the memory of freed CPU tensors in the process, for later tensors to reuse."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import os
 import sys
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
-"""Parameters of glibc's `mallopt`."""
+"""Parameter numbers of glibc's `mallopt`."""
 
 
 def keep_freed_memory() -> bool:
-    """Let this process reuse the memory of large tensors; whether its allocator can.
+    """Have this process keep freed memory of large tensors; return whether its allocator can.
 
-    By default glibc maps each large tensor anew and unmaps it when it is gone, so that every step
-    pays for page faults again: a seventh of a META-TARTAN step on two virtual cores. The process
-    holds its peak from then on. Settings that are in the environment (`MALLOC_...`) stay.
+    By default glibc maps new memory for each large tensor and unmaps it when the tensor is freed,
+    so that every step pays for page faults again: a seventh of a META-TARTAN step on two virtual
+    cores. In return, the process does not shrink below its peak memory any more. Does nothing where
+    the environment configures the allocator (`MALLOC_...`), or where it is not glibc's.
     """
     if not sys.platform.startswith("linux") or any(n.startswith("MALLOC_") for n in os.environ):
         return False

@@ -1,30 +1,30 @@
-"""The one call that puts this folder's kernels on what is trained."""
+"""Puts this package's kernels into the modules that are trained."""
 
 from __future__ import annotations
 
 from torch import nn
 from transformers import PreTrainedModel
 
-from src.cpu.attention import use_cheap_attention
-from src.cpu.dropout import CheapDropout, use_dropout
-from src.cpu.row_gradients import use_row_embedding
+from src.cpu.attention import use_tartan_attention
+from src.cpu.dropout import FastDropout, replace_dropout
+from src.cpu.row_gradients import use_row_gradients
 
 
 def use_cpu_kernels(module: nn.Module) -> None:
-    """Have `module`, a body, a head or both, train with kernels that cost less on a CPU.
+    """Replace parts of `module`, a body, a head or both, by parts that train faster on a CPU.
 
-    Dropout, and the attention and word embeddings of Transformers' models are exchanged in place:
-    parameters, their names and what is computed stay, random draws are others than torch's. On
-    other devices each does what torch's own does. Doing it twice changes nothing.
+    Replaces dropout, and the attention and word embeddings of Transformers' models, in place.
+    Parameters, their names and the function that is computed stay the same; random draws differ
+    from torch's. On other devices the new parts do what torch's do. A second call changes nothing.
     """
-    use_dropout(module, CheapDropout)
-    for body in _transformers(module):
-        use_row_embedding(body)
-        use_cheap_attention(body)
+    replace_dropout(module, FastDropout)
+    for body in _transformers_models(module):
+        use_row_gradients(body)
+        use_tartan_attention(body)
 
 
-def _transformers(module: nn.Module) -> list[PreTrainedModel]:
-    """Transformers' models in `module`, without those that are part of another."""
+def _transformers_models(module: nn.Module) -> list[PreTrainedModel]:
+    """Return the Transformers models in `module`, except those that are part of another one."""
     if isinstance(module, PreTrainedModel):
         return [module]
-    return [found for child in module.children() for found in _transformers(child)]
+    return [found for child in module.children() for found in _transformers_models(child)]

@@ -1,4 +1,4 @@
-"""Embeddings whose gradient is added to `.grad` row by row, where a pass may do that."""
+"""Word embeddings whose backward pass adds to `.grad` only the rows that were looked up."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _in_place = False
 
 
 @contextmanager
-def rows_in_place() -> Iterator[None]:
-    """A backward pass inside adds to `.grad` of every `RowEmbedding` that it reaches.
+def in_place_row_gradients() -> Iterator[None]:
+    """Let backward passes in this context add to `.grad` of each `RowGradientEmbedding`.
 
-    Only for one that adds to all of the body's `.grad`: gradients that are returned, by
-    `torch.autograd.grad`, would lack the embedding's.
+    Only for passes that add to `.grad` of the whole body: gradients that `torch.autograd.grad`
+    returns would lack the embedding's.
     """
     global _in_place
     before, _in_place = _in_place, True
@@ -31,58 +31,59 @@ def rows_in_place() -> Iterator[None]:
         _in_place = before
 
 
-class RowEmbedding(nn.Embedding):
-    """`nn.Embedding` that on a CPU spares a micro-batch a gradient of the table's size.
+class RowGradientEmbedding(nn.Embedding):
+    """`nn.Embedding` whose backward pass on a CPU touches only the rows that were looked up.
 
-    Torch's own makes one of zeros, adds a batch's rows, and adds it to `.grad`: 47 MB that are
-    written, read and written again for the few rows that a micro-batch of MiniLM touches.
+    Torch's own fills a gradient of the table's size with zeros, adds the rows of a micro-batch, and
+    adds it to `.grad`: for MiniLM 47 MB that are written, read and written again for a few rows.
+    See `in_place_row_gradients` for when this applies.
     """
 
     @classmethod
-    def of(cls, embedding: nn.Embedding) -> RowEmbedding:
-        """One with the same parameter and settings as `embedding`, which has no `max_norm`."""
+    def of(cls, embedding: nn.Embedding) -> RowGradientEmbedding:
+        """Return one with the parameter and settings of `embedding`, which has no `max_norm`."""
         rows, width = embedding.weight.shape
         made = cls(rows, width, embedding.padding_idx, _weight=embedding.weight)
         made.weight = embedding.weight  # the parameter itself, which a decoder may be tied to
         return made.train(embedding.training)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Rows `(..., width)` of the indices `input` `(...)`."""
+        """Return the rows `(..., width)` of the indices `input` `(...)`."""
         weight = self.weight
-        if torch.is_grad_enabled() and weight.requires_grad and _adds_rows(weight):
-            rows: Tensor = _Rows.apply(weight, input, self.padding_idx)  # type: ignore[no-untyped-call]
+        if torch.is_grad_enabled() and weight.requires_grad and _supports_row_gradients(weight):
+            rows: Tensor = _Lookup.apply(weight, input, self.padding_idx)  # type: ignore[no-untyped-call]
             return rows
         return super().forward(input)
 
 
-class RowAddingBody(WholeBody):
-    """A body whose backward passes add to all that they reach: a `RowEmbedding` may add rows."""
+class RowGradientBody(WholeBody):
+    """A body whose backward passes use `in_place_row_gradients`."""
 
     def backward(
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
     ) -> None:
         """See `Body.backward`."""
-        with rows_in_place():
+        with in_place_row_gradients():
             super().backward(loss, into, retain_graph)
 
 
-def use_row_embedding(body: Any) -> None:
-    """Put a `RowEmbedding` in the place of a Transformers model's word embeddings.
+def use_row_gradients(body: Any) -> None:
+    """Replace a Transformers model's word embeddings by a `RowGradientEmbedding`, in place.
 
-    Those that do more than look rows up stay.
+    Embeddings that do more than look rows up stay as they are.
     """
     embedding = body.get_input_embeddings()
     plain = type(embedding) is nn.Embedding and embedding.max_norm is None
     if plain and not embedding.scale_grad_by_freq and not embedding.sparse:
-        body.set_input_embeddings(RowEmbedding.of(embedding))
+        body.set_input_embeddings(RowGradientEmbedding.of(embedding))
 
 
-def _adds_rows(weight: Tensor) -> bool:
-    # elsewhere the table is written in no time, and rows are added in no fixed order
+def _supports_row_gradients(weight: Tensor) -> bool:
+    # other devices write the table fast, and would add rows in no fixed order
     return weight.is_leaf and type(weight) is nn.Parameter and weight.device.type == "cpu"
 
 
-class _Rows(torch.autograd.Function):
+class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, indices: Tensor, padding_idx: int | None) -> Tensor:
         ctx.save_for_backward(indices)
@@ -97,9 +98,9 @@ class _Rows(torch.autograd.Function):
         rows, width = weight.shape
         padding_idx: int | None = ctx.padding_idx
         if not _in_place:
-            none = -1 if padding_idx is None else padding_idx
+            ignored = -1 if padding_idx is None else padding_idx
             dense: Tensor = torch.ops.aten.embedding_dense_backward(
-                gradient, indices, rows, none, False
+                gradient, indices, rows, ignored, False
             )
             return dense, None, None
         indices, gradient = indices.reshape(-1), gradient.reshape(-1, width)

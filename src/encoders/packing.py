@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from src.core.device import is_cpu
-from src.cpu.attention import use_cheap_attention
+from src.cpu.attention import use_tartan_attention
 from src.cpu.packed_attention import Packing
 from src.cuda.packed_row import PackedRow
 
@@ -27,13 +27,13 @@ def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
     Args:
         inputs: `input_ids` and `position_ids` (and `token_type_ids`), `(1, tokens)`, and `lengths`
             of the texts, `(texts,)`; what the row holds beyond them belongs to none. Without
-            `host_lengths`, the same as numbers, a GPU is waited for. `attends`, on a CPU, if not
+            `host_lengths`, the same as numbers, a GPU is waited for. `pair_mask`, on a CPU, if not
             all tokens of a text attend to all (see `Packing`).
 
     Raises:
         ValueError: the body's attention takes no notice of where the texts are.
     """
-    use_cheap_attention(body)
+    use_tartan_attention(body)
     packing = _packing(inputs)
     read = {name: inputs[name] for name in _READ if name in inputs}
     states: Tensor = body(**read, packing=packing).last_hidden_state
@@ -46,16 +46,16 @@ def _packing(inputs: Mapping[str, Any]) -> Packing | PackedRow:
     found = inputs.get("host_lengths")
     lengths: list[int] = inputs["lengths"].tolist() if found is None else list(found)
     row: Tensor = inputs["input_ids"]
-    attends: Tensor | None = inputs.get("attends")
+    pair_mask: Tensor | None = inputs.get("pair_mask")
     if not is_cpu(row.device):
-        assert attends is None, "no kernel of a GPU's attends by pairs of positions"
+        assert pair_mask is None, "no kernel of a GPU's attends by pairs of positions"
         return PackedRow(lengths, inputs["lengths"], row.shape[1])
     beyond = row.shape[1] - sum(lengths)
     if beyond:
         lengths.append(beyond)
-        if attends is not None:
-            attends = torch.cat([attends, attends.new_ones(beyond**2)])
-    return Packing(lengths, attends=attends)
+        if pair_mask is not None:
+            pair_mask = torch.cat([pair_mask, pair_mask.new_ones(beyond**2)])
+    return Packing(lengths, pair_mask=pair_mask)
 
 
 def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:

@@ -17,14 +17,14 @@ _CLOSE = 1e-4
 """Of states, which are of the order of 1: float32 kernels for either mask differ by 1e-6."""
 
 
-def pairwise_mask(body: nn.Module, attends: Tensor) -> Tensor:
+def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
     """The mask that `body`'s attention takes, `(examples, 1, positions, positions)`.
 
     Args:
-        attends: row by column, which positions a position attends to, bool `(examples, positions,
+        pair_mask: row by column, which positions a position attends to, bool `(examples, positions,
             positions)`; in each row at least one.
     """
-    allowed = attends[:, None]
+    allowed = pair_mask[:, None]
     if getattr(body.config, "_attn_implementation", None) != "eager":
         return allowed
     dtype = next(body.parameters()).dtype
@@ -78,8 +78,8 @@ def _masks_hold(encoder: TextEncoder) -> bool:
     places = encoder.first_position + torch.arange(_LENGTH, device=device)[None]
     full = torch.ones(1, _LENGTH, _LENGTH, dtype=torch.bool, device=device)
 
-    def states(ids: Tensor, attends: Tensor, positions: Tensor = places) -> Tensor:
-        mask = pairwise_mask(body, attends)
+    def states(ids: Tensor, pair_mask: Tensor, positions: Tensor = places) -> Tensor:
+        mask = pairwise_mask(body, pair_mask)
         found: Tensor = body(
             input_ids=ids, attention_mask=mask, position_ids=positions
         ).last_hidden_state[0]

@@ -19,7 +19,7 @@ from src.core.step_state import StepState
 from src.core.task import StepBatch, Task
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
-from src.cpu.row_gradients import RowAddingBody
+from src.cpu.row_gradients import RowGradientBody
 from src.encoders.base import Encoder
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
@@ -94,7 +94,7 @@ class MixedStep(EndTaskClassifier):
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.doing: Purpose | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
-        self.shared: Body = RowAddingBody(self.body, inner_products)
+        self.shared: Body = RowGradientBody(self.body, inner_products)
         self.processes: Processes = SingleProcess()
         self.logs_steps = True
 

@@ -20,7 +20,7 @@ from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
 from src.cpu.kernels import use_cpu_kernels
-from src.cpu.row_gradients import RowAddingBody
+from src.cpu.row_gradients import RowGradientBody
 from src.data.batches import BatchNeeds
 from src.data.task_data import TaskData
 from src.distributed.replicas import Replicas
@@ -284,7 +284,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
         Raises:
             UserError: the weighting takes derivatives that do not work with a sharded body.
         """
-        self.shared, self.processes = RowAddingBody(self.body, self.inner_products), SingleProcess()
+        self.shared, self.processes = (
+            RowGradientBody(self.body, self.inner_products),
+            SingleProcess(),
+        )
         if is_sharded(self.body):
             if self.weighting.needs.example_weights:
                 raise UserError(

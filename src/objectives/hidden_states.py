@@ -17,15 +17,15 @@ def hidden_states(body: nn.Module, inputs: Inputs) -> Tensor:
     """The last layer's states: `(examples, longest, hidden)`, or `(1, tokens, hidden)` if packed.
 
     `token_type_ids` are passed where the inputs have them: pairs of texts, for bodies that tell the
-    two apart. Where the inputs say which position `attends` to which, that is the body's attention
-    mask.
+    two apart. Where the inputs say which position attends to which (`pair_mask`), that is the
+    body's attention mask.
     """
     if is_packed(inputs):
         assert isinstance(body, PreTrainedModel), "only bodies that have been tried out are packed"
         return packed_states(body, inputs)
     read = {name: inputs[name] for name in _READ if name in inputs}
-    if "attends" in inputs:
-        read["attention_mask"] = pairwise_mask(body, inputs["attends"])
+    if "pair_mask" in inputs:
+        read["attention_mask"] = pairwise_mask(body, inputs["pair_mask"])
     states: Tensor = body(**read).last_hidden_state
     return states
 

@@ -94,7 +94,7 @@ class Layout:
 
         Args:
             rows: the batch, of which are taken, where there are any: `token_type_ids`;
-                `position_ids`, where the body is not to count by itself; `attends`, row by column
+                `position_ids`, where the body is not to count by itself; `pair_mask`, row by column
                 which tokens a token attends to, bool `(tokens, tokens)`, where not all do to all.
             token_ids: the tokens of each row, `(tokens,)`.
             lengths: by which the batch is split; None takes the numbers of tokens.
@@ -116,8 +116,8 @@ class Layout:
         if "position_ids" in rows[0]:
             places = [row["position_ids"] for row in rows]
             inputs["position_ids"] = pad_rows(places, self.first_position, width)
-        if "attends" in rows[0]:
-            inputs["attends"] = pad_pairs([row["attends"] for row in rows], width)
+        if "pair_mask" in rows[0]:
+            inputs["pair_mask"] = pad_pairs([row["pair_mask"] for row in rows], width)
         return Part(members, inputs, width * np.arange(len(members)))
 
     def _packed(
@@ -141,9 +141,9 @@ class Layout:
         if "token_type_ids" in rows[0]:
             types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
             inputs["token_type_ids"] = _row(types, width, 0)
-        if "attends" in rows[0]:
-            pairs = np.concatenate([row["attends"].ravel() for row in rows])
-            inputs["attends"] = torch.from_numpy(pairs)
+        if "pair_mask" in rows[0]:
+            pairs = np.concatenate([row["pair_mask"].ravel() for row in rows])
+            inputs["pair_mask"] = torch.from_numpy(pairs)
         return Part(members, inputs, np.cumsum(lengths) - lengths)
 
     def _places(self, ids: np.ndarray) -> np.ndarray:

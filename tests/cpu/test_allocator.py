@@ -1,4 +1,4 @@
-"""Memory that is kept."""
+"""Freed memory that the process keeps."""
 
 from __future__ import annotations
 

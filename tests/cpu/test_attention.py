@@ -1,4 +1,4 @@
-"""Attention with dropout on a CPU against torch's own, and what is left to torch."""
+"""Attention with dropout on a CPU against torch's own, and the cases that are left to torch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from transformers import AttentionInterface
 
 from src.cpu import attention as module_under_test
-from src.cpu.attention import IMPLEMENTATION, attention, use_cheap_attention
-from src.cpu.dropout import CheapDropout
+from src.cpu.attention import IMPLEMENTATION, attention, use_tartan_attention
+from src.cpu.dropout import FastDropout
 from src.cpu.kernels import use_cpu_kernels
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
@@ -43,16 +43,16 @@ def masks() -> dict[str, torch.Tensor | None]:
 
 def drop_nothing(monkeypatch) -> None:
     monkeypatch.setattr(
-        module_under_test, "drawn_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
+        module_under_test, "dropout_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
     )
 
 
 @pytest.mark.parametrize("scaling", [None, 0.3])
 @pytest.mark.parametrize("kind", ["none", "of positions"])
-def test_values_and_gradients_are_torchs_where_next_to_nothing_is_dropped(
+def test_values_and_gradients_are_torchs_where_all_factors_are_one(
     inputs, kind, scaling, monkeypatch
 ):
-    """Without its draws the function is torch's, for which the rate must not be zero."""
+    """The rate must not be zero, for which the call would be left to torch."""
     drop_nothing(monkeypatch)
     mask = masks()[kind]
     found, weights = attention(Layer(), *inputs, mask, dropout=0.5, scaling=scaling)
@@ -64,7 +64,7 @@ def test_values_and_gradients_are_torchs_where_next_to_nothing_is_dropped(
 
 
 def test_each_weight_is_dropped_by_itself_and_the_mean_stays():
-    """With values that are the identity matrix, what comes out is the dropped weights."""
+    """With the identity matrix as values, the output is the weights after dropout."""
     torch.manual_seed(0)
     size, rate = 64, 0.25
     query, key = (torch.randn(8, 4, size, size) for _ in range(2))
@@ -80,7 +80,7 @@ def test_each_weight_is_dropped_by_itself_and_the_mean_stays():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_half_precision_is_as_exact_as_torchs(dtype, monkeypatch):
-    """Inside autocast the scores keep float32, as torch's keep it with dropout."""
+    """Inside autocast the scores stay in float32, as torch's do with dropout."""
     drop_nothing(monkeypatch)
     torch.manual_seed(0)
     wide = [3 * torch.randn(SHAPE, dtype=torch.float64) for _ in range(3)]
@@ -118,7 +118,7 @@ def test_without_dropout_16_bits_are_trained_in_float32(kind, trains, monkeypatc
         assert all(tensor.grad.dtype == torch.bfloat16 for tensor in inputs)
 
 
-def test_a_position_that_may_attend_to_nothing_does_no_harm(inputs):
+def test_a_position_that_may_attend_to_nothing_gives_no_nan(inputs):
     allowed = torch.ones(3, 1, 7, 7, dtype=torch.bool)
     allowed[1, :, 4] = False
     found, _ = attention(Layer(), *inputs, allowed, dropout=0.1)
@@ -139,9 +139,9 @@ class Causal(nn.Module):
         (Layer(), {"dropout": 0.1, "position_bias": torch.zeros(3, 2, 7, 7, dtype=torch.float64)}),
         (Layer(), {"dropout": 0.1, "attention_mask": torch.zeros(7, 7, dtype=torch.float64)}),
     ],
-    ids=["nothing to drop", "causal", "an argument that it does not know", "an added mask"],
+    ids=["no dropout", "causal", "an unknown argument", "an added mask"],
 )
-def test_the_rest_is_left_to_transformers(layer, options, inputs, monkeypatch):
+def test_other_cases_are_left_to_transformers(layer, options, inputs, monkeypatch):
     calls = []
     monkeypatch.setattr(
         F, "scaled_dot_product_attention", lambda *a, **k: calls.append(k) or a[0].clone()
@@ -164,7 +164,7 @@ def tokens() -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def always_ours(monkeypatch):
-    """The function as bodies call it, with a rate that is not 0, but nothing is dropped."""
+    """Have bodies call `attention` with a rate above 0, while nothing is dropped."""
 
     def ours(*arguments, dropout, **options):
         return attention(*arguments, dropout=0.5, **options)
@@ -176,11 +176,11 @@ def always_ours(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_body_computes_what_it_did(kind, tokens, always_ours):
+def test_every_body_computes_the_same_as_before(kind, tokens, always_ours):
     tokens = {k: v for k, v in tokens.items() if k != "token_type_ids"}
     plain = random_body(kind).eval()
     changed = copy.deepcopy(plain)
-    use_cheap_attention(changed)
+    use_tartan_attention(changed)
     assert (changed.config._attn_implementation == IMPLEMENTATION) == (kind not in OWN_ATTENTION)
     assert torch.allclose(run(changed, tokens), run(plain, tokens), atol=1e-5)
 
@@ -188,7 +188,7 @@ def test_every_body_computes_what_it_did(kind, tokens, always_ours):
 def test_an_encoder_trains_with_it_and_the_seed_decides(tokens):
     body = random_body("bert").train()
     encoder = TextEncoder("small", body, letter_pair_tokenizer())
-    assert body.config._attn_implementation == "sdpa"  # an encoder leaves what it is given alone
+    assert body.config._attn_implementation == "sdpa"  # an encoder does not change its body
     use_cpu_kernels(encoder.body)
     assert body.config._attn_implementation == IMPLEMENTATION
     assert torch.equal(run(body, tokens), run(body, tokens))
@@ -196,9 +196,9 @@ def test_an_encoder_trains_with_it_and_the_seed_decides(tokens):
     assert not torch.equal(body(**tokens).last_hidden_state, run(body, tokens))
 
 
-def test_its_name_is_not_saved(tmp_path):
+def test_the_name_of_the_implementation_is_not_saved(tmp_path):
     body = random_body("roberta")
-    use_cheap_attention(body)
+    use_tartan_attention(body)
     body.save_pretrained(tmp_path)
     assert IMPLEMENTATION not in json.dumps(json.loads((tmp_path / "config.json").read_text()))
 
@@ -207,13 +207,13 @@ def test_the_draws_are_those_of_cheap_dropout(inputs):
     query, key, value = inputs
     torch.manual_seed(0)
     weights = F.softmax(query @ key.transpose(2, 3) / 2, dim=-1)
-    expected = CheapDropout(0.3)(weights) @ value
+    expected = FastDropout(0.3)(weights) @ value
     torch.manual_seed(0)
     found, _ = attention(Layer(), *inputs, None, dropout=0.3)
     assert torch.allclose(found.transpose(1, 2), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("rate", [1e-6, 1.0])
-def test_a_rate_that_needs_no_draws_is_torchs_affair(rate, inputs):
+def test_a_rate_that_needs_no_draws_is_left_to_torch(rate, inputs):
     found, _ = attention(Layer(), *inputs, None, dropout=rate)
     assert torch.equal(found == 0, torch.full_like(found, rate == 1, dtype=torch.bool))

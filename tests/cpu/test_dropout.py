@@ -1,4 +1,4 @@
-"""Dropout: what is kept, how often, and by how much it is scaled."""
+"""Fast dropout: how often it drops, and how it scales what it keeps."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from src.cpu.dropout import LEVELS, CheapDropout, use_dropout
+from src.cpu.dropout import LEVELS, FastDropout, replace_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 1 / LEVELS, 1 - 1 / LEVELS])
-def test_it_drops_as_often_as_it_says_and_keeps_the_mean(p):
+def test_it_drops_with_its_probability_and_keeps_the_mean(p):
     torch.manual_seed(0)
     count = 4_000_000
-    out = CheapDropout(p)(torch.ones(count, dtype=torch.float64))
+    out = FastDropout(p)(torch.ones(count, dtype=torch.float64))
     dropped = float((out == 0).double().mean())
     sigma = (p * (1 - p) / count) ** 0.5
     assert abs(dropped - p) < 5 * sigma + 0.5 / LEVELS
@@ -25,7 +25,7 @@ def test_it_drops_as_often_as_it_says_and_keeps_the_mean(p):
 def test_neighbours_are_dropped_independently(lag):
     """Four elements share a draw of 64 bits: their masks must not be correlated."""
     torch.manual_seed(1)
-    mask = (CheapDropout(0.3)(torch.ones(2_000_000)) == 0).double()
+    mask = (FastDropout(0.3)(torch.ones(2_000_000)) == 0).double()
     mask -= mask.mean()
     correlation = (mask[lag:] * mask[:-lag]).mean() / mask.square().mean()
     assert abs(float(correlation)) < 5 / 2_000_000**0.5
@@ -34,7 +34,7 @@ def test_neighbours_are_dropped_independently(lag):
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (5, 7), (2, 3, 4)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_shape_and_type_stay(shape, dtype):
-    out = CheapDropout(0.5)(torch.ones(shape, dtype=dtype))
+    out = FastDropout(0.5)(torch.ones(shape, dtype=dtype))
     assert out.shape == shape
     assert out.dtype == dtype
 
@@ -42,7 +42,7 @@ def test_shape_and_type_stay(shape, dtype):
 def test_the_gradient_is_the_mask():
     torch.manual_seed(0)
     values = torch.randn(1000, requires_grad=True)
-    out = CheapDropout(0.25)(values)
+    out = FastDropout(0.25)(values)
     out.sum().backward()
     assert torch.allclose(values.grad * values, out)
 
@@ -51,28 +51,28 @@ def test_the_seed_decides():
     outs = []
     for seed in (0, 0, 1):
         torch.manual_seed(seed)
-        outs.append(CheapDropout(0.5)(torch.ones(1000)))
+        outs.append(FastDropout(0.5)(torch.ones(1000)))
     assert torch.equal(outs[0], outs[1])
     assert not torch.equal(outs[0], outs[2])
 
 
-@pytest.mark.parametrize("module", [CheapDropout(0.5).eval(), CheapDropout(0.0)])
-def test_nothing_is_dropped_where_nothing_is_to_be(module):
+@pytest.mark.parametrize("module", [FastDropout(0.5).eval(), FastDropout(0.0)])
+def test_nothing_is_dropped_in_evaluation_and_at_probability_zero(module):
     values = torch.randn(100)
     assert torch.equal(module(values), values)
 
 
 def test_everything_can_be_dropped():
-    assert not CheapDropout(1.0)(torch.ones(10)).any()
+    assert not FastDropout(1.0)(torch.ones(10)).any()
 
 
-def test_forward_mode_goes_through_it():
+def test_forward_mode_derivatives_are_the_factors():
     torch.manual_seed(0)
     values = torch.randn(50, dtype=torch.float64)
 
     def dropped(x):
         torch.manual_seed(0)
-        return CheapDropout(0.5)(x)
+        return FastDropout(0.5)(x)
 
     out, tangent = torch.func.jvp(dropped, (values,), (torch.ones_like(values),))
     assert torch.allclose(tangent * values, out)
@@ -85,8 +85,8 @@ def test_every_dropout_is_replaced_and_nothing_else_changes():
     network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.3), nn.Sequential(nn.Dropout(0.1), Own()))
     network[2].eval()
     keys = list(network.state_dict())
-    use_dropout(network, CheapDropout)
-    replaced = [m for m in network.modules() if isinstance(m, CheapDropout)]
+    replace_dropout(network, FastDropout)
+    replaced = [m for m in network.modules() if isinstance(m, FastDropout)]
     assert [(m.p, m.training) for m in replaced] == [(0.3, True), (0.1, False)]
     assert type(network[2][1]) is Own
     assert list(network.state_dict()) == keys

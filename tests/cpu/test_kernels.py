@@ -1,4 +1,4 @@
-"""One call puts the kernels on; an encoder alone is as Transformers has it."""
+"""One call puts the kernels into a body and its heads; a new encoder has none of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from src.cpu.attention import IMPLEMENTATION
-from src.cpu.dropout import CheapDropout
+from src.cpu.dropout import FastDropout
 from src.cpu.kernels import use_cpu_kernels
-from src.cpu.row_gradients import RowAddingBody, RowEmbedding
+from src.cpu.row_gradients import RowGradientBody, RowGradientEmbedding
 from src.encoders.tiny import TinyEncoder
 from src.objectives.classification import Classification
 
@@ -18,29 +18,29 @@ def kinds(module):
     return {type(m) for m in module.modules() if isinstance(m, nn.Dropout | nn.Embedding)}
 
 
-def test_an_encoder_and_a_head_bring_torchs_own():
+def test_a_new_encoder_and_head_have_torchs_own_modules():
     encoder = TinyEncoder(hidden_size=8).load()
     head = Classification(3).new_head(encoder)
     assert kinds(nn.ModuleList([encoder.body, head])) == {nn.Dropout, nn.Embedding}
     assert encoder.body.config._attn_implementation == "sdpa"
 
 
-def test_one_call_exchanges_what_is_in_body_and_head_and_a_second_nothing():
+def test_one_call_replaces_modules_of_body_and_head_and_a_second_changes_nothing():
     encoder = TinyEncoder(hidden_size=8).load()
     whole = nn.ModuleDict({"body": encoder.body, "head": Classification(3).new_head(encoder)})
     before = dict(whole.named_parameters())
     use_cpu_kernels(whole)
-    assert CheapDropout in kinds(whole)
+    assert FastDropout in kinds(whole)
     assert nn.Dropout not in kinds(whole)
     words = encoder.body.get_input_embeddings()
-    assert type(words) is RowEmbedding
+    assert type(words) is RowGradientEmbedding
     assert encoder.body.config._attn_implementation == IMPLEMENTATION
     assert all(before[name] is p for name, p in whole.named_parameters())
     use_cpu_kernels(whole)
     assert encoder.body.get_input_embeddings() is words
 
 
-def test_a_model_within_another_is_left_to_that():
+def test_a_model_within_another_is_not_changed():
     class Around(BertModel):
         def __init__(self, config):
             super().__init__(config)
@@ -48,21 +48,21 @@ def test_a_model_within_another_is_left_to_that():
 
     around = Around(BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1))
     use_cpu_kernels(around)
-    assert type(around.get_input_embeddings()) is RowEmbedding
+    assert type(around.get_input_embeddings()) is RowGradientEmbedding
     assert type(around.inner.get_input_embeddings()) is nn.Embedding
 
 
-def test_a_body_without_transformers_keeps_its_embedding():
+def test_a_body_that_is_not_of_transformers_keeps_its_embedding():
     body = nn.Sequential(nn.Embedding(5, 2), nn.Dropout(0.5))
     use_cpu_kernels(body)
-    assert [type(part) for part in body] == [nn.Embedding, CheapDropout]
+    assert [type(part) for part in body] == [nn.Embedding, FastDropout]
 
 
-def test_backward_passes_of_a_body_add_rows_for_which_torch_would_make_a_table():
+def test_row_gradients_of_a_body_equal_torchs_and_add_up():
     encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
     body, ids = encoder.body, torch.tensor([[2, 5, 7, 3]])
     use_cpu_kernels(body)
-    shared = RowAddingBody(body)
+    shared = RowGradientBody(body)
     expected = torch.autograd.grad(
         body(input_ids=ids).last_hidden_state.square().sum(), shared.parameters, allow_unused=True
     )

@@ -1,4 +1,4 @@
-"""Attention within the texts of one row against each text by itself."""
+"""Attention within the texts of a packed row against each text by itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Layer(torch.nn.Module):
 
 
 def row_of(lengths, dtype=torch.float64):
-    """Query, key and value of a row, as layers lay them out."""
+    """Return query, key and value of a row, as layers lay them out."""
     torch.manual_seed(0)
     shape = (1, sum(lengths), HEADS, SIZE)
     return [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
@@ -29,16 +29,16 @@ def row_of(lengths, dtype=torch.float64):
 
 def packed(row, lengths, pairs=None, **options):
     query, key, value = (tensor.transpose(1, 2) for tensor in row)
-    attends = None if pairs is None else torch.cat([own.flatten() for own in pairs])
+    pair_mask = None if pairs is None else torch.cat([own.flatten() for own in pairs])
     found, weights = attention(
-        Layer(), query, key, value, None, packing=Packing(lengths, attends=attends), **options
+        Layer(), query, key, value, None, packing=Packing(lengths, pair_mask=pair_mask), **options
     )
     assert weights is None
     return found
 
 
 def one_by_one(row, lengths, window=None, pairs=None):
-    """Plain attention of each text, written out."""
+    """Compute plain attention of each text, written out."""
     found = []
     texts = zip(*(tensor[0].split(lengths) for tensor in row), strict=True)
     for text, (query, key, value) in enumerate(texts):
@@ -54,17 +54,17 @@ def one_by_one(row, lengths, window=None, pairs=None):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9))
-def test_each_text_attends_to_itself_whatever_is_beside_it(lengths):
+def test_each_text_attends_to_itself_only(lengths):
     row = row_of(lengths)
     assert_same_derivatives(packed(row, lengths), one_by_one(row, lengths), row)
 
 
 @pytest.mark.parametrize("dropped", [False, True])
 @pytest.mark.parametrize("window", [None, 4])
-def test_with_dropout_and_windows_too(window, dropped, monkeypatch):
+def test_each_text_attends_to_itself_only_with_dropout_and_windows(window, dropped, monkeypatch):
     lengths = [9, 1, 3, 12, 9, 17, 16]
     monkeypatch.setattr(
-        module_under_test, "drawn_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
+        module_under_test, "dropout_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
     )
     row = row_of(lengths)
     found = packed(row, lengths, dropout=0.5 if dropped else 0.0, sliding_window=window)
@@ -73,7 +73,7 @@ def test_with_dropout_and_windows_too(window, dropped, monkeypatch):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(0, 99), st.booleans())
-def test_tokens_attend_to_those_that_they_are_paired_with(lengths, seed, dropped):
+def test_tokens_attend_as_the_mask_of_pairs_says(lengths, seed, dropped):
     draws = torch.Generator().manual_seed(seed)
     pairs = [torch.rand((n, n), generator=draws) < 0.5 for n in lengths]
     for own in pairs:  # at least one each, and not the same in all texts
@@ -81,13 +81,15 @@ def test_tokens_attend_to_those_that_they_are_paired_with(lengths, seed, dropped
     row = row_of(lengths)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            module_under_test, "drawn_factors", lambda shape, p, dtype: torch.ones(shape).to(dtype)
+            module_under_test,
+            "dropout_factors",
+            lambda shape, p, dtype: torch.ones(shape).to(dtype),
         )
         found = packed(row, lengths, pairs, dropout=0.5 if dropped else 0.0)
     assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
 
 
-def test_windows_do_not_count_where_pairs_are_given():
+def test_a_window_is_ignored_where_a_mask_of_pairs_is_given():
     lengths = [12, 3, 9]
     pairs = [torch.ones(n, n, dtype=torch.bool).tril() for n in lengths]
     row = row_of(lengths)
@@ -117,14 +119,14 @@ def test_weights_are_dropped_by_the_seed():
     assert torch.allclose(mean, one_by_one(row, lengths), atol=0.15)
 
 
-def test_texts_share_a_block_where_at_most_seven_places_are_left_over():
+def test_texts_share_a_block_where_each_gets_at_most_seven_positions_of_padding():
     blocks = Packing([16, 3, 9, 8, 1, 16]).blocks
     assert [(block.texts, block.width) for block in blocks] == [(3, 8), (3, 16)]
-    assert blocks[0].held.sum(dim=1).tolist() == [3, 8, 1]
-    assert Packing([7, 7]).blocks[0].held is None
+    assert blocks[0].token_mask.sum(dim=1).tolist() == [3, 8, 1]
+    assert Packing([7, 7]).blocks[0].token_mask is None
 
 
-def test_half_precision_is_computed_as_in_a_padded_batch():
+def test_half_precision_is_as_exact_as_in_a_padded_batch():
     lengths = [9, 12, 3]
     row = row_of(lengths, torch.bfloat16)
     found = packed(row, lengths)
@@ -135,7 +137,7 @@ def test_half_precision_is_computed_as_in_a_padded_batch():
     assert all(tensor.grad.dtype == torch.bfloat16 for tensor in row)
 
 
-def test_it_notes_whether_it_was_used():
+def test_a_packing_notes_whether_it_was_used():
     packing = Packing([2, 1])
     query, key, value = (tensor.transpose(1, 2) for tensor in row_of([2, 1]))
     assert not packing.used

@@ -1,4 +1,4 @@
-"""Row-wise gradients of embeddings against torch's own dense ones, in float64."""
+"""Row-wise gradients of embeddings against torch's dense ones, in float64."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from src.cpu.row_gradients import RowEmbedding, rows_in_place, use_row_embedding
+from src.cpu.row_gradients import RowGradientEmbedding, in_place_row_gradients, use_row_gradients
 
 ROWS, WIDTH = 50, 6
 
 
 class Body(nn.Module):
-    """A body as Transformers has them, whose output is also multiplied by the tied table."""
+    """A body with Transformers' accessors, whose output is multiplied by the tied table."""
 
     def __init__(self, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -33,11 +33,11 @@ class Body(nn.Module):
 
 @pytest.fixture
 def bodies() -> tuple[Body, Body]:
-    """The same body with torch's embedding and with row-wise gradients; row 3 is padding."""
+    """Return a body with torch's embedding, and a copy with row gradients; row 3 is padding."""
     torch.manual_seed(0)
     plain = Body(nn.Embedding(ROWS, WIDTH, padding_idx=3)).double()
     rows = copy.deepcopy(plain)
-    use_row_embedding(rows)
+    use_row_gradients(rows)
     return plain, rows
 
 
@@ -49,35 +49,35 @@ def gradients(body: nn.Module) -> list[torch.Tensor]:
     return [p.grad.clone() for p in body.parameters()]
 
 
-def test_gradients_of_several_parts_add_up_as_torchs_do(bodies):
+def test_gradients_of_several_micro_batches_add_up_as_torchs_do(bodies):
     parts = [indices_of(shape, seed) for seed, shape in enumerate([(4, 5), (2, 9), (7,), (0, 3)])]
     for body in bodies:
         for part in parts:
-            with rows_in_place():
+            with in_place_row_gradients():
                 body(part).square().sum().backward()
     expected, found = (gradients(body) for body in bodies)
     assert all(torch.allclose(f, e, rtol=1e-12) for f, e in zip(found, expected, strict=True))
     assert all(g.abs().sum() > 0 for g in found)
 
 
-def test_padding_gets_nothing_from_being_read():
+def test_padding_gets_no_gradient():
     embedding = nn.Embedding(ROWS, WIDTH, padding_idx=3)
-    with rows_in_place():
-        RowEmbedding.of(embedding)(torch.tensor([[3, 4, 3]])).sum().backward()
+    with in_place_row_gradients():
+        RowGradientEmbedding.of(embedding)(torch.tensor([[3, 4, 3]])).sum().backward()
     assert embedding.weight.grad.sum(1).nonzero().flatten().tolist() == [4]
 
 
-def test_a_part_adds_to_the_tensor_that_is_there(bodies):
+def test_a_micro_batch_adds_to_the_present_grad_in_place(bodies):
     _, body = bodies
     kept = torch.ones(ROWS, WIDTH, dtype=torch.float64)
     body.words.weight.grad = kept
-    with rows_in_place():
+    with in_place_row_gradients():
         body.words(torch.tensor([5, 5, 7])).sum().backward()
     assert body.words.weight.grad is kept
     assert kept.sum(1).tolist() == [WIDTH * (1 + {5: 2, 7: 1}.get(row, 0)) for row in range(ROWS)]
 
 
-def test_gradients_that_are_returned_are_whole_and_leave_none_behind(bodies):
+def test_returned_gradients_are_complete_and_leave_grad_empty(bodies):
     part = indices_of((4, 5), 0)
     expected, found = (
         torch.autograd.grad(body(part).square().sum(), list(body.parameters())) for body in bodies
@@ -86,7 +86,7 @@ def test_gradients_that_are_returned_are_whole_and_leave_none_behind(bodies):
     assert all(p.grad is None for body in bodies for p in body.parameters())
 
 
-def test_batches_of_gradients_are_returned_too(bodies):
+def test_batched_gradients_are_returned_too(bodies):
     _, body = bodies
     read = body.words(indices_of((3, 2), 0))
     directions = torch.randn(4, *read.shape, dtype=read.dtype)
@@ -100,7 +100,7 @@ def test_batches_of_gradients_are_returned_too(bodies):
 
 def test_a_backward_pass_to_other_parameters_leaves_the_table_alone(bodies):
     _, body = bodies
-    with rows_in_place():
+    with in_place_row_gradients():
         torch.autograd.backward(
             body(indices_of((4, 5), 0)).sum(), inputs=list(body.dense.parameters())
         )
@@ -111,21 +111,21 @@ def test_a_backward_pass_to_other_parameters_leaves_the_table_alone(bodies):
 def test_a_frozen_table_gets_no_gradient(bodies):
     _, body = bodies
     body.words.weight.requires_grad_(False)
-    with rows_in_place():
+    with in_place_row_gradients():
         body(indices_of((4, 5), 0)).sum().backward()
     assert body.words.weight.grad is None
 
 
-def test_it_ends_with_the_context_and_with_an_error_in_it(bodies):
+def test_the_context_ends_also_with_an_error_in_it(bodies):
     _, body = bodies
-    with pytest.raises(KeyError), rows_in_place():
+    with pytest.raises(KeyError), in_place_row_gradients():
         raise KeyError
     (found,) = torch.autograd.grad(body.words(torch.tensor([1])).sum(), [body.words.weight])
     assert found[1].tolist() == [1.0] * WIDTH
     assert body.words.weight.grad is None
 
 
-def test_forward_mode_goes_through_it(bodies):
+def test_forward_mode_derivatives_are_torchs(bodies):
     part = indices_of((4, 5), 0)
     tangents = []
     for body in bodies:
@@ -145,12 +145,12 @@ def test_forward_mode_goes_through_it(bodies):
     assert torch.allclose(*tangents, rtol=1e-12)
 
 
-def test_the_parameter_its_name_and_its_ties_stay(bodies):
+def test_the_parameter_and_its_name_stay(bodies):
     plain, _ = bodies
     before, keys = plain.words.weight, list(plain.state_dict())
     plain.words.eval()
-    use_row_embedding(plain)
-    assert type(plain.words) is RowEmbedding
+    use_row_gradients(plain)
+    assert type(plain.words) is RowGradientEmbedding
     assert plain.words.weight is before
     assert plain.words.padding_idx == 3
     assert not plain.words.training
@@ -162,7 +162,7 @@ def test_the_parameter_its_name_and_its_ties_stay(bodies):
 )
 def test_an_embedding_that_does_more_stays(settings):
     body = Body(nn.Embedding(ROWS, WIDTH, **settings))
-    use_row_embedding(body)
+    use_row_gradients(body)
     assert type(body.words) is nn.Embedding
 
 
@@ -171,5 +171,5 @@ def test_a_subclass_stays():
         pass
 
     body = Body(Own(ROWS, WIDTH))
-    use_row_embedding(body)
+    use_row_gradients(body)
     assert type(body.words) is Own

@@ -62,7 +62,7 @@ class ComposedCollator:
         for index in range(len(rows)):
             row = self.output.arranged(rows, index, self.vocabulary, of_outputs)
             texts.append(self._text(row, rng, of_views))
-        hidden = {"attends" in text.row for text in texts}
+        hidden = {"pair_mask" in text.row for text in texts}
         assert len(hidden) <= 1, "a representation hides for all or for none"
         parts = []
         for part in self.layout.parts(
@@ -96,11 +96,11 @@ class ComposedCollator:
         if self.token_types and "token_type_ids" in row:
             types = np.asarray(row["token_type_ids"], dtype=np.int64)
             own["token_type_ids"] = np.concatenate([types, types[view.queries]])
-        if view.attends is not None:
+        if view.pair_mask is not None:
             # queries make a text longer than the body has positions, but stand at some of the text
             places = np.concatenate([np.arange(len(tokens)), view.queries])
             own["position_ids"] = self.layout.first_position + places
-            own["attends"] = view.attends
+            own["pair_mask"] = view.pair_mask
         return _Text(np.concatenate([seen, queries]), own, len(tokens), read_at, targets)
 
     def _chosen(self, tokens: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -166,10 +166,12 @@ def test_the_first_rows_are_the_same_however_many_follow(name):
     examples = sorted(rows(8), key=lambda row: len(row["input_ids"]))
     few, many = whole(name, examples=examples[:3]), whole(name, examples=examples)
     count, width = few.inputs["input_ids"].shape
-    for key in few.inputs.keys() - {"positions", "targets", "attends"}:
+    for key in few.inputs.keys() - {"positions", "targets", "pair_mask"}:
         assert torch.equal(few.inputs[key], many.inputs[key][:count, :width]), key
-    if "attends" in few.inputs:
-        assert torch.equal(few.inputs["attends"], many.inputs["attends"][:count, :width, :width])
+    if "pair_mask" in few.inputs:
+        assert torch.equal(
+            few.inputs["pair_mask"], many.inputs["pair_mask"][:count, :width, :width]
+        )
     assert torch.equal(few.inputs["targets"], many.inputs["targets"][: few.units])
 
 
@@ -258,10 +260,10 @@ def test_a_text_without_an_inner_token_is_left_out_of_denoising():
 
 def test_random_factorisation_keeps_its_share_of_pairs_and_no_pair_of_a_position_with_itself():
     part = whole("task-none-random_factorised-end_label", examples=rows(40, 14, 15))
-    attends = part.inputs["attends"][:, :, 1:]
-    assert attends.float().mean() == pytest.approx(0.6 * 15 / 16, abs=0.02)
-    assert not attends.diagonal(offset=-1, dim1=1, dim2=2).any()
-    assert part.inputs["attends"][:, :, 0].all()
+    pair_mask = part.inputs["pair_mask"][:, :, 1:]
+    assert pair_mask.float().mean() == pytest.approx(0.6 * 15 / 16, abs=0.02)
+    assert not pair_mask.diagonal(offset=-1, dim1=1, dim2=2).any()
+    assert part.inputs["pair_mask"][:, :, 0].all()
 
 
 def test_queries_of_pairs_of_texts_have_the_type_of_the_token_they_ask_for():

@@ -20,14 +20,14 @@ class View:
 
     Attributes:
         read_at: the position whose state predicts each predicted token, `(predicted,)`.
-        attends: row by column, which positions a position attends to, bool
+        pair_mask: row by column, which positions a position attends to, bool
             `(length + queries, length + queries)`; None for all to all.
         queries: for each mask token that is appended, the position in the text that it stands at,
             `(queries,)`.
     """
 
     read_at: np.ndarray
-    attends: np.ndarray | None = None
+    pair_mask: np.ndarray | None = None
     queries: np.ndarray = field(default_factory=no_positions)
 
 

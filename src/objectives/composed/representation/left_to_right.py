@@ -15,4 +15,4 @@ class LeftToRight(Representation):
     restricts = True
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
-        return View(read_at=predicted - 1, attends=np.tri(length, dtype=bool))
+        return View(read_at=predicted - 1, pair_mask=np.tri(length, dtype=bool))

@@ -41,8 +41,8 @@ class RandomFactorised(Checked, Representation):
         kept = rng.random((total, total), dtype=np.float32) < self.kept
         own = np.eye(total, dtype=bool)
         before = (turn[None, :] == 0) | (turn[None, :] < turn[:, None])
-        attends = before & kept & ~own
-        attends[:, length:] = False  # of a query nobody knows but itself
-        attends |= own & (np.arange(total) >= length)
-        attends[:, 0] = True
-        return View(read_at=length + np.arange(count), attends=attends, queries=predicted)
+        pair_mask = before & kept & ~own
+        pair_mask[:, length:] = False  # of a query nobody knows but itself
+        pair_mask |= own & (np.arange(total) >= length)
+        pair_mask[:, 0] = True
+        return View(read_at=length + np.arange(count), pair_mask=pair_mask, queries=predicted)
