@@ -385,7 +385,7 @@ ENCODERS = {
         wider,
     ),
     "tokenizer of another model": encoder(
-        "encoder folder {folder}/model: its tokenizer has 1493 pieces, but its model embeds only "
+        "encoder folder {folder}/model: its tokenizer has 1493 tokens, but its model embeds only "
         "100; save the tokenizer that belongs to the model there",
         lambda model: body(100).save_pretrained(model),
     ),
@@ -411,14 +411,15 @@ ENCODERS = {
         "task.max_length=41",
     ),
     "reads images": case(
-        "classifier=text needs an encoder of text, and wide_resnet_16_2 is none; e.g. "
-        "encoder=roberta_base",
+        "classifier=text needs an encoder of text, but wide_resnet_16_2 is not one; "
+        "e.g. encoder=roberta_base",
         "encoder=wide_resnet",
         "encoder.mean=[0.5]",
         "encoder.std=[0.5]",
     ),
     "reads no images": case(
-        "classifier=images needs an encoder of images, and tiny is none; use encoder=wide_resnet",
+        "classifier=images needs an encoder of images, but tiny is not one; "
+        "use encoder=wide_resnet",
         "classifier=images",
     ),
     "auxiliary longer than its positions": case(

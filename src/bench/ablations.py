@@ -164,7 +164,7 @@ def _with_more_shapes(case: Case, rounds: int, folder: Path, device: torch.devic
     built = [built_case(case, 2 * steps * (rounds + 2), folder / f"shapes{i}") for i in (0, 1)]
     for head in built[1].module.heads.values():
         if isinstance(head, MaskedLMHead):
-            head.rows = 1
+            head.row_multiple = 1
     ours = [OurStep(own, device) for own in built]
     seconds: tuple[list[float], list[float]] = ([], [])
     taken = 0

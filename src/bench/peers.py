@@ -15,7 +15,7 @@ from src.bench.published_step import PublishedStep
 from src.bench.torchjd_step import TorchJDStep
 from src.bench.transformers_trainer import classifier_with, masked_lm_with, trainer_times
 from src.core.clock import now
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import require_text_encoder
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PeerRow:
 def against_published(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:
     """META-TARTAN against a step as the authors' code takes it."""
     built = built_case(case, rounds + 1, folder)
-    encoder = reads_text(built.prepared.encoder, "the bench")
+    encoder = require_text_encoder(built.prepared.encoder, "the bench")
     size = int(built.config.micro_batch_size)
     peer = PublishedStep(built, encoder.tokenizer.pad_token_id, size, device)
     return PeerRow("published code's step", _name(case), _in_turn(built, peer, rounds, device))
@@ -82,7 +82,7 @@ def against_trainer(case: Case, rounds: int, folder: Path, device: torch.device)
         (_, examples), *_ = prepared.auxiliaries.values()
         rows = examples.rows
     times = trainer_times(
-        theirs, reads_text(prepared.encoder, "the bench").tokenizer, rows,
+        theirs, require_text_encoder(prepared.encoder, "the bench").tokenizer, rows,
         masked_lm=masked_lm, batch_size=case.batch_size, steps=rounds + 2,
         lr=built.module.optimisation.body_lr, bf16=built.precision.startswith("bf16"),
         folder=folder / "trainer", after_step=after_step,

@@ -23,7 +23,7 @@ from src.data.table.open import open_table
 from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import TaskFiles, TextTask
 from src.encoders.base import Encoder, EncoderSource
-from src.encoders.masked_lm_head import head_of_checkpoint
+from src.encoders.masked_lm_head import split_masked_lm
 from src.encoders.packaged import PackagedEncoder
 from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
 from src.encoders.tiny import TinyEncoder
@@ -164,7 +164,7 @@ def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tex
     name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
     body, head = model.base_model, None
     if type(model).__name__.endswith(("ForMaskedLM", "ForPreTraining")):
-        body, head = head_of_checkpoint(model, set())
+        body, head = split_masked_lm(model, set())
     if tokenizer.pad_token_id is None:
         raise UserError(f"encoder {name}: its tokenizer has no padding token; set pad_token")
     return TextEncoder(name, body.train(), tokenizer, head)

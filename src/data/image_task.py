@@ -16,7 +16,7 @@ from src.configuration.options import Checked, Count, Natural
 from src.core.seeding import generator_for
 from src.data.end_task import EndTaskOfSource, Splits
 from src.encoders.base import Encoder
-from src.encoders.wide_resnet import reads_images
+from src.encoders.wide_resnet import require_image_encoder
 from src.errors import UserError
 
 
@@ -202,7 +202,7 @@ class ImageTask(EndTaskOfSource):
         Raises:
             UserError: the encoder does not read images, or reads another number of channels.
         """
-        image_encoder = reads_images(encoder, f"task {self.name}")
+        image_encoder = require_image_encoder(encoder, f"task {self.name}")
         channels = self.train.images.shape[1]
         if image_encoder.channels != channels:
             raise UserError(

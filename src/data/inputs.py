@@ -31,7 +31,7 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
     columns: list[list[Any]]
     columns = [list(part) for part in zip(*texts, strict=True)] if paired else [list(texts)]
     length = encoder.max_positions if max_length is None else max_length
-    types = paired and encoder.token_types
+    types = paired and encoder.uses_token_types
     found = encode_texts(columns, encoder.tokenizer, length, types)
     ids = [np.asarray(row, dtype=np.int64) for row in found["input_ids"]]
     inputs = pad(ids, int(encoder.tokenizer.pad_token_id))

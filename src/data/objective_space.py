@@ -11,7 +11,7 @@ from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.text_auxiliary import AuxiliaryText, text_task_of
 from src.encoders.base import Encoder
 from src.encoders.pairwise_attention import check_pairwise_attention
-from src.encoders.text_encoder import TextEncoder, reads_text
+from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.base import Output
@@ -171,7 +171,7 @@ class ComposedAuxiliary:
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """See `AuxiliaryText.read`."""
         classes = len(text_task_of(name, context).labels)
-        text_encoder = reads_text(context.encoder, f"auxiliary {name}")
+        text_encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
         objective = replace(self.objective, classes=classes)
         found, draws = self.source.read(context, text_encoder, objective, self.draws)
         return replace(found, draws=draws)

@@ -8,7 +8,7 @@ from src.configuration.options import Checked, Natural, Size
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from src.data.image_task import ImageTask
 from src.encoders.base import Encoder
-from src.encoders.wide_resnet import reads_images
+from src.encoders.wide_resnet import require_image_encoder
 from src.errors import UserError
 from src.objectives.image_classification import ImageClassification
 
@@ -38,7 +38,7 @@ class OtherClasses(Checked):
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
-        reads_images(encoder, f"auxiliary {name}")
+        require_image_encoder(encoder, f"auxiliary {name}")
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """Return the other classes' training images, or as many of them as the size asks for.

@@ -23,7 +23,7 @@ from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
 from src.data.task_names import check_task_name
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import require_text_encoder
 from src.evaluation.named_metrics import check_metric
 from src.objectives.class_weights import ClassWeights
 from src.objectives.class_weights import class_weights as scaled_weights
@@ -146,7 +146,7 @@ class TartanData(TaskData):
             warn_of_imbalance(task.name, task.labels, task.label_counts)
         weights = scaled_weights(self._class_weights, task.labels, task.label_counts)
         classification = Classification(len(task.labels), self._dropout, weights)
-        classification.collate(reads_text(encoder, "TartanData"), 1)
+        classification.collate(require_text_encoder(encoder, "TartanData"), 1)
         self._cache_dir.mkdir(parents=True, exist_ok=True)
         splits = task.splits(encoder, self._cache_dir)
         context = AuxiliaryContext(

@@ -26,7 +26,7 @@ from src.data.sampled_batches import sized
 from src.data.shared_steps import SharedSteps
 from src.data.text_task import TextTask
 from src.distributed.strategy import ShardStrategy
-from src.encoders.text_encoder import packs_texts, reads_text
+from src.encoders.text_encoder import packs_texts, require_text_encoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
@@ -268,7 +268,7 @@ class TaskData(pl.LightningDataModule):
         )
         objective = examples[0].objective
         assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
-        encoder = reads_text(prepared.encoder, "continued pre-training")
+        encoder = require_text_encoder(prepared.encoder, "continued pre-training")
         collate = objective.collate(
             encoder, size, training=False, packed=packed, own_masks=held_out.seed
         )

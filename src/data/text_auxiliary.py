@@ -27,7 +27,7 @@ from src.data.nearest import choose_nearest
 from src.data.text_task import TextTask
 from src.data.tokenise import check_length, tokenise, tokenised_as_read
 from src.encoders.base import Encoder
-from src.encoders.text_encoder import TextEncoder, reads_text
+from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
 from src.objectives.base import TaskObjective
 
@@ -91,7 +91,7 @@ class AuxiliaryText(Checked):
         Raises:
             UserError: it does not.
         """
-        text_encoder = reads_text(encoder, f"auxiliary {name}")
+        text_encoder = require_text_encoder(encoder, f"auxiliary {name}")
         if self.max_length is not None:
             check_length(f"auxiliary.{name}.max_length", self.max_length, text_encoder)
         return text_encoder
@@ -189,7 +189,7 @@ class AuxiliaryText(Checked):
         self, name: str, part: Corpus, max_length: int, context: AuxiliaryContext
     ) -> datasets.Dataset:
         """Return the texts as the encoder reads them, tokenised."""
-        encoder = reads_text(context.encoder, f"auxiliary {name}")
+        encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
         length = max_length if self.max_length is None else self.max_length
         if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
             rows = tokenised_as_read(part.texts, encoder.tokenizer, length)
@@ -201,7 +201,7 @@ class AuxiliaryText(Checked):
                 length,
                 context.cache_dir,
                 keep_blank=False,
-                token_types=encoder.token_types,
+                token_types=encoder.uses_token_types,
             )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {part.source} holds blank lines only")

@@ -26,7 +26,7 @@ from src.data.table.formats import Format
 from src.data.table.open import open_lines
 from src.data.tokenise import check_length, tokenise, truncation_of
 from src.encoders.base import Encoder
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import require_text_encoder
 from src.errors import UserError
 from src.files.checksum import check_is_file
 
@@ -181,7 +181,7 @@ class TextTask(EndTaskOfSource):
         Raises:
             UserError: the encoder does not read text, or not inputs of this length.
         """
-        text_encoder = reads_text(encoder, f"task {self.name}")
+        text_encoder = require_text_encoder(encoder, f"task {self.name}")
         check_length("task.max_length", self.max_length, text_encoder)
         # A split's label indices and unseen marks depend on train too.
         together = self.digest()
@@ -194,7 +194,7 @@ class TextTask(EndTaskOfSource):
                 self.max_length,
                 cache_dir,
                 keep_blank=True,
-                token_types=text_encoder.token_types,
+                token_types=text_encoder.uses_token_types,
             )
 
         splits = {

@@ -1,1 +1,1 @@
-"""Encoders: pre-trained or random bodies with their tokenizers and heads."""
+"""Loads and saves encoders: pre-trained or random bodies with their tokenizers and heads."""

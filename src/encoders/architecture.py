@@ -1,12 +1,12 @@
-"""Places of the classifier's head in sequence classifiers of Transformers.
+"""Knows which sequence classifiers of Transformers have this project's classifier head.
 
-Ours is dropout, dense (hidden to hidden), tanh, dropout, linear on the first token's embedding
-(`ClassifierHead`). Some architectures have exactly that. Others have another activation, but a
-body that is another architecture's under other names, which has that head:
+`ClassifierHead` is dropout, dense (hidden to hidden), tanh, dropout, linear on the first token's
+state. Some architectures have exactly this head. Others have a head with another activation, but
+their body equals, under other names, the body of an architecture that has it:
 
 - DistilBERT (its own head has ReLU) is a BERT without token types;
-- ELECTRA (its own has GELU) is a BERT; where its embeddings are narrower than its layers, an ALBERT
-  whose layers share no weights.
+- ELECTRA (its own head has GELU) is a BERT or, where its embeddings are narrower than its layers,
+  an ALBERT whose layers share no weights.
 
 Neither holds for ModernBERT (a layer norm between the two layers), Longformer (its classifier gives
 the first token global attention), BigBird and RoFormer (the head has the body's activation).
@@ -32,14 +32,14 @@ Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Place:
-    """The places of our head's parts in a sequence classifier of Transformers.
+class HeadLocation:
+    """Locates the layers of a `ClassifierHead` in a sequence classifier of Transformers.
 
     Attributes:
-        dense: our dense layer's place.
-        out: our last layer's place.
-        dropout: entries of its configuration that hold the head's dropout.
-        entries: further entries that make its head ours.
+        dense: name of the module that is the dense layer.
+        out: name of the module that is the last layer.
+        dropout: entries of the configuration that hold the head's dropout.
+        entries: further entries of the configuration, with the values that this head needs.
     """
 
     dense: str
@@ -49,66 +49,71 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Body:
-    """A body as an architecture with our head has it.
+class ConvertedBody:
+    """A body in the form of an architecture of `HEAD_LOCATIONS`.
 
     Attributes:
-        config: that architecture's.
-        weights: by the name that architecture gives them.
+        config: the architecture's configuration.
+        weights: the body's weights by their names in that architecture.
     """
 
     config: PretrainedConfig
     weights: Weights
 
 
-_OWN_HEAD = Place("classifier.dense", "classifier.out_proj")
-_DEBERTA = Place(
+_OWN_HEAD = HeadLocation("classifier.dense", "classifier.out_proj")
+_DEBERTA = HeadLocation(
     "pooler.dense", "classifier", ("pooler_dropout", "cls_dropout"), {"pooler_hidden_act": "tanh"}
 )
-PLACES: Mapping[str, Place] = {
-    "albert": Place("albert.pooler", "classifier", ("classifier_dropout_prob",)),
-    "bert": Place("bert.pooler.dense", "classifier"),
+HEAD_LOCATIONS: Mapping[str, HeadLocation] = {
+    "albert": HeadLocation("albert.pooler", "classifier", ("classifier_dropout_prob",)),
+    "bert": HeadLocation("bert.pooler.dense", "classifier"),
     "camembert": _OWN_HEAD,
     "data2vec-text": _OWN_HEAD,
     "deberta": _DEBERTA,
     "deberta-v2": _DEBERTA,
-    "ernie": Place("ernie.pooler.dense", "classifier"),
-    "megatron-bert": Place("bert.pooler.dense", "classifier", ()),
-    "mpnet": Place("classifier.dense", "classifier.out_proj", ()),
+    "ernie": HeadLocation("ernie.pooler.dense", "classifier"),
+    "megatron-bert": HeadLocation("bert.pooler.dense", "classifier", ()),
+    "mpnet": HeadLocation("classifier.dense", "classifier.out_proj", ()),
     "roberta": _OWN_HEAD,
     "roberta-prelayernorm": _OWN_HEAD,
     "xlm-roberta": _OWN_HEAD,
     "xlm-roberta-xl": _OWN_HEAD,
     "xmod": _OWN_HEAD,
 }
-"""By model type; each is tried out whenever a classifier is saved."""
+"""Location of the head by `model_type`; each saved classifier is compared with body and head."""
 
 
-def body_with_our_head(body: PreTrainedModel) -> Body | None:
-    """The body as an architecture of `PLACES`: itself, or its equal; None where there is none."""
-    if body.config.model_type in PLACES:
+def convert_body(body: PreTrainedModel) -> ConvertedBody | None:
+    """Return the body in the form of an architecture of `HEAD_LOCATIONS`.
+
+    Returns:
+        The body as it is, or converted to an architecture that computes the same; None where there
+        is none.
+    """
+    if body.config.model_type in HEAD_LOCATIONS:
         config = type(body.config).from_dict(body.config.to_dict())
-        return Body(config, dict(body.state_dict()))
-    translate = _TRANSLATIONS.get(body.config.model_type)
-    return None if translate is None else translate(body)
+        return ConvertedBody(config, dict(body.state_dict()))
+    convert = _CONVERSIONS.get(body.config.model_type)
+    return None if convert is None else convert(body)
 
 
-def _distilbert_as_bert(body: PreTrainedModel) -> Body:
-    ours = body.config
+def _distilbert_as_bert(body: PreTrainedModel) -> ConvertedBody:
+    source = body.config
     config = BertConfig(
-        vocab_size=ours.vocab_size,
-        hidden_size=ours.dim,
-        num_hidden_layers=ours.n_layers,
-        num_attention_heads=ours.n_heads,
-        intermediate_size=ours.hidden_dim,
-        hidden_act=ours.activation,
-        hidden_dropout_prob=ours.dropout,
-        attention_probs_dropout_prob=ours.attention_dropout,
-        max_position_embeddings=ours.max_position_embeddings,
+        vocab_size=source.vocab_size,
+        hidden_size=source.dim,
+        num_hidden_layers=source.n_layers,
+        num_attention_heads=source.n_heads,
+        intermediate_size=source.hidden_dim,
+        hidden_act=source.activation,
+        hidden_dropout_prob=source.dropout,
+        attention_probs_dropout_prob=source.attention_dropout,
+        max_position_embeddings=source.max_position_embeddings,
         type_vocab_size=2,
-        initializer_range=ours.initializer_range,
-        layer_norm_eps=1e-12,  # DistilBERT's, fixed in its code
-        pad_token_id=ours.pad_token_id,
+        initializer_range=source.initializer_range,
+        layer_norm_eps=1e-12,  # fixed in DistilBERT's code
+        pad_token_id=source.pad_token_id,
     )
     layer = {
         "attention.q_lin": "attention.self.query",
@@ -121,17 +126,17 @@ def _distilbert_as_bert(body: PreTrainedModel) -> Body:
         "output_layer_norm": "output.LayerNorm",
     }
     weights = _renamed(body, r"transformer\.layer\.(\d+)\.", "encoder.layer.{}.", layer)
-    # whatever the type of a token, nothing is added
-    weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, ours.dim)
-    return Body(config, weights)
+    # DistilBERT adds nothing for a token's type
+    weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, source.dim)
+    return ConvertedBody(config, weights)
 
 
-def _electra_as_bert_or_albert(body: PreTrainedModel) -> Body | None:
-    ours = body.config
-    if ours.is_decoder or ours.add_cross_attention:
+def _electra_as_bert_or_albert(body: PreTrainedModel) -> ConvertedBody | None:
+    source = body.config
+    if source.is_decoder or source.add_cross_attention:
         return None
     shared = {
-        name: getattr(ours, name)
+        name: getattr(source, name)
         for name in (
             "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
             "intermediate_size", "hidden_act", "hidden_dropout_prob",
@@ -139,12 +144,14 @@ def _electra_as_bert_or_albert(body: PreTrainedModel) -> Body | None:
             "initializer_range", "layer_norm_eps", "pad_token_id",
         )
     }  # fmt: skip
-    if ours.embedding_size == ours.hidden_size:
-        return Body(BertConfig(**shared), _renamed(body, r"encoder\.layer\.(\d+)\.", None, {}))
+    if source.embedding_size == source.hidden_size:
+        return ConvertedBody(
+            BertConfig(**shared), _renamed(body, r"encoder\.layer\.(\d+)\.", None, {})
+        )
     config = AlbertConfig(
         **shared,
-        embedding_size=ours.embedding_size,
-        num_hidden_groups=ours.num_hidden_layers,
+        embedding_size=source.embedding_size,
+        num_hidden_groups=source.num_hidden_layers,
         inner_group_num=1,
     )
     layer = {
@@ -163,18 +170,19 @@ def _electra_as_bert_or_albert(body: PreTrainedModel) -> Body | None:
         weights[f"encoder.embedding_hidden_mapping_in.{part}"] = weights.pop(
             f"embeddings_project.{part}"
         )
-    return Body(config, weights)
+    return ConvertedBody(config, weights)
 
 
 def _renamed(
     body: PreTrainedModel, layer: str, target: str | None, parts: Mapping[str, str]
 ) -> Weights:
-    """The body's weights, those of layers under other names.
+    """Return the body's weights, with those of its layers renamed.
 
     Args:
-        layer: a pattern of what a layer's weights begin with, its number in a group.
-        target: what they are to begin with; None for the same.
-        parts: new names of a layer's parts by old.
+        body: the body.
+        layer: pattern of the prefix of a layer's weights, with the layer's number as a group.
+        target: the new prefix, a format of the number; None keeps the old one.
+        parts: new names of a layer's parts by their old names.
     """
     weights = {}
     for name, value in body.state_dict().items():
@@ -186,7 +194,7 @@ def _renamed(
     return weights
 
 
-_TRANSLATIONS: Mapping[str, Callable[[PreTrainedModel], Body | None]] = {
+_CONVERSIONS: Mapping[str, Callable[[PreTrainedModel], ConvertedBody | None]] = {
     "distilbert": _distilbert_as_bert,
     "electra": _electra_as_bert_or_albert,
 }

@@ -1,4 +1,4 @@
-"""The interface of encoders, whatever they read."""
+"""Declares the interface of encoders, of texts or of images."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name a result is reported under."""
+        """The encoder's name in results."""
         ...
 
     @property
     def body(self) -> nn.Module:
-        """Trained in place by each stage."""
+        """The body, which each stage trains in place."""
         ...
 
-    def adopt(self, head: nn.Module) -> None:
-        """Take over what later tasks' heads start from, after continued pre-training with `head`.
+    def keep_head(self, head: nn.Module) -> None:
+        """Keep a head that continued pre-training has trained, so that later tasks start from it.
 
-        An encoder keeps a masked-LM head; heads it has no use for are ignored.
+        Encoders of text keep a masked-LM head; other heads are ignored.
         """
         ...
 
     def recompute_activations(self) -> None:
-        """Have the body compute its layers' activations again instead of keeping them.
+        """Turn on gradient checkpointing: the body recomputes activations in backward passes.
 
         Raises:
-            UserError: the body has no such form.
+            UserError: the body does not support it.
         """
         ...
 
@@ -52,45 +52,51 @@ class Encoder(Protocol):
         """Write body, the end task's head and label names to `folder`.
 
         Args:
-            max_length: longest input of the end task in tokens; None where inputs are not tokens.
+            head: the end task's head.
+            labels: label names in index order.
+            folder: the folder to write to.
+            max_length: longest input of the end task; None where inputs are not texts [tokens].
 
         Returns:
-            What a user should know of the form it was written in; None if it is the expected one.
+            A sentence for the user where the classifier had to be written in another form than the
+            usual one; otherwise None.
         """
         ...
 
 
 class EncoderSource(Protocol):
-    """A source of an encoder (`conf/encoder/`)."""
+    """Loads or builds an encoder (`conf/encoder/`)."""
 
     def load(self) -> Encoder:
-        """Load or build it, in float32.
+        """Return the encoder, in float32.
 
         Raises:
-            UserError: it cannot be found or reached.
+            UserError: it cannot be found or loaded.
         """
         ...
 
 
-def of_kind(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:
-    """`encoder`, checked to be of `kind`.
+def require_encoder(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:
+    """Return `encoder`, after checking that it is of `kind`.
 
     Args:
+        encoder: the encoder.
+        kind: the class that is needed.
         what: the part of the config that needs it, for the message.
-        content: what an encoder of the kind reads.
-        advice: which one to use.
+        content: what encoders of this kind read, for the message.
+        advice: which encoder to use instead, for the message.
 
     Raises:
-        UserError: it is of another kind.
+        UserError: the encoder is of another kind.
     """
     if not isinstance(encoder, kind):
         name = getattr(encoder, "name", type(encoder).__name__)
-        raise UserError(f"{what} needs an encoder of {content}, and {name} is none; {advice}")
+        raise UserError(f"{what} needs an encoder of {content}, but {name} is not one; {advice}")
     return encoder
 
 
-def freeze(module: nn.Module, frozen: bool) -> None:
-    """Exclude (or include again) all parameters, and running statistics, from training."""
+def set_frozen(module: nn.Module, frozen: bool) -> None:
+    """Exclude all parameters and running statistics from training, or include them again."""
     for parameter in module.parameters():
         parameter.requires_grad_(not frozen)
     for part in module.modules():

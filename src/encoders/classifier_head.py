@@ -1,4 +1,4 @@
-"""The head of the paper's text classifiers."""
+"""Defines the head of the paper's text classifiers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ClassifierHead(nn.Module):
     Args:
         hidden_size: width of the body and of the dense layer.
         classes: number of labels.
-        dropout: probability, used twice.
+        dropout: probability of both dropouts.
     """
 
     def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
@@ -22,7 +22,7 @@ class ClassifierHead(nn.Module):
         self.out = nn.Linear(hidden_size, classes)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Logits `(n, classes)` of `features` `(n, hidden_size)`."""
+        """Return the logits `(n, classes)` of `features` `(n, hidden_size)`."""
         hidden = torch.tanh(self.dense(self.dropout(features)))
         logits: Tensor = self.out(self.dropout(hidden))
         return logits

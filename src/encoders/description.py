@@ -1,4 +1,7 @@
-"""An encoder as plain values, from which it is built again without its files (but for weights)."""
+"""Describes an encoder in plain values, from which it is rebuilt without its files.
+
+Checkpoints hold the description; the weights are loaded separately.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,14 @@ from src.encoders.wide_resnet import ImageEncoder, WideResNet
 from src.errors import UserError, first_line
 
 TEXT, IMAGES, OTHER = "text", "images", "other"
-"""Kinds of encoders; of another one only the name is kept."""
+"""Kinds of encoders; the description of an `OTHER` one holds only its name."""
 
 
-def describe(encoder: Encoder) -> dict[str, Any]:
-    """Return what `encoder_of` needs: configuration, the texts of the tokenizer's files, sizes."""
+def describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    """Return a description for `encoder_from_description`, of values that JSON can hold.
+
+    It holds the configuration and the contents of the tokenizer's files, or the network's sizes.
+    """
     if isinstance(encoder, TextEncoder) and _is_of_transformers(encoder.body):
         head = encoder.mlm_head
         return {
@@ -34,7 +40,7 @@ def describe(encoder: Encoder) -> dict[str, Any]:
             "config": json.loads(encoder.body.config.to_json_string(use_diff=False)),
             "pooler": getattr(encoder.body, "pooler", None) is not None,
             "tokenizer": _files_of(encoder.tokenizer),
-            "masked_lm_head": None if head is None else _form_of(head),
+            "masked_lm_head": None if head is None else _describe_head(head),
         }
     if isinstance(encoder, ImageEncoder) and isinstance(encoder.body, WideResNet):
         return {
@@ -48,13 +54,13 @@ def describe(encoder: Encoder) -> dict[str, Any]:
     return {"kind": OTHER, "name": encoder.name}
 
 
-def encoder_of(description: Mapping[str, Any]) -> Encoder:
-    """The encoder that was described, its weights drawn at random.
+def encoder_from_description(description: Mapping[str, Any]) -> Encoder:
+    """Build the described encoder with random weights.
 
-    The caller's random state is left as it was. No code that a configuration may name is run.
+    Leaves the caller's random state as it was, and runs no code that a configuration may name.
 
     Raises:
-        UserError: it is of a kind that is not described, or the description is damaged.
+        UserError: the encoder is of kind `OTHER`, or the description is damaged.
     """
     kind, name = description.get("kind"), description.get("name")
     try:
@@ -68,11 +74,11 @@ def encoder_of(description: Mapping[str, Any]) -> Encoder:
     except (KeyError, TypeError, ValueError, OSError) as error:
         reason = first_line(error)
         raise UserError(
-            f"encoder {name} cannot be built again ({type(error).__name__}: {reason}); give it: "
+            f"encoder {name} cannot be rebuilt ({type(error).__name__}: {reason}); pass it: "
             "load_from_checkpoint(PATH, encoder=...)"
         ) from error
     raise UserError(
-        f"the checkpoint does not hold how encoder {name} is built; give it: "
+        f"the checkpoint does not describe how to build encoder {name}; pass it: "
         "load_from_checkpoint(PATH, encoder=...)"
     )
 
@@ -88,18 +94,18 @@ def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
     pooler = {} if description["pooler"] else {"add_pooling_layer": False}
     try:
         body = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32, **pooler)
-    except TypeError:  # architectures without a pooler do not know the argument
+    except TypeError:  # architectures without a pooler do not accept the argument
         body = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
-    head, form = None, description["masked_lm_head"]
-    if form is not None:
+    head, described = None, description["masked_lm_head"]
+    if described is not None:
         rows, width = body.get_input_embeddings().weight.shape
         head = MaskedLMHead(
-            int(config.hidden_size), rows, width, list(form["biases"]), float(form["eps"])
+            int(config.hidden_size), rows, width, list(described["biases"]), float(described["eps"])
         )
     return TextEncoder(str(description["name"]), body, tokenizer, head)
 
 
-def _form_of(head: MaskedLMHead) -> dict[str, Any]:
+def _describe_head(head: MaskedLMHead) -> dict[str, Any]:
     biases = {"dense": head.dense.bias, "norm": head.norm.bias, "decoder": head.bias}
     return {"biases": [name for name in biases if biases[name] is not None], "eps": head.norm.eps}
 
@@ -112,6 +118,6 @@ def _files_of(tokenizer: Any) -> dict[str, str]:
 
 
 def _is_of_transformers(body: nn.Module) -> bool:
-    """Whether the body's class is Transformers' own; code that came with a checkpoint is not."""
+    """Return whether the body's class is Transformers' own, not one that came with a checkpoint."""
     kinds = MODEL_MAPPING.get(type(body.config), ())
     return type(body) in (kinds if isinstance(kinds, tuple) else (kinds,))

@@ -1,4 +1,4 @@
-"""Reaching the Hugging Face Hub, or failing within seconds with what works instead."""
+"""Finds an encoder's folder, locally or on the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 
 
 def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
-    """The folder of encoder `name`: a local one, the Hub cache's, or a download into that cache.
+    """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it.
 
     Args:
-        code: fetch Python files too.
+        name: a local folder or a name on the Hub.
+        revision: branch, tag or commit on the Hub; None for the default branch.
+        code: whether to download Python files too.
 
     Raises:
-        UserError: no such folder or Hub repository, or the Hub does not answer.
+        UserError: there is no such folder or Hub repository, or the Hub does not answer within
+            seconds; the message says what works offline.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -41,7 +44,7 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
         raise UserError(f"encoder folder {name} does not exist")
     patterns = [*_FILES, "*.py"] if code else _FILES
     try:
-        cached = _cached(name, revision, patterns)
+        cached = _cached_snapshot(name, revision, patterns)
     except HFValidationError as error:
         raise UserError(f"encoder {name!r} is neither a folder nor a name on the Hub") from error
     if cached is not None:
@@ -62,8 +65,8 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
         raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
 
 
-def _cached(name: str, revision: str | None, patterns: list[str]) -> Path | None:
-    """The cached snapshot, if it is complete enough to load."""
+def _cached_snapshot(name: str, revision: str | None, patterns: list[str]) -> Path | None:
+    """Return the cached snapshot; None if it lacks the configuration or weights."""
     try:
         folder = Path(
             huggingface_hub.snapshot_download(

@@ -1,4 +1,4 @@
-"""The masked-LM head: dense, activation, layer norm, and a decoder tied to the word embeddings."""
+"""Defines the masked-LM head: dense, GELU, layer norm, and a decoder tied to the embeddings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from transformers import PreTrainedModel
 from src.errors import UserError
 
 _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
-"""Configuration entries that name an encoder's activation."""
+"""Entries of a configuration that name the head's activation; the first that is set counts."""
 
-ROWS = 16
+ROW_MULTIPLE = 16
+"""On a CPU, the number of tokens is padded to a multiple of this, so that matrix products have few
+different shapes: oneDNN prepares a kernel for each.
+"""
 BIASES = ("dense", "norm", "decoder")
 """Parts of the head that have a bias in BERT and RoBERTa."""
 
@@ -24,13 +27,13 @@ class MaskedLMHead(nn.Module):
 
     Args:
         hidden_size: width of the body.
-        vocabulary_size: number of pieces.
+        vocabulary_size: number of tokens in the vocabulary.
         embedding_size: width of the word embeddings.
-        biases: which of `dense`, `norm` and `decoder` have one; ModernBERT's first two do not.
-        eps: of the layer norm.
+        biases: which of `dense`, `norm` and `decoder` have a bias; in ModernBERT only `decoder`.
+        eps: the layer norm's epsilon.
 
     Attributes:
-        rows: see `ROWS`.
+        row_multiple: see `ROW_MULTIPLE`.
     """
 
     bias: nn.Parameter | None
@@ -44,21 +47,26 @@ class MaskedLMHead(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.rows = ROWS
+        self.row_multiple = ROW_MULTIPLE
         self.dense = nn.Linear(hidden_size, embedding_size, bias="dense" in biases)
         self.norm = nn.LayerNorm(embedding_size, eps=eps, bias="norm" in biases)
         decoder = nn.Parameter(torch.zeros(vocabulary_size)) if "decoder" in biases else None
         self.register_parameter("bias", decoder)
 
     def computed_rows(self, hidden: Tensor) -> int:
-        """`n` of `hidden` `(..., n, hidden_size)`, and the rows that fill it up."""
+        """Return the number of rows that `forward` computes for `hidden` `(..., n, hidden_size)`.
+
+        It is n, on a CPU rounded up to a multiple of `row_multiple`.
+        """
         count = hidden.shape[-2]
-        return count + -count % self.rows if hidden.device.type == "cpu" else count
+        return count + -count % self.row_multiple if hidden.device.type == "cpu" else count
 
     def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
-        """Vocabulary logits `(..., n, vocabulary)` of `hidden` `(..., n, hidden_size)`.
+        """Return the vocabulary logits, `(..., n, vocabulary)`.
 
-        `embeddings` is the body's word-embedding matrix `(vocabulary, embedding_size)`.
+        Args:
+            hidden: states of the body's last layer, `(..., n, hidden_size)`.
+            embeddings: the body's word embeddings, `(vocabulary, embedding_size)`.
         """
         count = hidden.shape[-2]
         hidden = F.pad(hidden, (0, 0, 0, self.computed_rows(hidden) - count))
@@ -66,7 +74,7 @@ class MaskedLMHead(nn.Module):
         return logits[..., :count, :]
 
 
-def head_of_checkpoint(
+def split_masked_lm(
     model: PreTrainedModel, missing: set[str]
 ) -> tuple[PreTrainedModel, MaskedLMHead | None]:
     """Split a `...ForMaskedLM` model into its body and its head.
@@ -76,14 +84,15 @@ def head_of_checkpoint(
         missing: names of the parameters that the checkpoint did not hold.
 
     Returns:
-        The body, and the head with the checkpoint's values; None if the checkpoint lacks it.
+        The body, and the head with the checkpoint's values; None instead of the head if the
+        checkpoint lacks it.
 
     Raises:
-        UserError: the head is not dense, layer norm and a tied decoder.
+        UserError: the head is not made of a dense layer, GELU, a layer norm and a tied decoder.
     """
     body = model.base_model
     embeddings: Tensor = body.get_input_embeddings().weight
-    dense_layer, norm_layer, decoder = parts_of_head(model)
+    dense_layer, norm_layer, decoder = head_layers(model)
     lacking = {id(p) for name, p in model.named_parameters() if name in missing}
     if any(id(p) in lacking for p in (*dense_layer.parameters(), *norm_layer.parameters())):
         return body, None
@@ -106,8 +115,8 @@ def head_of_checkpoint(
     return body, head
 
 
-def parts_of_head(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Linear]:
-    """Dense layer, layer norm and decoder of a `...ForMaskedLM` model.
+def head_layers(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Linear]:
+    """Return the dense layer, the layer norm and the decoder of a `...ForMaskedLM` model.
 
     Raises:
         UserError: its head is not made of these.
@@ -121,7 +130,7 @@ def parts_of_head(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.L
     dense = {n: m for n, m in outside.items() if isinstance(m, nn.Linear) and m is not decoder}
     norms = {n: m for n, m in outside.items() if isinstance(m, nn.LayerNorm)}
     embeddings = body.get_input_embeddings().weight
-    # next-sentence classifiers (BERT's pre-training head) are Linear too, but do not keep the width
+    # BERT's next-sentence classifier is Linear too, but has two outputs
     dense = {n: m for n, m in dense.items() if m.out_features == embeddings.shape[1]}
     if len(dense) != 1 or len(norms) != 1 or decoder is None:
         raise UserError(

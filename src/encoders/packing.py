@@ -1,4 +1,4 @@
-"""Bodies whose texts go through them as one row of tokens, without padding."""
+"""Passes several texts through a body as one packed row of tokens, without padding."""
 
 from __future__ import annotations
 
@@ -15,65 +15,71 @@ from src.cpu.packed_attention import Packing
 from src.cuda.packed_row import PackedRow
 
 _LENGTHS = (3, 6, 1)
-"""Of the texts that a body is tried out on."""
-_CLOSE = 1e-4
-"""Of states, which are of the order of 1: float32 kernels for either form differ by 1e-6."""
-_READ = ("input_ids", "position_ids", "token_type_ids")
+"""Lengths of the texts on which a body is tried out [tokens]."""
+_TOLERANCE = 1e-4
+"""Largest difference of states that count as equal; states are of the order of 1, and kernels for
+packed rows and for padded batches differ by about 1e-6 in float32.
+"""
+_BODY_INPUTS = ("input_ids", "position_ids", "token_type_ids")
 
 
 def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
-    """The last layer's states of a packed row, `(1, tokens, hidden)`.
+    """Return the last layer's states of a packed row, `(1, tokens, hidden)`.
 
     Args:
-        inputs: `input_ids` and `position_ids` (and `token_type_ids`), `(1, tokens)`, and `lengths`
-            of the texts, `(texts,)`; what the row holds beyond them belongs to none. Without
-            `host_lengths`, the same as numbers, a GPU is waited for. `pair_mask`, on a CPU, if not
-            all tokens of a text attend to all (see `Packing`).
+        body: the body, which is switched to this project's attention implementation.
+        inputs: the packed row:
+
+            - `input_ids`, `position_ids` and, for some bodies, `token_type_ids`, `(1, tokens)`;
+            - `lengths` of the texts, `(texts,)`; further tokens of the row are padding;
+            - `host_lengths`, the same lengths as a list, without which a GPU has to be waited for;
+            - `pair_mask`, on a CPU, where not all tokens of a text attend to all (see `Packing`).
 
     Raises:
-        ValueError: the body's attention takes no notice of where the texts are.
+        ValueError: the body's attention ignores the bounds of the texts.
     """
     use_tartan_attention(body)
     packing = _packing(inputs)
-    read = {name: inputs[name] for name in _READ if name in inputs}
-    states: Tensor = body(**read, packing=packing).last_hidden_state
+    body_inputs = {name: inputs[name] for name in _BODY_INPUTS if name in inputs}
+    states: Tensor = body(**body_inputs, packing=packing).last_hidden_state
     if not packing.used:
         raise ValueError(f"{type(body).__name__} cannot read several texts as one row")
     return states
 
 
 def _packing(inputs: Mapping[str, Any]) -> Packing | PackedRow:
-    found = inputs.get("host_lengths")
-    lengths: list[int] = inputs["lengths"].tolist() if found is None else list(found)
+    on_host = inputs.get("host_lengths")
+    lengths: list[int] = inputs["lengths"].tolist() if on_host is None else list(on_host)
     row: Tensor = inputs["input_ids"]
     pair_mask: Tensor | None = inputs.get("pair_mask")
     if not is_cpu(row.device):
-        assert pair_mask is None, "no kernel of a GPU's attends by pairs of positions"
+        assert pair_mask is None, "GPU kernels take no mask of pairs of positions"
         return PackedRow(lengths, inputs["lengths"], row.shape[1])
-    beyond = row.shape[1] - sum(lengths)
-    if beyond:
-        lengths.append(beyond)
+    padding = row.shape[1] - sum(lengths)
+    if padding:
+        lengths.append(padding)  # one more text
         if pair_mask is not None:
-            pair_mask = torch.cat([pair_mask, pair_mask.new_ones(beyond**2)])
+            pair_mask = torch.cat([pair_mask, pair_mask.new_ones(padding**2)])
     return Packing(lengths, pair_mask=pair_mask)
 
 
 def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:
-    """Try out whether texts have the same states in one row as side by side.
+    """Return whether the states of a few texts are the same in a packed row as in a padded batch.
 
-    Not so where attention depends on more than what Transformers hands to attention functions
+    They differ where attention depends on more than Transformers passes to attention functions
     (position biases, windows of an architecture's own), or on the whole row.
 
     Args:
-        tokens: ids of ordinary tokens.
-        first_position: the number that the architecture gives to a text's first position.
+        body: the body.
+        tokens: ids of tokens that are not special.
+        first_position: position id of a text's first token.
     """
     was_training = body.training
     body.eval()
     try:
         return _states_agree(body, tokens, first_position)
     except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
-        return False  # what architectures raise at arguments that they do not know
+        return False  # architectures raise these at arguments that they do not support
     finally:
         body.train(was_training)
 
@@ -82,14 +88,14 @@ def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) 
 def _states_agree(body: Any, tokens: Sequence[int], first_position: int) -> bool:
     device = next(body.parameters()).device
     total, longest = sum(_LENGTHS), max(_LENGTHS)
-    chosen = [tokens[place % len(tokens)] for place in range(total)]
+    chosen = [tokens[index % len(tokens)] for index in range(total)]
     row = torch.tensor([chosen], device=device)
     lengths = torch.tensor(_LENGTHS, device=device)
-    held = torch.arange(longest, device=device) < lengths[:, None]
-    places = first_position + torch.arange(longest, device=device).expand_as(held)[held][None]
-    packed = {"input_ids": row, "position_ids": places, "lengths": lengths}
+    mask = torch.arange(longest, device=device) < lengths[:, None]
+    positions = first_position + torch.arange(longest, device=device).expand_as(mask)[mask][None]
+    packed = {"input_ids": row, "position_ids": positions, "lengths": lengths}
     found = packed_states(body, packed)[0]
-    side_by_side = row.new_full(held.shape, int(body.config.pad_token_id or 0))
-    side_by_side[held] = row[0]
-    usual = body(input_ids=side_by_side, attention_mask=held.long()).last_hidden_state[held]
-    return bool((found - usual).abs().max() < _CLOSE)
+    padded = row.new_full(mask.shape, int(body.config.pad_token_id or 0))
+    padded[mask] = row[0]
+    expected = body(input_ids=padded, attention_mask=mask.long()).last_hidden_state[mask]
+    return bool((found - expected).abs().max() < _TOLERANCE)

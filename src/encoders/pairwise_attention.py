@@ -1,7 +1,7 @@
-"""Attention masks that say of each pair of positions whether one attends to the other.
+"""Makes attention masks of pairs of positions, and checks that an encoder respects them.
 
-Transformers takes such a mask, of four dimensions, in place of one that marks padding, and hands it
-to the attention function as it is. Not every architecture does: some have masks of their own.
+Transformers takes such a mask, with four dimensions, in place of one that marks padding, and passes
+it on to the attention function. Architectures that make masks of their own do not.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 
 _LENGTH = 6
-_CLOSE = 1e-4
-"""Of states, which are of the order of 1: float32 kernels for either mask differ by 1e-6."""
+"""Length of the text on which an encoder is tried out [tokens]."""
+_TOLERANCE = 1e-4
+"""Largest difference of states that count as equal; states are of the order of 1, and kernels for
+either kind of mask differ by about 1e-6 in float32.
+"""
 
 
 def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
-    """The mask that `body`'s attention takes, `(examples, 1, positions, positions)`.
+    """Return the `attention_mask` for `body`, `(examples, 1, positions, positions)`.
+
+    It is boolean, or, for `eager` attention, of floats that are added to the scores.
 
     Args:
-        pair_mask: row by column, which positions a position attends to, bool `(examples, positions,
-            positions)`; in each row at least one.
+        body: the body.
+        pair_mask: True where the position of the row attends to that of the column, bool
+            `(examples, positions, positions)`, with a True in each row.
     """
     allowed = pair_mask[:, None]
     if getattr(body.config, "_attn_implementation", None) != "eager":
@@ -35,36 +41,37 @@ def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
 
 
 def check_pairwise_attention(encoder: TextEncoder, what: str) -> None:
-    """Try the encoder out on a text of a few tokens.
+    """Check on a short text that the encoder respects masks of pairs of positions.
 
     Args:
+        encoder: the encoder.
         what: the part of the config that needs such masks, for the message.
 
     Raises:
-        UserError: it takes no such masks, or they do not do what they say.
+        UserError: the encoder does not take such masks, or does not respect them.
     """
     body = encoder.body
     was_training = body.training
     body.eval()
     try:
-        fits = _masks_hold(encoder)
+        respected = _respects_masks(encoder)
     except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
-        fits = False  # what architectures raise at a mask of a form they do not know
+        respected = False  # architectures raise these at a mask that they do not support
     finally:
         body.train(was_training)
-    if not fits:
+    if not respected:
         raise UserError(
-            f"{what} needs attention masks by pairs of positions, which encoder {encoder.name} "
+            f"{what} needs attention masks of pairs of positions, which encoder {encoder.name} "
             f"({body.config.model_type}) does not take; use a BERT- or RoBERTa-like one"
         )
 
 
 @torch.no_grad()
-def _masks_hold(encoder: TextEncoder) -> bool:
-    """Whether masks and positions do what they say.
+def _respects_masks(encoder: TextEncoder) -> bool:
+    """Return whether the body respects masks and position ids.
 
-    A full mask changes nothing, a causal one hides what comes later and nothing else, and tokens in
-    another order, each with its own position, have the same states.
+    A full mask must change nothing, a causal one must hide later tokens only, and tokens in another
+    order, each with its own position id, must have the same states.
     """
     body = encoder.body
     device = next(body.parameters()).device
@@ -75,24 +82,25 @@ def _masks_hold(encoder: TextEncoder) -> bool:
     text = torch.tensor([ordinary[:_LENGTH]], device=device)
     other = text.clone()
     other[0, -1] = ordinary[_LENGTH]
-    places = encoder.first_position + torch.arange(_LENGTH, device=device)[None]
+    positions = encoder.first_position + torch.arange(_LENGTH, device=device)[None]
     full = torch.ones(1, _LENGTH, _LENGTH, dtype=torch.bool, device=device)
 
-    def states(ids: Tensor, pair_mask: Tensor, positions: Tensor = places) -> Tensor:
+    def states(ids: Tensor, pair_mask: Tensor, position_ids: Tensor = positions) -> Tensor:
         mask = pairwise_mask(body, pair_mask)
         found: Tensor = body(
-            input_ids=ids, attention_mask=mask, position_ids=positions
+            input_ids=ids, attention_mask=mask, position_ids=position_ids
         ).last_hidden_state[0]
         return found
 
-    usual = body(input_ids=text, attention_mask=torch.ones_like(text)).last_hidden_state[0]
-    all_seen, causal = states(text, full), states(text, full.tril())
-    turned = states(text.flip(1), full, places.flip(1)).flip(0)
-    moved = (states(other, full) - all_seen)[:-1].abs().amax(dim=1)
+    expected = body(input_ids=text, attention_mask=torch.ones_like(text)).last_hidden_state[0]
+    unmasked, causal = states(text, full), states(text, full.tril())
+    from_reversed = states(text.flip(1), full, positions.flip(1)).flip(0)
+    # another last token must change the other states only where they may attend to it
+    changed = (states(other, full) - unmasked)[:-1].abs().amax(dim=1)
     leaked = (states(other, full.tril()) - causal)[:-1].abs().amax(dim=1)
     return bool(
-        (all_seen - usual).abs().max() < _CLOSE
-        and (all_seen - turned).abs().max() < _CLOSE
-        and moved.min() > 0
-        and (leaked < 1e-3 * moved).all()
+        (unmasked - expected).abs().max() < _TOLERANCE
+        and (unmasked - from_reversed).abs().max() < _TOLERANCE
+        and changed.min() > 0
+        and (leaked < 1e-3 * changed).all()
     )

@@ -1,4 +1,4 @@
-"""All loading of pre-trained folders: checked first, safetensors only, and none of their code runs.
+"""Loads pre-trained folders safely: checks them first, reads only safetensors, runs no code.
 
 A folder in Hugging Face's layout may come from anybody. Transformers 5 imports Python files that a
 folder's `auto_map` names; where `trust_remote_code` is unset it asks on standard input, which a
@@ -28,34 +28,35 @@ from src.errors import UserError, first_line
 
 _INDEX = "model.safetensors.index.json"
 _BUILT_IN = ("eager", "sdpa", "flex_attention")
-"""Attention that PyTorch computes itself; Transformers may fetch others' kernels from the Hub."""
-_CHOICES = ("attn_implementation", "experts_implementation")
+"""Attention implementations of PyTorch; Transformers may download others from the Hub."""
+_KERNEL_ENTRIES = ("attn_implementation", "experts_implementation")
 _REFUSED = {
     "quantization_config": "is quantised; save it there in full precision",
     "transformers_weights": "names the file of its weights; call that file model.safetensors",
 }
-"""Entries of config.json that choose other ways to load weights."""
+"""Entries of config.json that change how weights are loaded, with the end of the message."""
 
 LoadingInfo = Mapping[str, Iterable[str]]
-"""What Transformers says of a checkpoint's weights, e.g. `missing_keys`."""
+"""Transformers' report on a checkpoint's weights, e.g. `missing_keys`."""
 
 
 def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
-    """The configuration in `folder`.
+    """Load the configuration in `folder`.
 
     Args:
-        trust_remote_code: import the folder's own Python code where it brings some.
+        folder: the folder.
+        trust_remote_code: whether to import Python code that the folder holds.
 
     Raises:
-        UserError: the folder is refused (see `check_folder`).
-        Exception: what Transformers raises of a configuration that cannot be read.
+        UserError: the folder is not safe to load (see `check_folder`).
+        Exception: any that Transformers raises where it cannot read the configuration.
     """
     check_folder(folder, trust_remote_code)
     return _load(AutoConfig, folder, trust_remote_code)  # type: ignore[no-any-return]
 
 
 def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """The tokenizer in `folder`; otherwise as `load_config`."""
+    """Load the tokenizer in `folder`; see `load_config` for arguments and errors."""
     check_folder(folder, trust_remote_code)
     return _load(AutoTokenizer, folder, trust_remote_code)  # type: ignore[no-any-return]
 
@@ -66,14 +67,17 @@ def load_model(
     trust_remote_code: bool = False,
     **options: Any,
 ) -> tuple[PreTrainedModel, LoadingInfo]:
-    """The model in `folder`, in float32, and what was missing; otherwise as `load_config`.
+    """Load the model in `folder`, in float32, and Transformers' report on its weights.
 
     Args:
         kind: the Auto class, e.g. `AutoModelForMaskedLM`.
-        options: further arguments of its `from_pretrained`.
+        folder: the folder.
+        trust_remote_code: whether to import Python code that the folder holds.
+        options: further arguments of the class's `from_pretrained`.
 
     Raises:
-        UserError: a weight is not finite.
+        UserError: the folder is not safe to load (see `check_folder`), or a weight is not finite.
+        Exception: any that Transformers raises where it cannot read the model.
     """
     check_folder(folder, trust_remote_code)
     # a half-precision checkpoint would otherwise be trained in half precision
@@ -84,7 +88,7 @@ def load_model(
 
 
 def check_finite_weights(model: nn.Module, folder: Path) -> None:
-    """Whether all parameters are numbers: of others nothing follows, and no error either.
+    """Check that all parameters are finite: training would go on with others without an error.
 
     Raises:
         UserError: one is NaN or infinite.
@@ -103,7 +107,7 @@ def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> A
             folder, local_files_only=True, trust_remote_code=trust_remote_code, **options
         )
     except ValueError as error:
-        if trust_remote_code or not _brings_code(folder):
+        if trust_remote_code or not _names_code(folder):
             raise
         raise UserError(
             f"{folder} needs Python code of its own (auto_map), which is not run; use a model "
@@ -113,12 +117,16 @@ def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> A
 
 
 def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
-    """Whether loading `folder` stays in it and runs nothing but installed code.
+    """Check that loading `folder` reads no files outside of it and runs only installed code.
+
+    Args:
+        folder: the folder.
+        trust_remote_code: whether its configuration may choose kernels from the Hub.
 
     Raises:
-        UserError: its shard index points elsewhere or to other files than safetensors, it is
-            quantised or an adapter of another model, or, unless its code is trusted, its
-            configuration asks for attention that is none of PyTorch's own.
+        UserError: its shard index names files elsewhere or other than safetensors, it is quantised,
+            an adapter of another model or a distributed checkpoint, or, unless its code is trusted,
+            its configuration chooses kernels other than PyTorch's.
     """
     config = _read_json(folder / "config.json")
     for name, reason in _REFUSED.items():
@@ -159,23 +167,23 @@ def _check_shards(folder: Path) -> None:
         if not any(target.is_relative_to(root) for root in roots):
             raise UserError(f"{path}: {shard!r} is outside the model's folder and is not read")
         if not shard.endswith(".safetensors"):
-            raise UserError(f"{path}: {shard!r} is no safetensors file and is not read")
+            raise UserError(f"{path}: {shard!r} is not a safetensors file and is not read")
 
 
 def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the kernels that a configuration, or one within it, chooses for attention, experts."""
+    """Yield entry and kernel for each choice of kernels in a configuration or those within it."""
     if not isinstance(entry, dict):
         return
     for key, value in entry.items():
         at = f"{name}.{key}" if name else str(key)
-        if str(key).removesuffix("_internal").lstrip("_") in _CHOICES:
+        if str(key).removesuffix("_internal").lstrip("_") in _KERNEL_ENTRIES:
             chosen = value.values() if isinstance(value, dict) else [value]
             yield from ((at, one) for one in chosen if one is not None)
         else:
             yield from _chosen_kernels(value, at)
 
 
-def _brings_code(folder: Path) -> bool:
+def _names_code(folder: Path) -> bool:
     files = (folder / "config.json", folder / "tokenizer_config.json")
     return any("auto_map" in _read_json(path) for path in files if path.is_file())
 
@@ -186,5 +194,5 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read: {first_line(error)}") from error
     if not isinstance(found, dict):
-        raise UserError(f"{path} cannot be read: it holds no JSON object")
+        raise UserError(f"{path} cannot be read: it does not hold a JSON object")
     return found

@@ -1,4 +1,4 @@
-"""An encoder of any size with random weights, and another's tokenizer: for measuring speed."""
+"""Builds an encoder of any size with random weights, to measure speed and memory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from transformers import AutoConfig, AutoModel
 
 from src.configuration.options import Checked, NonNegative
 from src.encoders.base import EncoderSource
-from src.encoders.text_encoder import TextEncoder, reads_text
+from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError, first_line
 
 
 @dataclass(frozen=True)
 class RandomWeights(Checked):
-    """An architecture of Transformers before any training; the same weights every time.
+    """An architecture of Transformers with random weights, which are the same every time.
 
     Attributes:
-        name: the name the result is reported under.
+        name: the encoder's name in results.
         architecture: a `model_type` of Transformers, such as `roberta`.
         sizes: entries of its configuration; the padding token is the tokenizer's.
-        tokenizer: an encoder whose tokenizer is used, so that texts are as long as they really are.
+        tokenizer: an encoder whose tokenizer is used, so that texts have realistic lengths.
         lr: see `PretrainedEncoder`.
     """
 
@@ -34,12 +34,13 @@ class RandomWeights(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build the body; the caller's random state is left as it was.
+        """Build the body, and leave the caller's random state as it was.
 
         Raises:
-            UserError: there is no such architecture, or it has not these sizes.
+            UserError: the architecture does not exist, does not take these sizes, or embeds fewer
+                tokens than the tokenizer has.
         """
-        tokenizer = reads_text(self.tokenizer.load(), f"encoder {self.name}").tokenizer
+        tokenizer = require_text_encoder(self.tokenizer.load(), f"encoder {self.name}").tokenizer
         sizes = {str(key): value for key, value in self.sizes.items()}
         try:
             config = AutoConfig.for_model(
@@ -56,6 +57,6 @@ class RandomWeights(Checked):
         if len(tokenizer) > config.vocab_size:
             raise UserError(
                 f"encoder.sizes.vocab_size={config.vocab_size} is less than the tokenizer's "
-                f"{len(tokenizer)} pieces"
+                f"{len(tokenizer)} tokens"
             )
         return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)

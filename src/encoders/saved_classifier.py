@@ -1,4 +1,4 @@
-"""A classifier's folder, back as a model: a run's own, or any sequence classifier's."""
+"""Loads a text classifier from the folder of a run, or of any sequence classifier."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError, first_line
 
 _LONGEST = 1 << 20
-"""Tokens; Transformers writes 1e30 where a tokenizer has no limit."""
+"""Largest maximum length that counts as one [tokens]; Transformers writes 1e30 for no limit."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,12 @@ class SavedClassifier:
     """A trained classifier, in float32 and evaluation mode.
 
     Attributes:
-        folder: where it lies.
+        folder: its folder.
+        model: Transformers' sequence classifier, or body and head.
         tokenizer: its tokenizer.
-        labels: names in index order.
-        max_length: longest input in tokens that it was trained on; None where it does not say.
-        max_positions: longest input in tokens that it can read; None where there is no limit.
+        labels: label names in index order.
+        max_length: longest input in training; None where the folder does not tell [tokens].
+        max_positions: longest input that it can read; None where there is no limit [tokens].
     """
 
     folder: Path
@@ -54,7 +55,7 @@ class SavedClassifier:
 
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Logits `(n, classes)` of what the tokenizer made of `n` texts, on the model's device."""
+        """Return the logits `(n, classes)` of `n` tokenised texts, on the model's device."""
         if isinstance(self.model, _BodyAndHead):
             return self.model(inputs)  # type: ignore[no-any-return]
         found: Tensor = self.model(**inputs).logits
@@ -73,10 +74,10 @@ class _BodyAndHead(nn.Module):
 
 
 def classifier_folder(given: Path) -> Path:
-    """The classifier's folder: `given`, or the one in the run folder `given`.
+    """Return the classifier's folder: `given`, or the one in the run folder `given`.
 
     Raises:
-        UserError: there is none, or not one of texts.
+        UserError: there is no classifier, or it classifies images.
     """
     if not given.exists():
         raise UserError(f"model={given} does not exist; name a run folder or its classifier folder")
@@ -86,16 +87,16 @@ def classifier_folder(given: Path) -> Path:
     if (folder / "pixels.json").is_file():
         raise UserError(f"model={given} is a classifier of images; only texts can be predicted")
     if not (folder / "config.json").is_file():
-        begun = (given / "config.yaml").is_file() and not (given / "result.json").is_file()
-        advice = "; its run is not finished" if begun else "; name a run folder or its classifier"
-        raise UserError(f"model={given} holds no classifier (no config.json){advice}")
+        unfinished = (given / "config.yaml").is_file() and not (given / "result.json").is_file()
+        advice = "its run is not finished" if unfinished else "name a run folder or its classifier"
+        raise UserError(f"model={given} holds no classifier (no config.json); {advice}")
     return folder
 
 
 def load_classifier(given: Path) -> SavedClassifier:
-    """The classifier of a run folder, of its classifier folder, or of another such folder.
+    """Load the classifier of a run folder, or of a folder that holds a sequence classifier.
 
-    Nothing in the folder is run: weights are safetensors, and code that it may bring is not used.
+    Runs no code of the folder, and reads weights from safetensors only.
 
     Raises:
         UserError: there is no classifier, or it cannot be read.
@@ -104,11 +105,11 @@ def load_classifier(given: Path) -> SavedClassifier:
     try:
         tokenizer = load_tokenizer(folder)
         config = load_config(folder)
-        in_parts = (folder / HEAD).is_file()
-        model, labels = _in_parts(folder, config) if in_parts else _whole(folder)
+        separate = (folder / HEAD).is_file()
+        model, labels = _body_and_head(folder, config) if separate else _whole(folder)
     except UserError:
         raise
-    except Exception as error:  # what a damaged configuration leads to is no narrower
+    except Exception as error:  # a damaged configuration leads to errors of any class
         reason = first_line(error)
         raise UserError(
             f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
@@ -130,14 +131,14 @@ def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:
     model, loading = load_model(AutoModelForSequenceClassification, folder)
     missing = sorted(name for name in loading["missing_keys"] if "position_ids" not in name)
     if missing:
-        raise ValueError(f"its weights lack {missing[0]}; it is no sequence classifier")
+        raise ValueError(f"its weights lack {missing[0]}; it is not a sequence classifier")
     labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
     if len(labels) < 2 or model.config.problem_type not in (None, "single_label_classification"):
-        raise ValueError("it gives a text no one of several labels")
+        raise ValueError("it does not choose one of several labels for a text")
     return model, labels
 
 
-def _in_parts(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[str, ...]]:
+def _body_and_head(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[str, ...]]:
     labels = tuple(json.loads((folder / LABELS).read_text(encoding="utf-8")))
     body, _ = load_model(AutoModel, folder)
     state = load_file(folder / HEAD)

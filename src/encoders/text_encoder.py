@@ -1,4 +1,4 @@
-"""A pre-trained body with its tokenizer and masked-LM head, from the Hub or a folder."""
+"""Loads encoders of text, from the Hugging Face Hub or a folder."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from transformers import (
 from src.configuration.options import Below1, Checked, NonNegative
 from src.core.device import is_on_cpu
 from src.cuda.kernels import kernel_for, usable_kernels
-from src.encoders.base import of_kind
+from src.encoders.base import require_encoder
 from src.encoders.hub import local_or_cached
-from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
+from src.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
 from src.encoders.packing import can_pack
 from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
-from src.encoders.transformers_classifier import save_classifier, takes_token_types
+from src.encoders.transformers_classifier import save_classifier, uses_token_types
 from src.errors import UserError, first_line
 
 log = logging.getLogger(__name__)
@@ -42,42 +42,55 @@ _POSITIONS_AFTER_PADDING = (
     "data2vec-text",
     "longformer",
 )
+"""Model types whose position ids begin behind the id of the padding token."""
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
 @dataclass
 class TextEncoder:
-    """An encoder of text: body, masked-LM head, tokenizer.
+    """An encoder of text.
 
-    `mlm_head` is None where no trained one is at hand; a masked-LM task then starts a fresh one.
+    Attributes:
+        name: the encoder's name in results.
+        body: Transformers' model without a head.
+        tokenizer: the body's tokenizer.
+        mlm_head: a trained masked-LM head; None where there is none, and masked-LM tasks start
+            from a new one.
     """
 
     name: str
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None
-    _on_gpu: dict[tuple[str, bool], bool] = field(
+    _packs_on_gpu: dict[tuple[str, bool], bool] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @property
     def hidden_size(self) -> int:
+        """Width of the body's states."""
         return int(self.body.config.hidden_size)
 
     def new_mlm_head(self) -> MaskedLMHead:
-        """A head for one more masked-LM task: a copy of the trained one, or a fresh one."""
+        """Return a head for a masked-LM task: a copy of the trained one, or a new one."""
         if self.mlm_head is not None:
             return copy.deepcopy(self.mlm_head)
         embedding: Tensor = self.body.get_input_embeddings().weight
-        eps = getattr(self.body.config, "layer_norm_eps", 1e-5)  # or it could not be saved
+        # with another epsilon, Transformers could not compute the same when it is saved
+        eps = getattr(self.body.config, "layer_norm_eps", 1e-5)
         return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1], eps=eps)
 
-    def adopt(self, head: nn.Module) -> None:
-        """Keep a trained masked-LM head: continued pre-training yields body and head."""
+    def keep_head(self, head: nn.Module) -> None:
+        """Keep a trained masked-LM head, from which later tasks start; ignore other heads."""
         if isinstance(head, MaskedLMHead):
             self.mlm_head = head
 
     def recompute_activations(self) -> None:
+        """Turn on gradient checkpointing.
+
+        Raises:
+            UserError: the body does not support it.
+        """
         if not self.body.supports_gradient_checkpointing:
             raise UserError(
                 f"encoder {self.name} has no gradient checkpointing; use a smaller "
@@ -85,9 +98,9 @@ class TextEncoder:
             )
         newer = getattr(self.body, "activation_checkpointing_enable", None)
         enable = newer or self.body.gradient_checkpointing_enable
-        # reentrant checkpoints know nothing of `backward(inputs=...)`
+        # reentrant checkpoints do not support `backward(inputs=...)`
         enable({"use_reentrant": False})
-        # their hook, which forward-mode derivatives cannot pass, is for reentrant ones
+        # Transformers' hook for reentrant ones breaks forward-mode derivatives
         self.body.disable_input_require_grads()
 
     def save_classifier(
@@ -97,10 +110,10 @@ class TextEncoder:
         folder: Path,
         max_length: int | None = None,
     ) -> str | None:
-        """Write the classifier for Transformers, or body and head apart where it has no such form.
+        """Write the classifier for Transformers, or body and head apart (see `Encoder`).
 
         Raises:
-            UserError: the head is not that of text classification.
+            UserError: the head is not a `ClassifierHead`.
         """
         if save_classifier(self.body, self.tokenizer, head, labels, folder, max_length):
             return None
@@ -110,45 +123,43 @@ class TextEncoder:
         )
 
     @property
-    def token_types(self) -> bool:
-        """Whether the body is told which of a pair's texts a token belongs to."""
-        return takes_token_types(self.body, self.tokenizer)
+    def uses_token_types(self) -> bool:
+        """Whether the body's inputs say which of a pair's texts a token belongs to."""
+        return uses_token_types(self.body, self.tokenizer)
 
     @property
     def max_positions(self) -> int | None:
-        """The longest input in tokens, None where the architecture sets no limit."""
+        """Longest input; None where the architecture sets no limit [tokens]."""
         return max_positions_of(self.body.config)
 
     @cached_property
-    def packs(self) -> bool:
-        """Whether several texts can go through the body as one row (see `can_pack`)."""
+    def supports_packing(self) -> bool:
+        """Whether the body can process packed rows (see `can_pack`); logs a warning if not."""
         special = set(self.tokenizer.all_special_ids)
         ordinary = [token for token in range(len(self.tokenizer)) if token not in special]
-        fits = bool(ordinary) and can_pack(self.body, ordinary, self.first_position)
-        if not fits:
+        supported = bool(ordinary) and can_pack(self.body, ordinary, self.first_position)
+        if not supported:
             log.warning(
                 "encoder %s (%s) cannot read several texts as one row: micro-batches are padded",
                 self.name,
                 self.body.config.model_type,
             )
-        return fits
+        return supported
 
     def packs_on_gpu(self, precision: str, *, trains: bool) -> bool:
-        """Whether texts go through the body as one row on this machine's GPU.
-
-        Decided once for a run, from what does not change in it; where they do not, the log says so.
+        """Return whether texts are packed on this machine's GPU; log once why, if they are not.
 
         Args:
-            precision: Lightning's name of it.
-            trains: whether the body trains, and so drops attention's weights.
+            precision: Lightning's name of the precision.
+            trains: whether the body is in training, where attention has dropout.
         """
         key = (precision, trains)
-        if key not in self._on_gpu:
+        if key not in self._packs_on_gpu:
             dropout = attention_dropout_of(self.body.config) if trains else 0.0
             dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float32
             size = self.hidden_size // int(self.body.config.num_attention_heads)
             kernel = kernel_for(dtype, dropout, size, usable_kernels())
-            self._on_gpu[key] = kernel is not None and self.packs
+            self._packs_on_gpu[key] = kernel is not None and self.supports_packing
             if kernel is None:
                 log.info(
                     "%s pads texts on the GPU: no kernel attends within packed rows in %s with "
@@ -159,36 +170,30 @@ class TextEncoder:
                     dropout,
                     ", ".join(usable_kernels()) or "none",
                 )
-        return self._on_gpu[key]
+        return self._packs_on_gpu[key]
 
     @property
     def first_position(self) -> int:
-        """The number that the architecture gives to a text's first position."""
-        config = self.body.config
-        return int(config.pad_token_id) + 1 if _after_padding(config) else 0
+        """Position id of a text's first token."""
+        return _first_position(self.body.config)
 
 
-def _after_padding(config: PretrainedConfig) -> bool:
-    return config.model_type in _POSITIONS_AFTER_PADDING
+def _first_position(config: PretrainedConfig) -> int:
+    return int(config.pad_token_id) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
 
 
 def attention_dropout_of(config: PretrainedConfig) -> float:
-    """Return the probability with which a body in training drops attention's weights."""
+    """Return the probability of dropout of attention weights in training."""
     for entry in ("attention_probs_dropout_prob", "attention_dropout"):
         if hasattr(config, entry):
             return float(getattr(config, entry))
-    return 1.0  # not known: taken for one that is needed
+    return 1.0  # unknown, so assume that there is dropout
 
 
 def max_positions_of(config: PretrainedConfig) -> int | None:
-    """The longest input in tokens, None where the architecture sets no limit."""
+    """Return the length of the longest input [tokens]; None where there is no limit."""
     limit = getattr(config, "max_position_embeddings", None)
-    if limit is None:
-        return None
-    if _after_padding(config):
-        # These number positions from padding_idx + 1.
-        limit -= int(config.pad_token_id) + 1
-    return int(limit)
+    return None if limit is None else int(limit) - _first_position(config)
 
 
 @dataclass(frozen=True)
@@ -198,12 +203,12 @@ class PretrainedEncoder(Checked):
     Attributes:
         name: e.g. `roberta-base`, `answerdotai/ModernBERT-base`, or a folder that
             `save_pretrained` wrote.
-        revision: branch, tag or commit on the Hub.
-        trust_remote_code: run Python code that the folder or repository brings (its `auto_map`);
-            only for code that you have read.
-        attention_dropout: dropout inside the attention; None keeps the checkpoint's.
-        hidden_dropout: dropout elsewhere in the body; None keeps the checkpoint's.
-        reported_as: the name the result is reported under; None for `name`.
+        revision: branch, tag or commit on the Hub; None for the default branch.
+        trust_remote_code: whether to run Python code that the folder or repository holds (its
+            `auto_map`); only for code that you have read.
+        attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
+        hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
+        reported_as: the encoder's name in results; None for `name`.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
@@ -219,26 +224,26 @@ class PretrainedEncoder(Checked):
         """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
 
         Raises:
-            UserError: the folder does not exist or the Hub cannot be reached (says what works
-                offline).
+            UserError: the folder does not exist or cannot be loaded, or the Hub cannot be reached;
+                the message says what works offline.
         """
         if self.trust_remote_code:
             log.warning(
-                "encoder %s: Python code that it brings is run (encoder.trust_remote_code=true)",
+                "encoder %s: its own Python code is run (encoder.trust_remote_code=true)",
                 self.name,
             )
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        changes = dropout_changes(self.attention_dropout, self.hidden_dropout)
-        encoder = load_folder(source, self.name, changes, self.trust_remote_code)
+        entries = dropout_entries(self.attention_dropout, self.hidden_dropout)
+        encoder = load_folder(source, self.name, entries, self.trust_remote_code)
         if self.reported_as is not None:
             encoder.name = self.reported_as
         return encoder
 
 
-def dropout_changes(attention: float | None, hidden: float | None) -> dict[str, float]:
-    """The configuration entries that set a body's dropout, for those that are not None."""
-    changes = {"attention_probs_dropout_prob": attention, "hidden_dropout_prob": hidden}
-    return {entry: rate for entry, rate in changes.items() if rate is not None}
+def dropout_entries(attention: float | None, hidden: float | None) -> dict[str, float]:
+    """Return the entries of a body's configuration that set the probabilities which are given."""
+    entries = {"attention_probs_dropout_prob": attention, "hidden_dropout_prob": hidden}
+    return {entry: rate for entry, rate in entries.items() if rate is not None}
 
 
 def load_folder(
@@ -247,14 +252,20 @@ def load_folder(
     config_changes: Mapping[str, float],
     trust_remote_code: bool = False,
 ) -> TextEncoder:
-    """An encoder from a local folder in Hugging Face's layout (safetensors only).
+    """Load an encoder from a local folder in Hugging Face's layout (safetensors only).
+
+    Args:
+        folder: the folder.
+        name: the encoder's name in results and messages.
+        config_changes: entries of the configuration to overwrite.
+        trust_remote_code: whether to run Python code that the folder holds.
 
     Raises:
-        UserError: the folder's configuration lacks an entry that `config_changes` sets, a part is
-            missing or damaged, or the parts do not belong together.
+        UserError: the folder's configuration lacks an entry of `config_changes`, a part is missing
+            or damaged, or the parts do not belong together.
     """
     if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
-        # Transformers would make up an empty tokenizer.
+        # Transformers would return an empty tokenizer
         raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
     if not any(folder.glob("*.safetensors")):
         pickled = sorted(path.name for path in folder.glob("*.bin"))
@@ -267,12 +278,12 @@ def load_folder(
         encoder = _load(folder, name, config_changes, trust_remote_code)
     except UserError:
         raise
-    except RuntimeError as error:  # Transformers: "see the above report"
+    except RuntimeError as error:  # Transformers' message refers to a report that it printed
         raise UserError(
             f"encoder folder {folder}: its weights have other shapes than its config.json says; "
             "save both there from the same model"
         ) from error
-    except Exception as error:  # what a damaged configuration leads to is no narrower
+    except Exception as error:  # a damaged configuration leads to errors of any class
         reason = first_line(error)
         raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
     _check_tokenizer(encoder, folder)
@@ -280,16 +291,16 @@ def load_folder(
 
 
 def _check_tokenizer(encoder: TextEncoder, folder: Path) -> None:
-    """Whether the body has an embedding for all that the tokenizer makes of texts.
+    """Check that the body has an embedding for each token, and the tokenizer a padding token.
 
     Raises:
-        UserError: it lacks some, or there is nothing to pad with.
+        UserError: embeddings or the padding token are missing.
     """
-    pieces, rows = len(encoder.tokenizer), len(encoder.body.get_input_embeddings().weight)
-    if pieces > rows:
+    tokens, embedded = len(encoder.tokenizer), len(encoder.body.get_input_embeddings().weight)
+    if tokens > embedded:
         raise UserError(
-            f"encoder folder {folder}: its tokenizer has {pieces} pieces, but its model embeds "
-            f"only {rows}; save the tokenizer that belongs to the model there"
+            f"encoder folder {folder}: its tokenizer has {tokens} tokens, but its model embeds "
+            f"only {embedded}; save the tokenizer that belongs to the model there"
         )
     if encoder.tokenizer.pad_token_id is None:
         raise UserError(
@@ -317,11 +328,11 @@ def _load(
     tokenizer = _tokenizer(folder, trust_remote_code)
     if _has_mlm_weights(config.architectures):
         model, loading = load_model(AutoModelForMaskedLM, folder, trust_remote_code, config=config)
-        body, head = head_of_checkpoint(model, set(loading["missing_keys"]))
+        body, head = split_masked_lm(model, set(loading["missing_keys"]))
     else:
         model, loading = _body_only(folder, config, trust_remote_code)
         body, head = model, None
-    _check_whole(model, body, set(loading["missing_keys"]), folder)
+    _check_complete(model, body, set(loading["missing_keys"]), folder)
     body.train()
     return TextEncoder(name=name, body=body, tokenizer=tokenizer, mlm_head=head)
 
@@ -337,7 +348,7 @@ def _body_only(
         return load_model(
             AutoModel, folder, trust_remote_code, config=config, add_pooling_layer=False
         )
-    except TypeError:  # architectures without a pooler do not know the argument
+    except TypeError:  # architectures without a pooler do not accept the argument
         return load_model(AutoModel, folder, trust_remote_code, config=config)
 
 
@@ -346,20 +357,20 @@ def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase
         return load_tokenizer(folder, trust_remote_code)
     except UserError:
         raise
-    except Exception as error:  # what the tokenizers library raises is no narrower
+    except Exception as error:  # the tokenizers library raises this class itself
         raise UserError(
             f"encoder folder {folder}: its tokenizer cannot be read "
             f"({type(error).__name__}: {first_line(error)}); save it there again"
         ) from error
 
 
-def _check_whole(
+def _check_complete(
     model: PreTrainedModel, body: PreTrainedModel, missing: set[str], folder: Path
 ) -> None:
-    """Whether the checkpoint held the body: Transformers draws at random what it lacks.
+    """Check that the checkpoint holds the whole body: Transformers draws the rest at random.
 
     Raises:
-        UserError: it did not.
+        UserError: weights of the body are missing.
     """
     own = {id(parameter) for parameter in body.parameters()}
     lacking = [n for n, p in model.named_parameters() if id(p) in own and n in missing]
@@ -371,11 +382,13 @@ def _check_whole(
 
 
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
-    """Whether this machine has kernels for packed rows: a CPU for any, a GPU for some.
+    """Return whether this machine has kernels for packed rows: a CPU for all, a GPU for some.
 
     Args:
-        accelerator: Lightning's name of it.
-        precision: see `TextEncoder.packs_on_gpu`, as is `trains`.
+        encoder: the encoder.
+        accelerator: Lightning's name of the accelerator.
+        precision: Lightning's name of the precision.
+        trains: whether the body is in training, where attention has dropout.
     """
     if is_on_cpu(accelerator):
         return True
@@ -385,6 +398,10 @@ def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bo
     return encoder.packs_on_gpu(precision, trains=trains)
 
 
-def reads_text(encoder: object, what: str) -> TextEncoder:
-    """`encoder`, checked to be one of text for `what` (see `of_kind`)."""
-    return of_kind(encoder, TextEncoder, what, "text", "e.g. encoder=roberta_base")
+def require_text_encoder(encoder: object, what: str) -> TextEncoder:
+    """Return `encoder`, after checking that it reads texts (see `require_encoder`).
+
+    Raises:
+        UserError: it does not; the message says that `what` needs it.
+    """
+    return require_encoder(encoder, TextEncoder, what, "text", "e.g. encoder=roberta_base")

@@ -1,4 +1,4 @@
-"""A random two-layer encoder with a built-in tokenizer: for tests and dry runs, in milliseconds."""
+"""Builds a small random encoder with a tokenizer in milliseconds, for tests and dry runs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 @dataclass(frozen=True)
 class TinyEncoder(Checked):
-    """A BERT of random weights; the same weights every time.
+    """A small BERT with random weights, which are the same every time.
 
     Attributes:
-        name: the name the result is reported under.
+        name: the encoder's name in results.
         hidden_size: width, a multiple of 2 [units].
         layers: depth [layers].
         max_positions: longest input [tokens].
@@ -41,7 +41,7 @@ class TinyEncoder(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build body and tokenizer; the caller's random state is left as it was."""
+        """Build body and tokenizer, and leave the caller's random state as it was."""
         tokenizer = letter_pair_tokenizer()
         config = BertConfig(
             vocab_size=len(tokenizer),
@@ -60,7 +60,7 @@ class TinyEncoder(Checked):
 
 
 def letter_pair_tokenizer() -> PreTrainedTokenizerFast:
-    """A WordPiece tokenizer whose pieces are printable characters and pairs of letters."""
+    """Return a WordPiece tokenizer of printable characters and pairs of letters."""
     characters = string.ascii_lowercase + string.digits + string.punctuation
     pairs = ["".join(pair) for pair in itertools.product(string.ascii_lowercase, repeat=2)]
     pieces = [*characters, *pairs]

@@ -1,4 +1,4 @@
-"""The trained classifier as a folder that Transformers loads without this project."""
+"""Writes a trained classifier as a folder that Transformers loads by itself."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from src.encoders.architecture import PLACES, body_with_our_head
+from src.encoders.architecture import HEAD_LOCATIONS, convert_body
 from src.encoders.classifier_head import ClassifierHead
 from src.errors import UserError
 from src.files.permissions import share_weights
 
 HEAD = "classifier_head.safetensors"
-"""Our head, where it lies beside the body."""
+"""File of the head where it is saved beside the body."""
 LABELS = "labels.json"
-"""Label names in index order, in every classifier's folder."""
+"""File of the label names in index order, in every classifier's folder."""
 _INPUTS = ["input_ids", "attention_mask"]
-"""What every body is given in training, and so what a tokenizer has to give."""
+"""Inputs that every body gets in training, which the saved tokenizer therefore returns."""
 _TYPES = "token_type_ids"
-_AGREEMENT = 1e-3
-"""Logits of another head differ by more; those of the same one by some 1e-7."""
+_TOLERANCE = 1e-3
+"""Largest difference of logits that count as equal, as a share of the largest logit; rounding makes
+about 1e-7, and another head makes more than this.
+"""
 
 
-def takes_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the body is told, in training as well, which of a pair's texts a token belongs to."""
+def uses_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether the inputs of training say which of a pair's texts a token belongs to."""
     kinds = getattr(body.config, "type_vocab_size", 0)
     return _TYPES in tokenizer.model_input_names and (kinds or 0) > 1
 
@@ -49,21 +51,27 @@ def save_classifier(
     """Write model, tokenizer and label names to `folder`.
 
     Args:
-        max_length: longest input in tokens; the tokenizer cuts there when asked to truncate.
-
-    Raises:
-        UserError: the head is not a `ClassifierHead`.
+        body: the body.
+        tokenizer: the body's tokenizer.
+        head: a `ClassifierHead`.
+        labels: label names in index order.
+        folder: the folder to write; created if it does not exist.
+        max_length: longest input, at which the tokenizer truncates when asked to; None keeps the
+            tokenizer's own limit [tokens].
 
     Returns:
         Whether `AutoModelForSequenceClassification.from_pretrained(folder)` is the classifier.
-        Where no architecture has body and head in this form (see `architecture`), the folder holds
-        the body in Transformers' format and our head beside it, as `classifier_head.safetensors`.
+        Where no architecture has this body and head (see `architecture`), the folder holds the body
+        in Transformers' format, and beside it the head as `classifier_head.safetensors`.
+
+    Raises:
+        UserError: the head is not a `ClassifierHead`.
     """
     if not isinstance(head, ClassifierHead):
         raise UserError(f"{type(head).__name__} is not the head of classifier=text")
     folder.mkdir(parents=True, exist_ok=True)
-    types = takes_token_types(body, tokenizer)
-    _as_trained_with(tokenizer, types, max_length).save_pretrained(folder)
+    types = uses_token_types(body, tokenizer)
+    _for_export(tokenizer, types, max_length).save_pretrained(folder)
     (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
     model = _as_transformers(body, head, labels, types)
     if model is None:
@@ -76,19 +84,19 @@ def save_classifier(
     return model is not None
 
 
-def _as_trained_with(
+def _for_export(
     tokenizer: PreTrainedTokenizerBase, types: bool, max_length: int | None
 ) -> PreTrainedTokenizerBase:
-    """A copy that makes of a text what the body was trained on."""
+    """Return a copy that tokenises as in training: its length limit, padding side and outputs."""
     tokenizer = copy.deepcopy(tokenizer)
     if max_length is not None:
         tokenizer.model_max_length = max_length
     tokenizer.padding_side = "right"
-    # Token types that are not given in training would be new to the body.
+    # the body must not get token types if it had none in training
     names = [*_INPUTS, _TYPES] if types else list(_INPUTS)
     tokenizer.model_input_names = names
     tokenizer.init_kwargs |= {"model_input_names": names, "padding_side": "right"}
-    # What the last call asked for is no property of the tokenizer.
+    # which the last call had set
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     return tokenizer
@@ -97,29 +105,29 @@ def _as_trained_with(
 def _as_transformers(
     body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
-    """The whole as Transformers' own class; None where none computes the same."""
+    """Return body and head as Transformers' own class; None where none computes the same."""
     own_code = not type(body).__module__.startswith("transformers.")
-    found = None if own_code else body_with_our_head(body)
+    found = None if own_code else convert_body(body)
     if found is None:
         return None
-    config, place = found.config, PLACES[found.config.model_type]
+    config, location = found.config, HEAD_LOCATIONS[found.config.model_type]
     config.id2label = dict(enumerate(labels))
     config.label2id = {label: index for index, label in enumerate(labels)}
     config.problem_type = "single_label_classification"
     for name, value in [
-        *((name, head.dropout.p) for name in place.dropout),
-        *place.entries.items(),
+        *((name, head.dropout.p) for name in location.dropout),
+        *location.entries.items(),
     ]:
         setattr(config, name, value)
     model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
         config, trust_remote_code=False
     )
     state = {f"{model.base_model_prefix}.{name}": value for name, value in found.weights.items()}
-    for ours, theirs in ((head.dense, place.dense), (head.out, place.out)):
-        state |= {f"{theirs}.weight": ours.weight, f"{theirs}.bias": ours.bias}
+    for layer, name in ((head.dense, location.dense), (head.out, location.out)):
+        state |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
     try:
         loaded = model.load_state_dict(state, strict=False)
-    except RuntimeError:  # of other shapes
+    except RuntimeError:  # shapes differ
         return None
     missing = [name for name in loaded.missing_keys if "position_ids" not in name]
     if missing or loaded.unexpected_keys:
@@ -131,7 +139,7 @@ def _as_transformers(
 def _computes_the_same(
     model: PreTrainedModel, body: PreTrainedModel, head: ClassifierHead, types: bool
 ) -> bool:
-    """Whether logits agree on two made-up inputs, the second of them padded."""
+    """Return whether the logits agree on two made-up inputs, the second of them padded."""
     ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
     mask = torch.ones_like(ids)
     mask[1, 5:] = 0
@@ -146,9 +154,9 @@ def _computes_the_same(
     if types:
         inputs[_TYPES] = (torch.arange(8) >= 4).long().expand(2, 8)
     hidden = body(**{name: value.to(device) for name, value in inputs.items()}).last_hidden_state
-    ours: Tensor = head(hidden[:, 0]).float().cpu()
+    expected: Tensor = head(hidden[:, 0]).float().cpu()
     body.train(was_training[0])
     head.train(was_training[1])
-    theirs: Tensor = model(**inputs).logits
-    scale = max(1.0, float(ours.abs().max()))
-    return bool((ours - theirs).abs().max() <= _AGREEMENT * scale)
+    logits: Tensor = model(**inputs).logits
+    scale = max(1.0, float(expected.abs().max()))
+    return bool((expected - logits).abs().max() <= _TOLERANCE * scale)

@@ -1,4 +1,4 @@
-"""Wide residual networks (Zagoruyko and Komodakis, 2016), from scratch: the body for images."""
+"""Builds encoders of images: wide residual networks (Zagoruyko and Komodakis, 2016)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.configuration.options import Below1, Checked, Count, Natural, NonNegative, Positive
-from src.encoders.base import of_kind
+from src.encoders.base import require_encoder
 from src.errors import UserError
 
 
@@ -24,10 +24,13 @@ class WideResNet(nn.Module):
     """WRN-`depth`-`width`: three groups of pre-activation blocks, then the mean over all positions.
 
     Args:
-        channels: colour channels of an image.
-        depth: layers with weights, 6k + 4.
+        channels: number of colour channels of an image.
+        depth: number of layers with weights, 6k + 4.
         width: factor on the widths 16, 32, 64 of the groups.
-        dropout: between the convolutions of a block.
+        dropout: dropout probability between the convolutions of a block.
+
+    Attributes:
+        hidden_size: width of the features.
     """
 
     def __init__(self, channels: int, depth: int, width: int, dropout: float = 0.0) -> None:
@@ -49,13 +52,13 @@ class WideResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
-        """Features `(n, hidden_size)` of `images` `(n, channels, height, width)`."""
+        """Return the features `(n, hidden_size)` of `images` `(n, channels, height, width)`."""
         hidden = F.relu(self.norm(self.blocks(self.first(images))))
         return hidden.mean(dim=(2, 3))
 
 
 class _Block(nn.Module):
-    """Norm, ReLU, convolution, twice, beside a shortcut (their figure 1a, pre-activated)."""
+    """Norm, ReLU, convolution, twice, with a shortcut (figure 1a of the paper, pre-activated)."""
 
     def __init__(self, before: int, after: int, stride: int, dropout: float) -> None:
         super().__init__()
@@ -71,20 +74,20 @@ class _Block(nn.Module):
         active = F.relu(self.norm1(x))
         hidden: Tensor = self.conv1(active)
         hidden = self.conv2(self.dropout(F.relu(self.norm2(hidden))))
-        beside: Tensor = x if self.shortcut is None else self.shortcut(active)
-        total: Tensor = beside + hidden
+        residual: Tensor = x if self.shortcut is None else self.shortcut(active)
+        total: Tensor = residual + hidden
         return total
 
 
 @dataclass
 class ImageEncoder:
-    """A body for images, and what pixels are scaled by (see `Encoder`).
+    """An encoder of images (see `Encoder`).
 
     Attributes:
-        name: the name a result is reported under.
-        body: images `(n, channels, height, width)` to features `(n, hidden_size)`.
+        name: the encoder's name in results.
+        body: maps images `(n, channels, height, width)` to features `(n, hidden_size)`.
         hidden_size: width of the features.
-        mean: of each channel, of pixels scaled to [0, 1].
+        mean: mean of each channel, of pixels scaled to [0, 1], by which inputs are normalised.
         std: standard deviation of each channel, of pixels scaled to [0, 1].
     """
 
@@ -96,13 +99,18 @@ class ImageEncoder:
 
     @property
     def channels(self) -> int:
-        """Colour channels of an image."""
+        """Number of colour channels of an image."""
         return len(self.mean)
 
-    def adopt(self, head: nn.Module) -> None:
-        """Nothing is kept: every supervised task has classes, and so a head, of its own."""
+    def keep_head(self, head: nn.Module) -> None:
+        """Do nothing: each task has classes, and so a head, of its own."""
 
     def recompute_activations(self) -> None:
+        """Refuse: the network has no gradient checkpointing.
+
+        Raises:
+            UserError: always.
+        """
         raise UserError(
             f"encoder {self.name} has no gradient checkpointing; use a smaller micro_batch_size "
             "instead"
@@ -133,15 +141,15 @@ class ImageEncoder:
 
 @dataclass(frozen=True)
 class WideResNetSource(Checked):
-    """A wide residual network of random weights; the same weights every time for a `seed`.
+    """A wide residual network with random weights, which are the same every time for a `seed`.
 
     Attributes:
-        mean: of each colour channel, of pixels scaled to [0, 1].
+        mean: mean of each colour channel, of pixels scaled to [0, 1].
         std: standard deviation of each channel, of pixels scaled to [0, 1].
         depth: 6k + 4 for a whole k [layers].
         width: factor on the channels.
-        dropout: between the convolutions of a block.
-        seed: of the weights.
+        dropout: dropout probability between the convolutions of a block.
+        seed: seed of the weights.
         lr: learning rates that suit it, by kind of stage; the stages refer to them.
     """
 
@@ -164,7 +172,7 @@ class WideResNetSource(Checked):
             )
 
     def load(self) -> ImageEncoder:
-        """Build the network; the caller's random state is left as it was."""
+        """Build the network, and leave the caller's random state as it was."""
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             body = WideResNet(len(self.mean), self.depth, self.width, self.dropout)
@@ -172,6 +180,10 @@ class WideResNetSource(Checked):
         return ImageEncoder(name, body.train(), body.hidden_size, tuple(self.mean), tuple(self.std))
 
 
-def reads_images(encoder: object, what: str) -> ImageEncoder:
-    """`encoder`, checked to be one of images for `what` (see `of_kind`)."""
-    return of_kind(encoder, ImageEncoder, what, "images", "use encoder=wide_resnet")
+def require_image_encoder(encoder: object, what: str) -> ImageEncoder:
+    """Return `encoder`, after checking that it reads images (see `require_encoder`).
+
+    Raises:
+        UserError: it does not; the message says that `what` needs it.
+    """
+    return require_encoder(encoder, ImageEncoder, what, "images", "use encoder=wide_resnet")

@@ -22,7 +22,7 @@ from src.data.task_names import SETTINGS, AuxiliarySettings, check_task_name
 from src.data.tokenise import check_length
 from src.encoders.base import Encoder, EncoderSource
 from src.encoders.masked_lm_folder import check_masked_lm
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import require_text_encoder
 from src.errors import UserError, first_line
 from src.evaluation.named_metrics import check_metric
 from src.experiment.checks import check_trainer, writable_folder
@@ -136,7 +136,7 @@ def _without_end_task(
 ) -> Prepared:
     """Prepare a run without an end task, which trains an encoder for later use."""
     source: EncoderSource = build(config.encoder, "encoder")
-    encoder = reads_text(source.load(), "continued pre-training")
+    encoder = require_text_encoder(source.load(), "continued pre-training")
     if config.gradient_checkpointing:
         encoder.recompute_activations()
     check_masked_lm(encoder)

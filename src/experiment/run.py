@@ -24,9 +24,9 @@ from src.distributed.identity import is_main_process
 from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
-from src.encoders.base import Encoder, freeze
+from src.encoders.base import Encoder, set_frozen
 from src.encoders.masked_lm_folder import save_masked_lm
-from src.encoders.text_encoder import reads_text
+from src.encoders.text_encoder import require_text_encoder
 from src.experiment.baseline import baseline_of
 from src.experiment.fine_tuning_baseline import (
     FINE_TUNING,
@@ -156,7 +156,7 @@ def _keep_encoder(
     folder: Path,
 ) -> None:
     """Write the encoder of continued pre-training with its card, and then the result."""
-    text_encoder = reads_text(encoder, "continued pre-training")
+    text_encoder = require_text_encoder(encoder, "continued pre-training")
     target = folder / ENCODER
     save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
     write_encoder_card(result, config, text_encoder, target)
@@ -200,14 +200,14 @@ class StageChain:
         config, body = self._config, self._prepared.encoder.body
         config.run.stage = name
         module, data = self.build(name, stage)
-        freeze(body, stage.freeze_body)
+        set_frozen(body, stage.freeze_body)
         outcome = fit_stage(
             module, data, stage, name=name, config=config, folder=self._folder, observers=observers
         )
-        freeze(body, False)
+        set_frozen(body, False)
         self._heads |= {task.name: task.head for task in module.tasks}
         if not module.trains_end_task:  # also where the stage was finished earlier
-            self._prepared.encoder.adopt(module.tasks[0].head)
+            self._prepared.encoder.keep_head(module.tasks[0].head)
         if outcome.dev is not None:
             self._remember(outcome)
         return outcome

@@ -16,7 +16,7 @@ from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.inputs import Text, inputs_of
 from src.distributed.agreement import Agreement
 from src.encoders.base import Encoder
-from src.encoders.text_encoder import TextEncoder, reads_text
+from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.monitor import Monitor
@@ -75,7 +75,7 @@ class EndTaskClassifier(pl.LightningModule):
         if isinstance(texts, str):
             texts = [texts]
         if not isinstance(texts, Mapping):
-            encoder = reads_text(self.encoder, "a text")
+            encoder = require_text_encoder(self.encoder, "a text")
             read = inputs_of(texts, encoder, self.max_length)
             texts = {name: value.to(self.device) for name, value in read.items()}
         features = task.objective.features(self.body, texts)

@@ -40,7 +40,7 @@ class ContinuedPretraining(TaskMixing):
 
     def on_fit_end(self) -> None:
         """Store the trained masked-LM head in the encoder, where later tasks start from it."""
-        self.encoder.adopt(self.tasks[0].head)
+        self.encoder.keep_head(self.tasks[0].head)
 
     def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
         """Add a batch of held-out texts to the mean loss."""

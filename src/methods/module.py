@@ -28,7 +28,7 @@ from src.distributed.shards import ShardedBody, Shards, shard
 from src.distributed.states import is_sharded
 from src.distributed.strategy import ShardStrategy
 from src.encoders.base import Encoder
-from src.encoders.description import describe, encoder_of
+from src.encoders.description import describe_encoder, encoder_from_description
 from src.errors import UserError
 from src.methods.for_data import evaluation_of, objectives_for
 from src.methods.from_checkpoint import FromCheckpoint
@@ -109,7 +109,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         meta_settings = settings_of(MetaHeadSettings, meta_head)
         evaluated_by = metrics or METRICS
         arguments: dict[str, Any] = {
-            "encoder": dict(encoder if isinstance(encoder, Mapping) else describe(encoder)),
+            "encoder": dict(encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)),
             "tasks": {name: node_of(objective) for name, objective in tasks.items()},
             "weighting": node_of(weighting),
             "optimisation": asdict(settings),
@@ -123,7 +123,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             "inner_products": inner_products,
             "sampled": sampled,
         }
-        whole = encoder_of(encoder) if isinstance(encoder, Mapping) else encoder
+        whole = encoder_from_description(encoder) if isinstance(encoder, Mapping) else encoder
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(seed, stage, "heads"))
             made = tasks_of(tasks, heads or {}, whole)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from src.configuration.options import Below1, Checked
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.classifier_head import ClassifierHead
-from src.encoders.text_encoder import TextEncoder, reads_text
+from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.objectives.base import Collate, Row
 from src.objectives.class_weights import ClassWeights
 from src.objectives.hidden_states import first_states
@@ -50,7 +50,7 @@ class Classification(Checked, Supervised):
         packed: bool = False,
         on_cpu: bool = False,
     ) -> Collate:
-        reads_text(encoder, "classifier=text")
+        require_text_encoder(encoder, "classifier=text")
         return ClassificationCollator(Layout.of(encoder, micro_batch_size, packed, on_cpu))
 
 

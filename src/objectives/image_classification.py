@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from src.configuration.options import Checked, Natural
 from src.core.task import Batch, Inputs, MicroBatch
-from src.encoders.wide_resnet import ImageEncoder, reads_images
+from src.encoders.wide_resnet import ImageEncoder, require_image_encoder
 from src.objectives.base import Collate, Row
 from src.objectives.class_weights import ClassWeights
 from src.objectives.supervised import Supervised
@@ -51,7 +51,7 @@ class ImageClassification(Checked, Supervised):
         on_cpu: bool = False,
     ) -> Collate:
         """See `TaskObjective.collate`; only training images are shifted and flipped."""
-        image_encoder = reads_images(encoder, "classifier=images")
+        image_encoder = require_image_encoder(encoder, "classifier=images")
         return ImageCollator(
             mean=np.asarray(image_encoder.mean, dtype=np.float32).reshape(-1, 1, 1),
             std=np.asarray(image_encoder.std, dtype=np.float32).reshape(-1, 1, 1),

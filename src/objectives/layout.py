@@ -72,7 +72,7 @@ class Layout:
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
             micro_batch_size=micro_batch_size,
-            packed=packed and encoder.packs,
+            packed=packed and encoder.supports_packing,
             first_position=encoder.first_position,
             max_positions=encoder.max_positions,
             spare=SPARE if on_cpu else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.encoders.text_encoder import TextEncoder, reads_text
+from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
 
 _SPACES = ("", "\u0120", "\u2581")
@@ -39,7 +39,7 @@ class Vocabulary:
         Raises:
             UserError: the encoder does not read text, or has no mask token.
         """
-        tokenizer = reads_text(encoder, objective).tokenizer
+        tokenizer = require_text_encoder(encoder, objective).tokenizer
         if tokenizer.mask_token_id is None:
             raise UserError(
                 f"encoder {encoder.name} has no mask token, which {objective} needs; use "

@@ -59,7 +59,7 @@ def test_ends_are_those_of_the_texts_and_of_what_is_beyond_them(tokens, lengths)
 @pytest.mark.parametrize("kind", PACKED)
 def test_states_and_gradients_are_those_with_padding(kind, varlen_attn):
     encoder = encoder_of(kind)
-    assert encoder.packs
+    assert encoder.supports_packing
     encoder.body.double().eval()  # no dropout
     rows, results = rows_of(encoder, pairs=False), []
     for packed in (True, False):
@@ -83,7 +83,7 @@ def test_states_and_gradients_are_those_with_padding(kind, varlen_attn):
 def test_a_window_is_half_of_it_without_the_token_itself(varlen_attn):
     sizes = {"local_attention": 8, "global_attn_every_n_layers": 2}
     encoder = encoder_of("modernbert", **sizes)
-    assert encoder.packs
+    assert encoder.supports_packing
     encoder.body.double().eval()
     rows = rows_of(encoder, pairs=False)
     varlen_attn.calls.clear()
@@ -98,7 +98,7 @@ def test_torchs_own_kernel_takes_a_row_and_reads_nothing_back(kind, monkeypatch)
     monkeypatch.setattr(cpu_attention, "usable_kernels", lambda: ("varlen_attn",))
     encoder = encoder_of(kind)
     rows = rows_of(encoder, pairs=False)
-    assert encoder.packs
+    assert encoder.supports_packing
     (part,) = Layout.of(encoder, 99, True).parts(rows, [np.array(r["input_ids"]) for r in rows])
     inputs = {n: v.to(META) if isinstance(v, torch.Tensor) else v for n, v in part.inputs.items()}
     body = encoder.body.to(META, torch.bfloat16).eval()

@@ -1,4 +1,4 @@
-"""Small random bodies of many architectures."""
+"""Builds small random bodies of many architectures."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ OWN_ATTENTION = {
     "mpnet",
     "roformer",
 }
-"""Kinds that Transformers gives no exchangeable attention, whatever else it calls sdpa."""
+"""Kinds whose attention implementation cannot be replaced, even where it is called sdpa."""
 PADDED = OWN_ATTENTION | {"xmod"}
-"""Kinds whose attention is their own, or (X-MOD) whose positions begin elsewhere than we know."""
+"""Kinds that cannot pack: X-MOD's position ids begin at another number than is known here."""
 
 
 def random_body(kind: str) -> PreTrainedModel:
-    """Two layers, 32 wide, for `letter_pair_tokenizer`; every parameter is drawn at random."""
+    """Return two layers of width 32 for `letter_pair_tokenizer`, all parameters random."""
     kind_of_config, entries = KINDS[kind]
     tokenizer = letter_pair_tokenizer()
     sizes = {

@@ -1,4 +1,4 @@
-"""Comparing two ways to compute the same differentiable function."""
+"""Compares two computations of the same differentiable function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 def assert_same_derivatives(
     found: torch.Tensor, expected: torch.Tensor, inputs: Sequence[torch.Tensor]
 ) -> None:
-    """Values of float64 agree, and so do the gradients in a random direction."""
+    """Check that float64 values agree, and their gradients in a random direction."""
     assert found.shape == expected.shape
     assert torch.allclose(found, expected, rtol=1e-12, atol=1e-14)
     direction = torch.randn_like(expected)

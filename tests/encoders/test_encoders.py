@@ -1,4 +1,4 @@
-"""Where encoders come from, what is changed on the way, and what is said if one cannot be had."""
+"""Encoders are loaded from packages, folders and the Hub, or refused with one clear line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from src.encoders.base import freeze
+from src.encoders.base import set_frozen
 from src.encoders.packaged import PackagedEncoder
 from src.encoders.text_encoder import PretrainedEncoder, TextEncoder, max_positions_of
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
@@ -69,7 +69,7 @@ def test_tiny_has_the_same_weights_every_time():
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_tiny_leaves_the_random_state_alone():
+def test_tiny_leaves_the_random_state_as_it_was():
     torch.manual_seed(5)
     np.random.seed(5)
     states = torch.get_rng_state(), np.random.get_state()[1].copy()
@@ -78,7 +78,7 @@ def test_tiny_leaves_the_random_state_alone():
     np.testing.assert_array_equal(np.random.get_state()[1], states[1])
 
 
-def test_tiny_is_as_large_as_asked():
+def test_tiny_has_the_sizes_that_are_set():
     encoder = TinyEncoder(hidden_size=24, layers=3, max_positions=50, dropout=0.0).load()
     assert encoder.hidden_size == 24
     assert encoder.max_positions == 50
@@ -200,7 +200,7 @@ def test_an_architecture_without_a_limit_has_none():
     assert max_positions_of(SimpleNamespace(model_type="any")) is None
 
 
-def test_dropout_is_that_of_the_checkpoint_or_as_set(bert_folder):
+def test_dropout_is_the_checkpoints_unless_it_is_set(bert_folder):
     plain = PretrainedEncoder(name=str(bert_folder)).load().body
     changed = PretrainedEncoder(
         name=str(bert_folder), attention_dropout=0.25, hidden_dropout=0.0
@@ -236,11 +236,11 @@ def test_the_body_has_no_pooler_that_nothing_trains(bert_folder):
     assert not [name for name in names if "pooler" in name]
 
 
-def test_freezing_and_thawing_changes_every_parameter(bert_folder):
+def test_freezing_and_unfreezing_changes_every_parameter(bert_folder):
     body = PretrainedEncoder(name=str(bert_folder)).load().body
-    freeze(body, True)
+    set_frozen(body, True)
     assert not any(p.requires_grad for p in body.parameters())
-    freeze(body, False)
+    set_frozen(body, False)
     assert all(p.requires_grad for p in body.parameters())
 
 
@@ -250,7 +250,7 @@ def test_a_local_folder_that_is_missing_is_an_error(name):
         PretrainedEncoder(name=name).load()
 
 
-def test_a_folder_that_holds_no_model_is_an_error(tmp_path):
+def test_a_folder_without_a_model_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"has no config\.json"):
         PretrainedEncoder(name=str(tmp_path)).load()
 
@@ -267,7 +267,7 @@ def test_a_folder_that_lacks_a_part_of_the_model_is_an_error_of_one_line(lacking
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
-    """An empty Hub cache, no offline mode and no proxy."""
+    """Return an empty Hub cache, without offline mode and proxies."""
     cache = tmp_path / "hub"
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -297,14 +297,14 @@ def test_an_encoder_that_the_hub_lacks_is_an_error_of_one_line(empty_cache, monk
 
 
 @pytest.mark.parametrize("name", ["two words", "a/b:c", "a..b", "-a"])
-def test_a_name_that_no_encoder_can_have_is_an_error(name, empty_cache, monkeypatch):
+def test_a_malformed_name_is_an_error(name, empty_cache, monkeypatch):
     monkeypatch.setattr(constants, "ENDPOINT", closed_address())
     with pytest.raises(UserError, match="encoder"):
         PretrainedEncoder(name=name).load()
 
 
 def cached(cache, name):
-    """A snapshot in the Hub's cache, as a download leaves it."""
+    """Make a snapshot in the Hub's cache, as a download does; return its folder."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     folder = cache / ("models--" + name.replace("/", "--"))
     (folder / "refs").mkdir(parents=True)

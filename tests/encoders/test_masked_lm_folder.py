@@ -1,4 +1,4 @@
-"""An encoder with its masked-LM head is written as Transformers' own model, or refused in time."""
+"""An encoder with its masked-LM head is saved as Transformers' model, or refused at the start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertMo
 
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.masked_lm_folder import check_masked_lm, save_masked_lm
-from src.encoders.masked_lm_head import head_of_checkpoint
+from src.encoders.masked_lm_head import split_masked_lm
 from src.encoders.text_encoder import TextEncoder, load_folder
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.errors import UserError
@@ -18,8 +18,8 @@ from tests.encoders.test_masked_lm_head import KINDS, model_of, our_logits, own_
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_has_the_logits_of_body_and_head(kind, tmp_path):
-    body, head = head_of_checkpoint(model_of(kind), set())
+def test_the_saved_model_has_the_logits_of_body_and_head(kind, tmp_path):
+    body, head = split_masked_lm(model_of(kind), set())
     body.eval()
     save_masked_lm(body, head, letter_pair_tokenizer(), tmp_path)
     model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
@@ -31,7 +31,7 @@ def test_what_is_written_has_the_logits_of_body_and_head(kind, tmp_path):
     )
 
 
-def test_an_encoder_that_brought_no_head_is_written_with_a_fresh_ones_training(tmp_path):
+def test_an_encoder_without_a_head_is_saved_with_a_new_one(tmp_path):
     encoder = TinyEncoder().load()
     head = encoder.new_mlm_head()
     with torch.no_grad():
@@ -46,7 +46,7 @@ def test_an_encoder_that_brought_no_head_is_written_with_a_fresh_ones_training(t
     )
 
 
-def test_all_files_can_be_read_by_whom_the_umask_says(tmp_path):
+def test_all_files_have_the_permissions_of_the_umask(tmp_path):
     encoder = TinyEncoder().load()
     before = os.umask(0o022)
     try:
@@ -56,7 +56,7 @@ def test_all_files_can_be_read_by_whom_the_umask_says(tmp_path):
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
 
 
-def test_the_tokenizer_is_written_without_what_its_last_call_asked_for(tmp_path):
+def test_the_tokenizer_is_saved_without_the_truncation_and_padding_of_its_last_call(tmp_path):
     encoder = TinyEncoder().load()
     encoder.tokenizer(["a text of words"], truncation=True, max_length=4, padding=True)
     save_masked_lm(encoder.body, encoder.new_mlm_head(), encoder.tokenizer, tmp_path, max_length=40)
@@ -65,7 +65,7 @@ def test_the_tokenizer_is_written_without_what_its_last_call_asked_for(tmp_path)
     assert tokenizer.model_max_length == 40
 
 
-def test_a_head_without_a_place_is_refused_before_any_training():
+def test_a_head_that_cannot_be_saved_is_refused_before_training():
     config = BertConfig(
         vocab_size=len(letter_pair_tokenizer()), hidden_size=16, num_hidden_layers=1,
         num_attention_heads=2, intermediate_size=16, hidden_act="relu",
@@ -76,7 +76,7 @@ def test_a_head_without_a_place_is_refused_before_any_training():
         check_masked_lm(encoder)
 
 
-def test_a_classifier_is_no_masked_lm_head(tmp_path):
+def test_a_classifier_is_not_a_masked_lm_head(tmp_path):
     encoder = TinyEncoder().load()
-    with pytest.raises(UserError, match="ClassifierHead is no masked-LM head"):
+    with pytest.raises(UserError, match="ClassifierHead is not a masked-LM head"):
         save_masked_lm(encoder.body, ClassifierHead(32, 3, 0.1), encoder.tokenizer, tmp_path)

@@ -1,4 +1,4 @@
-"""The masked-LM head that a checkpoint brings gives the checkpoint's own logits."""
+"""The masked-LM head of a checkpoint gives the checkpoint's own logits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from src.encoders.masked_lm_head import MaskedLMHead, head_of_checkpoint
+from src.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
 from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
@@ -104,7 +104,7 @@ KINDS = ["bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_body_and_head_give_the_logits_of_the_model(kind):
     model = model_of(kind)
-    body, head = head_of_checkpoint(model, set())
+    body, head = split_masked_lm(model, set())
     assert isinstance(head, MaskedLMHead)
     torch.testing.assert_close(our_logits(body, head), own_logits(model), atol=1e-5, rtol=1e-5)
 
@@ -113,16 +113,16 @@ def test_body_and_head_give_the_logits_of_the_model(kind):
 def test_a_head_with_another_activation_is_kept_as_it_is_or_refused(kind):
     model = model_of(kind)
     try:
-        body, head = head_of_checkpoint(model, set())
+        body, head = split_masked_lm(model, set())
     except UserError:
         return
     torch.testing.assert_close(our_logits(body, head), own_logits(model), atol=1e-3, rtol=1e-3)
 
 
-def test_changing_the_head_leaves_the_checkpoint_alone():
+def test_changing_the_head_does_not_change_the_checkpoint():
     model = model_of("roberta")
     before = model.lm_head.dense.weight.clone()
-    _, head = head_of_checkpoint(model, set())
+    _, head = split_masked_lm(model, set())
     torch.nn.init.zeros_(head.dense.weight)
     assert torch.equal(model.lm_head.dense.weight, before)
 
@@ -138,13 +138,13 @@ def test_changing_the_head_leaves_the_checkpoint_alone():
 )
 def test_a_checkpoint_without_the_head_gives_none(kind, missing):
     model = model_of(kind)
-    body, head = head_of_checkpoint(model, {missing})
+    body, head = split_masked_lm(model, {missing})
     assert head is None
     assert body is model.base_model
 
 
-def test_a_missing_parameter_of_the_body_does_not_cost_the_head():
-    _, head = head_of_checkpoint(model_of("roberta"), {"roberta.pooler.dense.weight"})
+def test_a_missing_parameter_of_the_body_does_not_lose_the_head():
+    _, head = split_masked_lm(model_of("roberta"), {"roberta.pooler.dense.weight"})
     assert head is not None
 
 
@@ -153,13 +153,13 @@ def test_a_decoder_that_is_not_tied_is_an_error():
     decoder = model.get_output_embeddings()
     decoder.weight = torch.nn.Parameter(decoder.weight.clone())
     with pytest.raises(UserError, match="not tied"):
-        head_of_checkpoint(model, set())
+        split_masked_lm(model, set())
 
 
 def test_a_model_without_such_a_head_is_an_error():
     config = GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=1, n_positions=16)
     with pytest.raises(UserError, match="GPT2LMHeadModel has an unknown shape"):
-        head_of_checkpoint(GPT2LMHeadModel(config), set())
+        split_masked_lm(GPT2LMHeadModel(config), set())
 
 
 def saved(model, folder):
@@ -188,7 +188,7 @@ def test_a_saved_body_has_no_head(tmp_path):
     torch.testing.assert_close(found, expected)
 
 
-def test_a_discriminator_has_no_head_to_predict_words(tmp_path):
+def test_a_discriminator_has_no_masked_lm_head(tmp_path):
     model = ElectraForPreTraining(ElectraConfig(embedding_size=12, **SMALL)).eval()
     encoder = saved(model, tmp_path / "model")
     assert encoder.mlm_head is None
@@ -209,7 +209,7 @@ def test_each_task_gets_its_own_copy_of_the_trained_head(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 40])
-def test_rows_that_fill_up_change_neither_logits_nor_gradients(count):
+def test_padding_rows_change_neither_logits_nor_gradients(count):
     torch.manual_seed(0)
     head = MaskedLMHead(hidden_size=8, vocabulary_size=30, embedding_size=6).double()
     nn.init.normal_(head.bias)  # padded rows would have logits, and with them gradients
@@ -236,7 +236,7 @@ def _plainly(head, hidden, embeddings):
 
 
 @pytest.mark.parametrize("count", [3, 14])
-def test_products_have_few_shapes_on_a_cpu(count, monkeypatch):
+def test_the_number_of_rows_is_padded_to_a_multiple_on_a_cpu(count, monkeypatch):
     shapes = []
     linear = nn.functional.linear
     monkeypatch.setattr(

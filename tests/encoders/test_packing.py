@@ -1,4 +1,4 @@
-"""Bodies that read several texts as one row, against the same bodies with padding."""
+"""Bodies have the same states and gradients in a packed row as in a padded batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from src.objectives.layout import Layout, spans
 from tests.encoders.bodies import KINDS, PADDED, random_body
 
 LENGTHS = (3, 17, 64, 1, 9, 8, 16)
-"""One token; the most that the bodies have positions for; and some in between."""
+"""One token, as many as the bodies have positions, and lengths in between."""
 
 
 def encoder_of(kind: str, **entries) -> TextEncoder:
@@ -43,7 +43,7 @@ def rows_of(encoder: TextEncoder, pairs: bool) -> list[dict[str, list[int]]]:
 
 
 def states_of(encoder: TextEncoder, rows: list[dict[str, list[int]]], packed: bool) -> torch.Tensor:
-    """Of all tokens, `(tokens, hidden)`, text by text."""
+    """Return the states of all tokens, `(tokens, hidden)`, text by text."""
     layout = Layout.of(encoder, 99, packed)
     assert layout.packed == packed
     (part,) = layout.parts(rows, [np.array(row["input_ids"]) for row in rows])
@@ -80,7 +80,7 @@ def test_states_and_gradients_are_those_with_padding(kind, pairs):
 
 
 @pytest.mark.parametrize("kind", sorted(PADDED))
-def test_the_others_are_padded_and_say_so_once(kind, caplog):
+def test_other_bodies_get_padded_batches_and_warn_once(kind, caplog):
     encoder = encoder_of(kind)
     with caplog.at_level(logging.WARNING, "src.encoders.text_encoder"):
         assert not Layout.of(encoder, 4, packed=True).packed
@@ -101,7 +101,7 @@ def test_a_window_of_attention_stays_within_the_text():
     assert float((states_of(wide, rows, True) - ours).abs().max()) > 1e-3
 
 
-def test_activations_that_are_computed_again_change_nothing():
+def test_recomputed_activations_do_not_change_the_gradient():
     encoder = encoder_of("roberta")
     rows = rows_of(encoder, pairs=False)
     gradients = []
@@ -115,9 +115,9 @@ def test_activations_that_are_computed_again_change_nothing():
     assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(*gradients, strict=True))
 
 
-def test_a_body_that_takes_no_notice_of_texts_is_an_error():
+def test_a_body_that_ignores_the_bounds_of_texts_is_an_error():
     body = random_body("bert")
-    body.set_attn_implementation("eager")  # Transformers' own, which ignores what it does not know
+    body.set_attn_implementation("eager")  # Transformers' own, which ignores unknown arguments
     inputs = {
         "input_ids": torch.tensor([[7, 8, 9]]),
         "position_ids": torch.tensor([[0, 1, 0]]),
@@ -127,11 +127,11 @@ def test_a_body_that_takes_no_notice_of_texts_is_an_error():
         packed_states(body, inputs)
 
 
-def test_trying_out_leaves_the_mode_alone():
+def test_trying_out_leaves_the_mode_and_the_random_state_as_they_were():
     encoder = encoder_of("bert")
     encoder.body.train()
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    assert encoder.packs
+    assert encoder.supports_packing
     assert encoder.body.training
     assert torch.equal(torch.get_rng_state(), before)

@@ -1,4 +1,4 @@
-"""What a folder from a stranger may and may not do when it is loaded."""
+"""Loading a folder from a stranger runs none of its code and reads no files elsewhere."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ KINDS = ["AutoConfig", "AutoTokenizer", *(kind.__name__ for kind in MODELS)]
 
 
 def save(folder, model=None):
-    """A folder that loads, with what a stranger may then change."""
+    """Save a folder that can be loaded, which tests then change."""
     (model or BertForSequenceClassification(BertConfig(**SMALL))).save_pretrained(folder)
     letter_pair_tokenizer().save_pretrained(folder)
     return folder
@@ -67,7 +67,7 @@ def change(path, **entries):
 
 
 def without_class(kind):
-    """A model type that Transformers knows, but has no class of this kind for."""
+    """Return a model type that Transformers knows, but for which it lacks a class of this kind."""
     return next(name for name in CONFIG_MAPPING if CONFIG_MAPPING[name] not in kind._model_mapping)
 
 
@@ -78,13 +78,13 @@ def canary(tmp_path):
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path, monkeypatch):
-    """A cache of its own for code that Transformers imports."""
+    """Give Transformers an empty cache for imported code."""
     monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 def foreign(folder, kind, canary):
-    """A folder that needs its own code for the Auto class named `kind`."""
+    """Save a folder that needs its own code for the Auto class named `kind`."""
     save(folder)
     (folder / "own.py").write_text(CODE.format(canary=str(canary)))
     own = {"AutoConfig": "own.OwnConfig", "AutoTokenizer": ["own.OwnTokenizer"] * 2}
@@ -108,7 +108,7 @@ def foreign(folder, kind, canary):
 
 @pytest.fixture(params=["open", "closed", "full"])
 def standard_input(request, monkeypatch):
-    """Standard input that never answers, has gone, or answers yes to everything."""
+    """Provide a standard input that never answers, is closed, or answers yes to everything."""
     monkeypatch.setattr(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 1)
     if request.param == "full":
         monkeypatch.setattr(sys, "stdin", io.StringIO("1\ny\nyes\n" * 100))
@@ -150,14 +150,14 @@ def test_each_auto_class_refuses_a_folders_own_code(kind, standard_input, canary
     assert in_one_line(caught)
 
 
-def test_code_that_is_trusted_by_name_is_run_and_warned_of(canary, tmp_path, caplog):
+def test_trusted_code_is_run_with_a_warning(canary, tmp_path, caplog):
     folder = foreign(tmp_path / "model", "AutoConfig", canary)
     with caplog.at_level(logging.WARNING):
         encoder = PretrainedEncoder(str(folder), trust_remote_code=True).load()
     assert canary.read_text() == "ran"
     assert type(encoder.body).__name__ == "OwnModel"
     assert [r.getMessage() for r in caplog.records if "trust_remote_code" in r.getMessage()] == [
-        f"encoder {folder}: Python code that it brings is run (encoder.trust_remote_code=true)"
+        f"encoder {folder}: its own Python code is run (encoder.trust_remote_code=true)"
     ]
 
 
@@ -175,7 +175,7 @@ def test_a_classifier_with_code_that_was_trusted_in_training_is_not_run_in_predi
 
 
 def test_code_that_is_not_needed_is_ignored(canary, tmp_path):
-    """Many repositories of models that Transformers knows by now still bring code."""
+    """Many repositories still hold code of models that Transformers knows by now."""
     folder = save(tmp_path / "model", BertModel(BertConfig(**SMALL)))
     (folder / "own.py").write_text(CODE.format(canary=str(canary)))
     own = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
@@ -203,7 +203,7 @@ def test_kernels_that_may_come_from_the_hub_are_refused_by_name(entries, tmp_pat
 
 
 @pytest.mark.parametrize("chosen", ["eager", "sdpa", None])
-def test_attention_that_pytorch_computes_is_taken(chosen, tmp_path):
+def test_attention_implementations_of_pytorch_are_accepted(chosen, tmp_path):
     folder = save(tmp_path / "model")
     change(folder / "config.json", _attn_implementation=chosen)
     assert load_config(folder).model_type == "bert"
@@ -231,7 +231,7 @@ def test_a_shard_that_is_a_pickle_is_refused(tmp_path):
     torch.save({}, folder / "part.bin")
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {}, "weight_map": {"classifier.bias": "part.bin"}}))
-    with pytest.raises(UserError, match=r"'part\.bin' is no safetensors file"):
+    with pytest.raises(UserError, match=r"'part\.bin' is not a safetensors file"):
         load_classifier(folder)
 
 
@@ -256,7 +256,7 @@ def test_shards_inside_the_folder_and_in_the_hubs_cache_are_read(tmp_path):
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights is set"),
     ],
 )
-def test_other_ways_to_bring_weights_are_refused(entries, said, tmp_path):
+def test_other_ways_to_store_weights_are_refused(entries, said, tmp_path):
     folder = save(tmp_path / "model")
     change(folder / "config.json", **entries)
     with pytest.raises(UserError, match=said):
@@ -278,7 +278,7 @@ def test_a_distributed_checkpoint_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '"text"', "\x00", "[" * 100_000])
-def test_a_configuration_that_is_no_object_is_an_error_of_one_line(text, tmp_path):
+def test_a_configuration_that_is_not_an_object_is_an_error_of_one_line(text, tmp_path):
     folder = save(tmp_path / "model")
     (folder / "config.json").write_text(text)
     with pytest.raises(UserError, match=r"config\.json cannot be read") as caught:
@@ -309,7 +309,7 @@ def test_an_entry_of_a_wrong_kind_is_an_error_of_one_line(entries, tmp_path):
 
 
 def calls(name):
-    """`path:line` of each call of a method `name` in src/, with the call."""
+    """Return `path:line` of each call of a method `name` in src/, with the call."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name:

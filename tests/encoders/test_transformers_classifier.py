@@ -1,4 +1,4 @@
-"""`classifier/` is the trained classifier, loaded by Transformers alone."""
+"""`classifier/` holds the trained classifier in a form that Transformers loads by itself."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from transformers import (
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.saved_classifier import load_classifier
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.encoders.transformers_classifier import save_classifier, takes_token_types
+from src.encoders.transformers_classifier import save_classifier, uses_token_types
 from tests.encoders.bodies import KINDS, random_body
 from tests.in_process import RecordedRun, recorded_run, toy
 
 TEXTS = ["red apple old 7", "a river", "wet stone odd 11 and some more words than that"]
 
-IN_PARTS = {"modernbert", "longformer", "bigbird", "roformer"}
+SAVED_APART = {"modernbert", "longformer", "bigbird", "roformer"}
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Save a small random encoder of a kind; its options for a run."""
+    """Return a function that saves a small random encoder and returns its options for a run."""
 
     def call(kind: str) -> list[str]:
         if kind == "bert":
@@ -43,7 +43,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runs(saved, data_dir, cache_dir, tmp_path_factory):
-    """A finished run by the kind of its encoder."""
+    """Return a function from the kind of an encoder to a finished run with it."""
     known: dict[str, RecordedRun] = {}
 
     def call(kind: str) -> RecordedRun:
@@ -93,7 +93,7 @@ def test_the_labels_are_in_the_config(runs, kind):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert"])
-def test_labels_and_tokenizer_lie_beside_the_model(runs, kind):
+def test_labels_and_tokenizer_are_saved_beside_the_model(runs, kind):
     folder = runs(kind).folder / "classifier"
     assert json.loads((folder / "labels.json").read_text()) == ["A", "R", "S"]
     ours = letter_pair_tokenizer()(TEXTS)["input_ids"]
@@ -102,7 +102,7 @@ def test_labels_and_tokenizer_lie_beside_the_model(runs, kind):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
-def test_a_pipeline_cuts_where_training_did(runs, kind):
+def test_a_pipeline_truncates_as_training_did(runs, kind):
     folder = runs(kind).folder / "classifier"
     texts = [*TEXTS, "many words of a text that is longer than that " * 20]
     classify = pipeline("text-classification", str(folder), device="cpu", top_k=None)
@@ -120,17 +120,17 @@ def test_a_pipeline_cuts_where_training_did(runs, kind):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_body_and_head_go_together_wherever_they_can(kind, tmp_path):
+def test_body_and_head_are_saved_as_one_model_where_an_architecture_has_both(kind, tmp_path):
     body, tokenizer = random_body(kind), letter_pair_tokenizer()
     head = ClassifierHead(32, 3, 0.1)
     whole = save_classifier(body, tokenizer, head, ["A", "B", "C"], tmp_path, 32)
-    assert whole == (kind not in IN_PARTS)
+    assert whole == (kind not in SAVED_APART)
     assert body.training
     assert (tmp_path / "classifier_head.safetensors").exists() != whole
     saved = load_classifier(tmp_path)
     assert (saved.labels, saved.max_length) == (("A", "B", "C"), 32)
     encoded = saved.tokenizer([*TEXTS, ""], padding=True, truncation=True, return_tensors="pt")
-    types = {"token_type_ids"} if takes_token_types(body, tokenizer) else set()
+    types = {"token_type_ids"} if uses_token_types(body, tokenizer) else set()
     assert set(encoded) == {"input_ids", "attention_mask", *types}
     hidden = body.eval()(**encoded).last_hidden_state
     expected = head.eval()(hidden[:, 0])
@@ -151,7 +151,7 @@ def test_a_pair_is_read_as_the_body_was_trained(tmp_path):
     torch.testing.assert_close(torch.tensor(logits), expected, rtol=0, atol=1e-5)
 
 
-def test_the_tokenizer_that_trains_is_left_alone(tmp_path):
+def test_the_tokenizer_of_training_is_not_changed(tmp_path):
     body, tokenizer = random_body("bert"), letter_pair_tokenizer()
     before = tokenizer.model_max_length, tokenizer.model_input_names
     save_classifier(body, tokenizer, ClassifierHead(32, 3, 0.1), ["A", "B", "C"], tmp_path, 32)
@@ -164,7 +164,7 @@ def test_a_whole_classifier_has_no_separate_head(runs):
 
 
 @torch.no_grad()
-def test_where_the_heads_differ_in_shape_body_and_head_lie_apart(runs):
+def test_where_the_heads_differ_body_and_head_are_saved_apart(runs):
     run = runs("modernbert")
     folder = run.folder / "classifier"
     body, head = (
@@ -178,14 +178,14 @@ def test_where_the_heads_differ_in_shape_body_and_head_lie_apart(runs):
     torch.testing.assert_close(logits, our_logits(run, encoded), rtol=0, atol=1e-5)
 
 
-def test_a_classifier_in_parts_is_announced(saved, data_dir, cache_dir, tmp_path, caplog):
+def test_a_classifier_that_is_saved_apart_is_logged(saved, data_dir, cache_dir, tmp_path, caplog):
     options = [*saved("modernbert"), "max_steps=1"]
     recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path)
     assert "body and head apart" in caplog.text
 
 
 @torch.no_grad()
-def test_the_exported_classifier_scores_what_the_result_says(runs, data_dir):
+def test_the_exported_classifier_reaches_the_score_of_the_result(runs, data_dir):
     run = runs("bert")
     folder = run.folder / "classifier"
     model = AutoModelForSequenceClassification.from_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Wide residual networks: their shape, their start, what is saved of them, and where they fit."""
+"""Wide residual networks against the published ones, and how they are saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F
 
-from src.encoders.wide_resnet import ImageEncoder, WideResNet, WideResNetSource, reads_images
+from src.encoders.wide_resnet import (
+    ImageEncoder,
+    WideResNet,
+    WideResNetSource,
+    require_image_encoder,
+)
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from tests.in_process import config_of, part, same, toy
@@ -24,7 +29,7 @@ def load(channels=3, depth=10, width=1, **options) -> ImageEncoder:
 
 
 def parameters_of(channels, depth, width):
-    """Convolutions without bias, two numbers for each channel that is normalised."""
+    """Count convolutions without bias, and two parameters for each normalised channel."""
     count, before = 9 * channels * 16, 16
     for group, after in enumerate([16 * width, 32 * width, 64 * width]):
         for block in range((depth - 4) // 6):
@@ -70,7 +75,7 @@ def test_features_are_a_mean_over_positions_for_images_of_any_size(size, last):
 
 
 def reference(state, images, depth):
-    """Pre-activated residual blocks, from a state of evaluation mode."""
+    """Compute pre-activated residual blocks in evaluation mode, from a state dict."""
 
     def activated(x, name):
         found = [
@@ -108,7 +113,7 @@ def test_features_are_those_of_the_published_network(depth, width):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_convolutions_start_at_the_scale_of_he():
+def test_convolutions_are_initialised_as_he_et_al_do():
     for module in load(depth=16, width=2).body.modules():
         if isinstance(module, nn.Conv2d):
             fan_out = module.out_channels * module.kernel_size[0] ** 2
@@ -124,7 +129,7 @@ def test_the_same_seed_gives_the_same_weights_whatever_was_drawn_before():
     assert not same(load(seed=4).body.state_dict(), first)
 
 
-def test_the_callers_random_state_is_left_alone():
+def test_the_callers_random_state_stays_as_it_was():
     torch.manual_seed(5)
     states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
     load()
@@ -133,19 +138,19 @@ def test_the_callers_random_state_is_left_alone():
     assert random.getstate() == states[2]
 
 
-def test_the_encoder_says_what_it_is():
+def test_the_encoder_has_the_attributes_of_its_source():
     encoder = WideResNetSource(mean=[0.1, 0.2], std=[0.3, 0.4], depth=16, width=1).load()
     assert (encoder.name, encoder.channels, encoder.hidden_size) == ("wide_resnet_16_1", 2, 64)
     assert (encoder.mean, encoder.std) == ((0.1, 0.2), (0.3, 0.4))
     assert encoder.body.training
     assert {p.dtype for p in encoder.body.parameters()} == {torch.float32}
-    assert reads_images(encoder, "anything") is encoder
+    assert require_image_encoder(encoder, "anything") is encoder
 
 
 @pytest.mark.parametrize(
     ("depth", "width"), [(4, 1), (9, 1), (12, 1), (15, 2), (-2, 1), (16, 0), (10, -1)]
 )
-def test_a_network_that_cannot_be_is_refused(depth, width):
+def test_impossible_sizes_are_refused(depth, width):
     option, value = ("width", width) if width < 1 else ("depth", depth)
     with pytest.raises(UserError, match=rf"^{option} must be .*, got {value}$"):
         load(depth=depth, width=width)
@@ -160,7 +165,7 @@ def test_every_channel_needs_a_mean_and_a_deviation(mean, std):
 def test_the_head_of_an_earlier_stage_is_not_kept():
     encoder = load()
     before = {name: value.clone() for name, value in encoder.body.state_dict().items()}
-    encoder.adopt(nn.Linear(64, 3))
+    encoder.keep_head(nn.Linear(64, 3))
     assert same(encoder.body.state_dict(), before)
 
 
@@ -204,7 +209,7 @@ PIXELS = ["encoder.mean=[0.5]", "encoder.std=[0.5]"]
     ],
     ids=str,
 )
-def test_what_reads_text_and_what_reads_images_do_not_go_together(
+def test_tasks_on_texts_refuse_encoders_of_images_and_the_reverse(
     kind, options, named, data_dir, cache_dir
 ):
     base = IMAGES if kind == "images" else toy(data_dir, cache_dir, "finetune")

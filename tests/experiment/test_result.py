@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from src.encoders.masked_lm_head import ROWS
+from src.encoders.masked_lm_head import ROW_MULTIPLE
 from tests.in_process import recorded_run, toy
 
 
@@ -147,7 +147,9 @@ def test_operations_of_each_task_are_those_of_its_batches(meta):
     for name in ("dapt", "tapt"):
         batches = [step.tasks[name] for step in steps]
         parts = [part for batch in batches for part in batch.micro_batches]
-        rows = sum(-(-part.units // ROWS) * ROWS for part in parts)  # what fills up costs too
+        rows = sum(
+            -(-part.units // ROW_MULTIPLE) * ROW_MULTIPLE for part in parts
+        )  # what fills up costs too
         head = 2 * rows * HIDDEN * (HIDDEN + vocabulary)
         assert flops[name] == 3 * (sum(forward_of_body(batch) for batch in batches) + head)
     fitted = forward_of_classifier(META_HEAD_EXAMPLES) * META_HEAD_STEPS * len(steps)

@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 
 from src.core.weighting.static import Static
 from src.data import TartanData
-from src.encoders.description import describe, encoder_of
+from src.encoders.description import describe_encoder, encoder_from_description
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
@@ -193,15 +193,15 @@ def test_a_class_with_arguments_is_stored_and_comes_back(data_dir, cache_dir):
 
 
 def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir):
-    description = describe(toy_data(data_dir, cache_dir).prepared.encoder)
+    description = describe_encoder(toy_data(data_dir, cache_dir).prepared.encoder)
     for changes in ({"auto_map": {"AutoModel": "own.Model"}, "model_type": "unheard_of"},
                     {"attn_implementation": "somebody/kernels"}):  # fmt: skip
         changed = {**description, "config": {**description["config"], **changes}}
         with pytest.raises(UserError):
-            encoder_of(changed)
-    assert encoder_of({"kind": "text"} | description).name == "tiny"
+            encoder_from_description(changed)
+    assert encoder_from_description({"kind": "text"} | description).name == "tiny"
     with pytest.raises(UserError, match=r"give it: load_from_checkpoint\(PATH, encoder=...\)"):
-        encoder_of({"kind": "other", "name": "mine"})
+        encoder_from_description({"kind": "other", "name": "mine"})
 
 
 class Malicious:

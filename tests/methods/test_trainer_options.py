@@ -156,7 +156,7 @@ def test_evaluations_are_as_long_as_their_limits(data_dir, cache_dir, tmp_path, 
 def test_training_is_in_the_precision_that_is_asked_for(
     module, data, tmp_path, precision, parameters, features
 ):
-    assert module.encoder.packs  # which a pass before training found out
+    assert module.encoder.supports_packing  # which a pass before training found out
     found = set()
     last = module.body.encoder.layer[-1].output.dense
     last.register_forward_hook(lambda layer, inputs, output: found.add(output.dtype))

@@ -260,5 +260,5 @@ def test_a_body_without_a_head_is_no_classifier(files, predict, tmp_path):
     encoder = TinyEncoder().load()
     encoder.body.save_pretrained(tmp_path / "encoder")
     encoder.tokenizer.save_pretrained(tmp_path / "encoder")
-    with pytest.raises(UserError, match="it is no sequence classifier"):
+    with pytest.raises(UserError, match="it is not a sequence classifier"):
         predict(files / "good.csv", files / "out.csv", model=str(tmp_path / "encoder"))

@@ -64,6 +64,6 @@ class Composed(AtPositions):
             representation=self.representation,
             output=self.output,
             vocabulary=Vocabulary.of(encoder, "a composed objective"),
-            token_types=encoder.token_types,
+            token_types=encoder.uses_token_types,
             layout=Layout.of(encoder, micro_batch_size, packed, on_cpu),
         )
