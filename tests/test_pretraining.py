@@ -51,7 +51,7 @@ def perplexity_of(folder, config):
     prepared = prepare(config, enabled_stages(config))
     (_, examples), *_ = prepared.auxiliaries.values()
     collate = examples.objective.collate(
-        prepared.encoder, 1, training=False, own_masks=prepared.held_out.seed
+        prepared.encoder, 1, training=False, mask_seed=prepared.held_out.seed
     )
     model = AutoModelForMaskedLM.from_pretrained(folder).eval().double()
     losses = []

@@ -11,7 +11,7 @@ from lightning.fabric.utilities import move_data_to_device
 from src.bench.case import Case, built_case
 from src.bench.measure import Ratio, ratio
 from src.core.clock import now
-from src.objectives.layout import tokens_and_padding
+from src.objectives.layout import count_tokens_and_padding
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def measure_evaluation(
     split = built.data.evaluation("dev", device.type, built.precision)
     batches = [move_data_to_device(split[index], device) for index in range(len(split))]
     examples = sum(batch.examples for batch in batches)
-    tokens, _ = tokens_and_padding(batches)
+    tokens, _ = count_tokens_and_padding(batches)
     seconds = []
     with torch.inference_mode(), built.autocast(device):
         for _ in range(rounds + 1):

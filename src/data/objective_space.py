@@ -92,7 +92,7 @@ def is_legal(text: AuxiliaryText, representation: Representation, output: Output
     """Return whether the text has the labels, and the body the context, that the output needs."""
     if output.needs_labels and text.text != "task":
         return False
-    return representation.both_sides or not output.needs_both_sides
+    return representation.sees_both_sides or not output.needs_both_sides
 
 
 @dataclass
@@ -137,7 +137,7 @@ class _Source:
         output = objective.output
         if output not in self._fitted:
             vocabulary = Vocabulary.of(text_encoder, f"auxiliary {self.name}")
-            self._fitted[output] = output.fitted(own.rows, vocabulary)
+            self._fitted[output] = output.fit(own.rows, vocabulary)
         fitted = replace(objective, output=self._fitted[output])
         return replace(own, objective=fitted), draws
 

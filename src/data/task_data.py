@@ -270,7 +270,7 @@ class TaskData(pl.LightningDataModule):
         assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
         encoder = require_text_encoder(prepared.encoder, "continued pre-training")
         collate = objective.collate(
-            encoder, size, training=False, packed=packed, own_masks=held_out.seed
+            encoder, size, training=False, packed=packed, mask_seed=held_out.seed
         )
         return EvaluationBatches(TaskExamples(rows, collate, size))
 

@@ -1,1 +1,1 @@
-"""Objectives of tasks on the shared body, each with its head and its collation."""
+"""Objectives of tasks on the shared body, each with its head and its collator."""

@@ -1,4 +1,4 @@
-"""Objectives that predict something at chosen positions of texts."""
+"""Base of objectives that predict something at chosen positions of texts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from src.objectives.layout import spans
 
 
 class AtPositions:
-    """Predictions at `positions` of a micro-batch; a unit is one of them (see `Objective`).
+    """Predicts `targets` at `positions` of a micro-batch; a unit is one position (see `Objective`).
 
-    `positions` count through all texts of the micro-batch, `(n,)`; `targets` are what is to be
-    predicted there, `(n,)`.
+    The inputs `positions` and `targets` are `(n,)` both; positions are indices into all positions
+    of the micro-batch, flattened.
     """
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
@@ -22,11 +22,11 @@ class AtPositions:
         return hidden_states(body, inputs).flatten(0, 1).index_select(0, inputs["positions"])
 
     def targets(self, inputs: Inputs) -> Tensor:
-        """Return what is to be predicted: `(n,)`."""
+        """Return the targets: `(n,)`."""
         targets: Tensor = inputs["targets"]
         return targets
 
     def owners(self, inputs: Inputs) -> Tensor:
-        """Return the index of the text that each position is in: `(n,)`."""
+        """Return the index of the text to which each position belongs: `(n,)`."""
         positions: Tensor = inputs["positions"]
         return torch.bucketize(positions, spans(inputs)[0], right=True) - 1

@@ -1,4 +1,4 @@
-"""Objectives with their head and their collation, added to `src.core.task.Objective`."""
+"""Declares the interface of objectives: `src.core.task.Objective` with a head and a collator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import nn
 from src.core.task import Batch, Objective
 
 Row = Mapping[str, Any]
-"""One example: what the encoder reads, and `label` where it is labelled."""
+"""One example: the encoder's inputs, and `label` where it is labelled."""
 
 Collate = Callable[[Sequence[Row], np.random.Generator], Batch]
-"""Rows to a batch; whatever is random in it is drawn from the generator alone."""
+"""Makes a batch of rows; the generator is the only source of randomness."""
 
 E = TypeVar("E", contravariant=True)
 
@@ -23,7 +23,7 @@ class TaskObjective(Objective, Protocol[E]):
     """An objective that trains an encoder of type `E`."""
 
     def new_head(self, encoder: E) -> nn.Module:
-        """The task's own head, on top of the encoder's body."""
+        """Return a new head for the task, to go on top of the encoder's body."""
         ...
 
     def collate(
@@ -38,11 +38,12 @@ class TaskObjective(Objective, Protocol[E]):
         """Return the function that makes batches of rows for this encoder.
 
         Args:
-            micro_batch_size: examples that go through the body at once, at most.
-            training: False leaves out what would change the examples (augmentation).
-            packed: put texts into rows without padding, where the encoder reads such rows.
-            on_cpu: make micro-batches that suit a CPU: padded texts share one with those of similar
-                length only. Otherwise there are as few as there can be.
+            encoder: the encoder.
+            micro_batch_size: maximum number of examples that go through the body at once.
+            training: whether to augment examples.
+            packed: whether to pack texts into rows without padding, where the encoder supports it.
+            on_cpu: whether to split padded texts for a CPU, into micro-batches of similar lengths;
+                otherwise there are as few micro-batches as possible.
 
         Raises:
             UserError: the encoder lacks what the objective needs.

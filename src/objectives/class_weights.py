@@ -1,4 +1,4 @@
-"""Weights of labels in the loss of a classifier."""
+"""Computes the weights of labels in a classifier's loss."""
 
 from __future__ import annotations
 
@@ -16,61 +16,63 @@ _OPTION = "classifier.class_weights"
 ClassWeights: TypeAlias = (
     Literal["balanced"] | Sequence[Positive] | Mapping[str | bool | int | float, Positive] | None
 )
-"""As asked for: weights in the labels' order or by label; on a command line a label may look like a
-number."""
+"""The option's values: weights in the labels' order, or by label; a command line may turn labels
+into numbers or booleans.
+"""
 
 
 @checked
 def class_weights(
     class_weights: ClassWeights, labels: Sequence[str], counts: Sequence[int]
 ) -> tuple[float, ...] | None:
-    """The weights in index order, scaled so that their mean over the training examples is 1.
+    """Return the weights in index order, scaled so that their mean over training examples is 1.
 
-    So scaled, the loss has the size of an unweighted one, and learning rates keep their meaning.
+    With this scale the loss is as large as an unweighted one, so that the same learning rates suit.
 
     Args:
         class_weights: `balanced` for weights inversely proportional to the labels' frequencies, a
             list of weights in the labels' order, a mapping from label to weight, or None for none.
         labels: label names in index order.
-        counts: training examples of each.
+        counts: number of training examples of each label.
 
     Raises:
-        UserError: it is none of these, or does not fit the labels.
+        UserError: the weights do not fit the labels.
     """
-    asked = class_weights
-    if asked is None:
+    if class_weights is None:
         return None
-    if asked == "balanced":
+    if class_weights == "balanced":
         given = [1 / count for count in counts]
-    elif isinstance(asked, Mapping):
-        named = {_name(key): float(value) for key, value in asked.items()}
+    elif isinstance(class_weights, Mapping):
+        named = {_label_name(key): float(value) for key, value in class_weights.items()}
         if set(named) != set(labels):
             wrong = sorted(set(named) ^ set(labels))
             raise UserError(
-                f"{_OPTION} must give every label a weight and name no other ({_listed(wrong)}); "
+                f"{_OPTION} must give a weight to each label and to no other ({_listed(wrong)}); "
                 f"the labels are {_listed(labels)}"
             )
         given = [named[label] for label in labels]
     else:
-        if len(asked) != len(labels):
+        if len(class_weights) != len(labels):
             raise UserError(
-                f"{_OPTION} has {len(asked)} weights, but there are {len(labels)} labels: "
+                f"{_OPTION} has {len(class_weights)} weights, but there are {len(labels)} labels: "
                 f"{_listed(labels)}"
             )
-        given = list(map(float, asked))
+        given = list(map(float, class_weights))
     mean = sum(w * n for w, n in zip(given, counts, strict=True)) / sum(counts)
     return tuple(weight / mean for weight in given)
 
 
 @lru_cache(maxsize=8)
-def on_device(weights: tuple[float, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """The weights as a tensor `(classes,)`, copied to the device once."""
-    with torch.inference_mode(False):  # wherever it is first asked for, it must do for training
+def weights_on_device(
+    weights: tuple[float, ...], device: torch.device, dtype: torch.dtype
+) -> Tensor:
+    """Return the weights as a tensor `(classes,)`, which is copied to the device once."""
+    with torch.inference_mode(False):  # the cached tensor may be used in training later
         return torch.tensor(weights, device=device, dtype=dtype)
 
 
-def _name(key: object) -> str:
-    """A label as the command line has it: `{1: 2, true: 3}` has no texts as keys."""
+def _label_name(key: object) -> str:
+    """Return a label's name: the command line reads the keys `{1: 2, true: 3}` as other types."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 

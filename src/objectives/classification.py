@@ -1,4 +1,4 @@
-"""The end task: sequence classification on the first token's embedding."""
+"""Classification of texts from the first token's state: the end task's objective."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.objectives.base import Collate, Row
 from src.objectives.class_weights import ClassWeights
 from src.objectives.hidden_states import first_states
-from src.objectives.layout import Layout, tokens_and_padding
+from src.objectives.layout import Layout, count_tokens_and_padding
 from src.objectives.supervised import Supervised
 
 
 @dataclass(frozen=True)
 class Classification(Checked, Supervised):
-    """Cross-entropy over the labels; a unit is an example.
+    """Classifies texts; a unit is an example.
 
     Attributes:
         classes: number of labels.
-        dropout: of the head (paper: 0.1 or 0.3).
+        dropout: dropout probability of the head (paper: 0.1 or 0.3).
         class_weights: see `Supervised`.
     """
 
@@ -35,7 +35,7 @@ class Classification(Checked, Supervised):
     class_weights: ClassWeights = None
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
-        """The first token's embedding, `(examples, hidden)`."""
+        """Return the first tokens' states in the last layer, `(examples, hidden)`."""
         return first_states(body, inputs)
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
@@ -56,7 +56,7 @@ class Classification(Checked, Supervised):
 
 @dataclass(frozen=True)
 class ClassificationCollator:
-    """Splits a labelled batch into micro-batches; nothing in it is random."""
+    """Splits a labelled batch into micro-batches, without randomness."""
 
     layout: Layout
 
@@ -69,4 +69,4 @@ class ClassificationCollator:
             if "unseen" in rows[0]:
                 inputs["unseen"] = torch.tensor([rows[i]["unseen"] for i in members])
             parts.append(MicroBatch(inputs, units=len(members), examples=len(members)))
-        return Batch(parts, len(rows), *tokens_and_padding(parts))
+        return Batch(parts, len(rows), *count_tokens_and_padding(parts))

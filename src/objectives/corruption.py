@@ -1,4 +1,4 @@
-"""BERT's corruption of tokens (Devlin et al., 2019): masked, replaced at random, or kept."""
+"""Corrupts tokens as BERT does (Devlin et al., 2019): masks, replaces at random, or keeps them."""
 
 from __future__ import annotations
 
@@ -21,24 +21,30 @@ def check_shares(masked: float, random: float) -> None:
 def draw_corruption(
     count: int, vocabulary: Vocabulary, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw what `corrupted` decides by: uniform in [0, 1), and random tokens, `(count,)` each."""
+    """Draw the random numbers for `corrupt`.
+
+    Returns:
+        Uniform numbers in [0, 1) and random tokens, `(count,)` each.
+    """
     return rng.random(count), rng.integers(0, vocabulary.size, count)
 
 
-def corrupted(
+def corrupt(
     tokens: np.ndarray,
     chosen: np.ndarray,
     drawn: tuple[np.ndarray, np.ndarray],
     shares: tuple[float, float],
     mask_id: int,
 ) -> np.ndarray:
-    """Return the tokens as the body sees them, `(tokens,)`.
+    """Return the corrupted tokens, `(tokens,)`.
 
     Args:
-        tokens: as they are, `(tokens,)`.
-        chosen: which of them to change, bool `(tokens,)`.
-        drawn: see `draw_corruption`.
-        shares: of the chosen, that are masked and that are replaced; the rest stays.
+        tokens: the original tokens, `(tokens,)`.
+        chosen: True where a token may be changed, bool `(tokens,)`.
+        drawn: random numbers of `draw_corruption`.
+        shares: shares of the chosen tokens that are masked and that are replaced at random; the
+            others are kept.
+        mask_id: id of the mask token.
     """
     action, replacement = drawn
     masked = chosen & (action < shares[0])

@@ -1,4 +1,4 @@
-"""Supervised classification of images: the end task, or an auxiliary task with other classes."""
+"""Classification of images, as the end task or as an auxiliary task with other classes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from src.objectives.supervised import Supervised
 
 @dataclass(frozen=True)
 class ImageClassification(Checked, Supervised):
-    """Cross-entropy over the labels; a unit is an image.
+    """Classifies images; a unit is an image.
 
     Attributes:
         classes: number of labels.
-        shift: training images are moved by at most this, zeros entering at the border [pixels].
-        flip: training images are mirrored, left to right, half of the time.
+        shift: maximum distance by which training images are shifted at random in each direction;
+            zeros fill the border [pixels].
+        flip: whether to mirror training images, left to right, with probability 1/2.
         class_weights: see `Supervised`.
     """
 
@@ -34,7 +35,7 @@ class ImageClassification(Checked, Supervised):
     class_weights: ClassWeights = None
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
-        """The body's features, `(images, hidden)`."""
+        """Return the body's features, `(images, hidden)`."""
         features: Tensor = body(inputs["images"])
         return features
 
@@ -63,7 +64,15 @@ class ImageClassification(Checked, Supervised):
 
 @dataclass(frozen=True)
 class ImageCollator:
-    """Scales, augments and splits a batch of images, uint8 `(channels, height, width)` each."""
+    """Augments, normalises and splits a batch of images, uint8 `(channels, height, width)` each.
+
+    Attributes:
+        mean: mean of each channel, of pixels scaled to [0, 1], `(channels, 1, 1)`.
+        std: standard deviation of each channel, likewise.
+        shift: see `ImageClassification`.
+        flip: see `ImageClassification`.
+        micro_batch_size: maximum number of images that go through the body at once.
+    """
 
     mean: np.ndarray
     std: np.ndarray
@@ -73,7 +82,7 @@ class ImageCollator:
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
-        pixels = self._augmented(pixels, rng)
+        pixels = self._augment(pixels, rng)
         images = torch.from_numpy((pixels.astype(np.float32) / 255 - self.mean) / self.std)
         images = images.to(torch.get_default_dtype())
         columns = {
@@ -88,8 +97,8 @@ class ImageCollator:
             parts.append(MicroBatch(inputs, units=count, examples=count))
         return Batch(parts, examples=len(rows))
 
-    def _augmented(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The pixels `(n, channels, height, width)`, each image mirrored and moved by chance."""
+    def _augment(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return `pixels`, `(n, channels, height, width)`, randomly mirrored and shifted."""
         if self.flip:
             mirrored = rng.random(len(pixels)) < 0.5
             pixels = np.where(mirrored[:, None, None, None], pixels[..., ::-1], pixels)
@@ -98,9 +107,9 @@ class ImageCollator:
             border = (self.shift, self.shift)
             padded = np.pad(pixels, ((0, 0), (0, 0), border, border))
             corners = rng.integers(0, 2 * self.shift + 1, (len(pixels), 2))
-            moved = [
+            shifted = [
                 image[:, y : y + height, x : x + width]
                 for image, (y, x) in zip(padded, corners, strict=True)
             ]
-            pixels = np.stack(moved)
+            pixels = np.stack(shifted)
         return pixels

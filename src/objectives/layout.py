@@ -1,4 +1,4 @@
-"""A batch of texts as micro-batches: rows of tokens without padding, or texts side by side."""
+"""Splits a batch of texts into parts, packed or padded, which become micro-batches."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ from torch import Tensor
 
 from src.core.task import Inputs, MicroBatch
 from src.encoders.text_encoder import TextEncoder
-from src.objectives.padding import pad, pad_pairs, pad_rows, pad_token_types, width_of
+from src.objectives.padding import pad, pad_pairs, pad_rows, pad_token_types, padded_width
 
-TOKENS = 32
-"""Of which packed rows hold a multiple: a processor that multiplies 16 bits builds kernels for each
-new shape of a product (15 ms for one linear layer). A row of 1,000 tokens grows by 1.6 %."""
+ROW_MULTIPLE = 32
+"""Packed rows are padded to multiples of this length [tokens]. On a CPU, oneDNN builds kernels for
+each new shape of a matrix product (15 ms for one linear layer in 16 bits). A row of 1,000 tokens
+grows by 1.6 % on average.
+"""
 
-SPARE = 256
-"""About what one more part costs on a CPU, where its gradient is added to the others' [tokens]."""
+MAX_PADDING_ON_CPU = 256
+"""Padding that costs about as much on a CPU as one more part, whose gradient has to be added to the
+others' [tokens].
+"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a batch on its way to being a micro-batch.
+    """A part of a batch, of which an objective makes a micro-batch.
 
     Attributes:
-        members: places of its examples in the batch.
-        inputs: what the body reads.
-        starts: where each example begins, counted through all positions of the part.
+        members: indices of its examples in the batch.
+        inputs: the body's inputs.
+        starts: index of each example's first position among all positions of the part, flattened.
     """
 
     members: list[int]
@@ -40,16 +44,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a batch of texts is split, and each part laid out.
+    """Splits batches of texts, and makes the body's inputs of each part.
 
     Attributes:
-        pad_id: the padding token.
-        micro_batch_size: examples of a padded part, at most; a packed one holds no more tokens
-            than so many examples as long as the batch's longest.
-        packed: whether texts go through the body as one row of tokens.
-        first_position: the number that the body gives to a text's first position.
-        max_positions: the longest input that the body takes; None if any.
-        spare: see `split_by_length`.
+        pad_id: id of the padding token.
+        micro_batch_size: maximum number of examples in a padded part; a packed part holds at most
+            as many tokens as this number of the batch's longest examples.
+        packed: whether texts are packed into one row of tokens.
+        first_position: position id of a text's first token.
+        max_positions: longest input of the body; None where there is no limit [tokens].
+        max_padding: see `split_by_length`.
     """
 
     pad_id: int
@@ -57,17 +61,19 @@ class Layout:
     packed: bool = False
     first_position: int = 0
     max_positions: int | None = None
-    spare: int | None = None
+    max_padding: int | None = None
 
     @classmethod
     def of(
         cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
     ) -> Layout:
-        """Return the layout that suits an encoder.
+        """Return the layout for an encoder.
 
         Args:
-            packed: whether to pack texts, if the encoder reads such rows.
-            on_cpu: whether the body is on a CPU, where padding costs more than further parts.
+            encoder: the encoder.
+            micro_batch_size: see above.
+            packed: whether to pack texts, if the encoder supports it.
+            on_cpu: whether the body is on a CPU, where much padding costs more than further parts.
         """
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
@@ -75,14 +81,14 @@ class Layout:
             packed=packed and encoder.supports_packing,
             first_position=encoder.first_position,
             max_positions=encoder.max_positions,
-            spare=SPARE if on_cpu else None,
+            max_padding=MAX_PADDING_ON_CPU if on_cpu else None,
         )
 
     def split(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Positions of a batch's examples, whose lengths are given, part by part."""
+        """Return the indices of the examples of each part, given the lengths of all examples."""
         if self.packed:
             return split_by_tokens(lengths, self.micro_batch_size)
-        return split_by_length(lengths, self.micro_batch_size, self.spare)
+        return split_by_length(lengths, self.micro_batch_size, self.max_padding)
 
     def parts(
         self,
@@ -90,14 +96,15 @@ class Layout:
         token_ids: Sequence[np.ndarray],
         lengths: Sequence[int] | None = None,
     ) -> Iterator[Part]:
-        """Yield each part of a batch.
+        """Yield the parts of a batch.
 
         Args:
-            rows: the batch, of which are taken, where there are any: `token_type_ids`;
-                `position_ids`, where the body is not to count by itself; `pair_mask`, row by column
-                which tokens a token attends to, bool `(tokens, tokens)`, where not all do to all.
-            token_ids: the tokens of each row, `(tokens,)`.
-            lengths: by which the batch is split; None takes the numbers of tokens.
+            rows: the batch, of which these columns are used where they exist: `token_type_ids`;
+                `position_ids`, if they differ from the body's own; `pair_mask`, if not all tokens
+                attend to all: True where the token of the row attends to that of the column, bool
+                `(tokens, tokens)`.
+            token_ids: token ids of each row, `(tokens,)`.
+            lengths: lengths by which to split the batch; None for the numbers of tokens.
         """
         if lengths is None:
             lengths = [len(ids) for ids in token_ids]
@@ -111,11 +118,11 @@ class Layout:
     def _padded(
         self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
     ) -> Part:
-        width = width_of(ids, self.max_positions)
+        width = padded_width(ids, self.max_positions)
         inputs = pad(ids, self.pad_id, width) | pad_token_types(rows, width)
         if "position_ids" in rows[0]:
-            places = [row["position_ids"] for row in rows]
-            inputs["position_ids"] = pad_rows(places, self.first_position, width)
+            positions = [row["position_ids"] for row in rows]
+            inputs["position_ids"] = pad_rows(positions, self.first_position, width)
         if "pair_mask" in rows[0]:
             inputs["pair_mask"] = pad_pairs([row["pair_mask"] for row in rows], width)
         return Part(members, inputs, width * np.arange(len(members)))
@@ -123,20 +130,20 @@ class Layout:
     def _packed(
         self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
     ) -> Part:
-        # a body has states of tokens only: a text without any is read as one of padding
+        # objectives read the state of a text's first token, so an empty text gets a padding token
         ids = [own if len(own) else np.array([self.pad_id]) for own in ids]
         lengths = np.array([len(own) for own in ids])
         tokens = int(lengths.sum())
-        width = -(-tokens // TOKENS) * TOKENS
+        width = -(-tokens // ROW_MULTIPLE) * ROW_MULTIPLE
         if "position_ids" in rows[0]:
-            places = [row["position_ids"] for row in rows]
+            positions = [row["position_ids"] for row in rows]
         else:
-            places = [self._places(own) for own in ids]
+            positions = [self._position_ids(own) for own in ids]
         inputs = {
             "input_ids": _row(ids, width, self.pad_id),
-            "position_ids": _row(places, width, self.first_position),
+            "position_ids": _row(positions, width, self.first_position),
             "lengths": torch.from_numpy(lengths),
-            "host_lengths": tuple(lengths.tolist()),  # so that no step waits for a GPU's
+            "host_lengths": tuple(lengths.tolist()),  # so that no step has to wait for a GPU
         }
         if "token_type_ids" in rows[0]:
             types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
@@ -146,17 +153,17 @@ class Layout:
             inputs["pair_mask"] = torch.from_numpy(pairs)
         return Part(members, inputs, np.cumsum(lengths) - lengths)
 
-    def _places(self, ids: np.ndarray) -> np.ndarray:
-        """The number of each position, as the body counts when it is not told."""
+    def _position_ids(self, ids: np.ndarray) -> np.ndarray:
+        """Return the position ids that the body computes by itself in a padded batch."""
         if not self.first_position:
             return np.arange(len(ids))
-        # RoBERTa does not count tokens that equal the padding, wherever they are
+        # RoBERTa does not count padding tokens, even within a text
         counted = ids != self.pad_id
         return np.where(counted, np.cumsum(counted), 0) + self.first_position - 1
 
 
 def _row(values: Sequence[np.ndarray], width: int, filler: int) -> Tensor:
-    """`values` one after the other, int64 `(1, width)`."""
+    """Return `values` one after another, padded with `filler`, int64 `(1, width)`."""
     row = np.full(width, filler, dtype=np.int64)
     joined = np.concatenate(values)
     row[: len(joined)] = joined
@@ -164,19 +171,23 @@ def _row(values: Sequence[np.ndarray], width: int, filler: int) -> Tensor:
 
 
 def split_by_length(
-    lengths: Sequence[int], micro_batch_size: int, spare: int | None = None
+    lengths: Sequence[int], micro_batch_size: int, max_padding: int | None = None
 ) -> list[list[int]]:
-    """Positions of a batch's examples in parts of at most `micro_batch_size`.
+    """Split a batch into parts of at most `micro_batch_size` examples of similar lengths.
 
-    Examples of similar length share a part, so that little is padding; which examples are in the
-    batch is not changed, and neither is the gradient of the whole batch.
+    Similar lengths need little padding. The gradient of the whole batch does not depend on how it
+    is split.
 
     Args:
-        spare: padding that a part may hold; where one more example would make it more, another
-            part begins. None makes as few parts as there can be [tokens].
+        lengths: length of each example [tokens].
+        micro_batch_size: maximum number of examples in a part.
+        max_padding: maximum padding of a part; None makes as few parts as possible [tokens].
+
+    Returns:
+        For each part, the indices of its examples in the batch.
     """
     ordered = _by_length(lengths)
-    if spare is None:
+    if max_padding is None:
         starts = range(0, len(ordered), micro_batch_size)
         return [ordered[start : start + micro_batch_size] for start in starts]
     parts: list[list[int]] = []
@@ -184,7 +195,7 @@ def split_by_length(
     for position in reversed(ordered):
         if parts:
             padding += lengths[parts[-1][0]] - lengths[position]
-        if not parts or len(parts[-1]) == micro_batch_size or padding > spare:
+        if not parts or len(parts[-1]) == micro_batch_size or padding > max_padding:
             parts.append([])
             padding = 0
         parts[-1].append(position)
@@ -192,10 +203,17 @@ def split_by_length(
 
 
 def split_by_tokens(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
-    """Positions of a batch's examples in parts of about as many tokens each.
+    """Split a batch into parts of about equally many tokens and of similar lengths.
 
-    A part holds at most `micro_batch_size` times the longest example's tokens, which bounds what a
-    pass keeps. Examples of similar length share a part, so that attention has few sizes.
+    A part holds at most `micro_batch_size` times the longest example's tokens, which bounds the
+    memory of a pass. With similar lengths in a part, attention has few sizes.
+
+    Args:
+        lengths: length of each example [tokens].
+        micro_batch_size: see above.
+
+    Returns:
+        For each part, the indices of its examples in the batch.
     """
     ordered = _by_length(lengths)
     sizes = np.maximum([lengths[position] for position in ordered], 1)
@@ -215,12 +233,15 @@ def _by_length(lengths: Sequence[int]) -> list[int]:
 
 
 def is_packed(inputs: Inputs) -> bool:
-    """Whether a micro-batch of texts is one row of tokens."""
+    """Return whether a micro-batch of texts is packed."""
     return "lengths" in inputs
 
 
 def spans(inputs: Inputs) -> tuple[Tensor, Tensor]:
-    """Where each text begins, counted through all positions, and its length: `(examples,)` both."""
+    """Return the index of each text's first position, and its length, `(examples,)` both.
+
+    Indices count all positions of the micro-batch, flattened.
+    """
     if is_packed(inputs):
         lengths: Tensor = inputs["lengths"]
         return lengths.cumsum(0) - lengths, lengths
@@ -229,13 +250,13 @@ def spans(inputs: Inputs) -> tuple[Tensor, Tensor]:
     return rows * mask.shape[1], mask.sum(dim=1)
 
 
-def tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:
-    """Count the positions of the micro-batches that hold a token, and those that do not."""
+def count_tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:
+    """Count the positions of micro-batches that hold tokens, and those that hold padding."""
     tokens = sum(int(spans(part.inputs)[1].sum()) for part in parts)
-    return tokens, sum(positions_of(part) for part in parts) - tokens
+    return tokens, sum(count_positions(part) for part in parts) - tokens
 
 
-def positions_of(part: MicroBatch) -> int:
-    """Positions that go through the body; examples, where inputs are no text."""
+def count_positions(part: MicroBatch) -> int:
+    """Return the number of positions that go through the body, or of examples if not of texts."""
     ids = part.inputs.get("input_ids")
     return part.examples if ids is None else int(ids.numel())

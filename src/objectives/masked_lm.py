@@ -1,4 +1,4 @@
-"""Masked language modelling (Devlin et al., 2019), with logits at masked positions only."""
+"""Masked language modelling (Devlin et al., 2019), with logits only at positions to predict."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.text_encoder import TextEncoder
 from src.objectives.at_positions import AtPositions
 from src.objectives.base import Collate, Row
-from src.objectives.corruption import check_shares, corrupted, draw_corruption
-from src.objectives.layout import Layout, tokens_and_padding
+from src.objectives.corruption import check_shares, corrupt, draw_corruption
+from src.objectives.layout import Layout, count_tokens_and_padding
 from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class MaskedLM(Checked, AtPositions):
-    """Predict masked tokens; a unit is a masked token.
+    """Predicts masked tokens; a unit is a token to predict.
 
     Attributes:
         probability: share of the tokens to predict (paper: 0.15).
-        masked: of these, the share replaced by the mask token (0.8).
-        random: of these, the share replaced by a random token (0.1); the rest stays.
+        masked: share of these that are replaced by the mask token (paper: 0.8).
+        random: share of these that are replaced by a random token (paper: 0.1); the others are
+            kept.
     """
 
     probability: Share = 0.15
@@ -42,7 +43,7 @@ class MaskedLM(Checked, AtPositions):
         check_shares(self.masked, self.random)
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Cross-entropy of each masked token."""
+        """Return the cross-entropy of each token to predict, `(n,)`."""
         embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
         return F.cross_entropy(head(features, embeddings), targets, reduction="none")
 
@@ -57,19 +58,19 @@ class MaskedLM(Checked, AtPositions):
         training: bool = True,
         packed: bool = False,
         on_cpu: bool = False,
-        own_masks: int | None = None,
+        mask_seed: int | None = None,
     ) -> Collate:
         """See `TaskObjective.collate`.
 
         Args:
-            own_masks: a seed with which each text's masks are a function of the text, whatever
-                batch it is in; None draws those of a batch from its generator.
+            mask_seed: seed of masks that depend on the text alone, not on its batch; None draws the
+                masks of a batch from its generator.
         """
         return MaskedLMCollator(
             objective=self,
             vocabulary=Vocabulary.of(encoder, "masked language modelling"),
             layout=Layout.of(encoder, micro_batch_size, packed, on_cpu),
-            own_masks=own_masks,
+            mask_seed=mask_seed,
         )
 
 
@@ -77,24 +78,24 @@ class MaskedLM(Checked, AtPositions):
 class MaskedLMCollator:
     """Masks a batch's tokens and splits it into micro-batches.
 
-    The masks are drawn over the tokens of the whole batch, before it is split and padded: they
-    depend neither on the micro-batch size nor on padding. With `own_masks`, each text has its own,
-    of at least one token, as an evaluation needs that is to be repeated.
+    Masks are drawn for the tokens of the whole batch before it is split, so that they depend
+    neither on the micro-batch size nor on padding. With `mask_seed`, each text has masks of its
+    own, at least one, which are the same in every evaluation.
     """
 
     objective: MaskedLM
     vocabulary: Vocabulary
     layout: Layout
-    own_masks: int | None = None
+    mask_seed: int | None = None
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
         ends = np.cumsum([len(ids) for ids in originals])[:-1]
-        if self.own_masks is None:
+        if self.mask_seed is None:
             chosen, corrupted = self._corrupt(np.concatenate(originals), rng)
             chosen_by_row, corrupted_by_row = np.split(chosen, ends), np.split(corrupted, ends)
         else:
-            seed = self.own_masks
+            seed = self.mask_seed
             by_row = [self._corrupt(ids, _own_generator(seed, ids)) for ids in originals]
             chosen_by_row, corrupted_by_row = ([row[i] for row in by_row] for i in (0, 1))
 
@@ -111,22 +112,22 @@ class MaskedLMCollator:
             inputs["positions"] = torch.from_numpy(positions)
             inputs["targets"] = torch.from_numpy(targets)
             parts.append(MicroBatch(inputs, units=len(targets), examples=len(members)))
-        return Batch(parts, len(rows), *tokens_and_padding(parts))
+        return Batch(parts, len(rows), *count_tokens_and_padding(parts))
 
     def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return which tokens `(tokens,)` to predict, and the tokens as the body sees them."""
+        """Choose the tokens to predict, bool, and corrupt the tokens: `(tokens,)` both."""
         objective = self.objective
         allowed = ~np.isin(flat, self.vocabulary.special_ids)
         chosen = (rng.random(len(flat)) < objective.probability) & allowed
         drawn = draw_corruption(len(flat), self.vocabulary, rng)
         if not chosen.any():
-            # A batch of very short texts: predict one token rather than divide by zero.
+            # in a batch of very short texts, predict one token rather than divide by zero
             candidates = np.flatnonzero(allowed) if allowed.any() else np.arange(len(flat))
             chosen[candidates[int(drawn[0][0] * len(candidates))]] = True
         shares = (objective.masked, objective.random)
-        return chosen, corrupted(flat, chosen, drawn, shares, self.vocabulary.mask_id)
+        return chosen, corrupt(flat, chosen, drawn, shares, self.vocabulary.mask_id)
 
 
 def _own_generator(seed: int, ids: np.ndarray) -> np.random.Generator:
-    """A generator that the text alone decides."""
+    """Return a generator that depends on the seed and the text alone."""
     return generator_for(seed, "masks", hashlib.sha256(ids.tobytes()).hexdigest())

@@ -1,4 +1,4 @@
-"""Texts of several lengths side by side, padded on the right."""
+"""Pads texts of several lengths on the right."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PAD_TO = 8
-"""Of which widths are multiples: an accelerator's kernels are fastest there, and kernels are built
-for each new shape that a product has (15 ms for one linear layer in bf16 on a CPU)."""
+WIDTH_MULTIPLE = 8
+"""Widths are multiples of this [tokens]: kernels of GPUs are fastest there, and on a CPU oneDNN
+builds kernels for each new shape of a matrix product (15 ms for one linear layer in bf16).
+"""
 
 
 def pad(
     token_ids: Sequence[np.ndarray], pad_id: int, width: int | None = None
 ) -> dict[str, Tensor]:
-    """`input_ids` and `attention_mask`, int64 `(examples, width)`, padded on the right.
+    """Return `input_ids` and `attention_mask`, int64 `(examples, width)`.
 
-    `width` is that of the longest example if it is not given.
+    Args:
+        token_ids: token ids of each example, `(tokens,)`.
+        pad_id: id of the padding token.
+        width: width of the result; None for the length of the longest example [tokens].
     """
     width = width or max(len(ids) for ids in token_ids)
     mask = [np.ones(len(ids), dtype=np.int64) for ids in token_ids]
@@ -30,7 +34,7 @@ def pad(
 
 
 def pad_token_types(rows: Sequence[Mapping[str, Any]], width: int) -> dict[str, Tensor]:
-    """`token_type_ids` in the form of `pad`; nothing where the rows have none."""
+    """Return `token_type_ids`, int64 `(examples, width)`, or nothing where the rows lack them."""
     if "token_type_ids" not in rows[0]:
         return {}
     types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
@@ -38,7 +42,7 @@ def pad_token_types(rows: Sequence[Mapping[str, Any]], width: int) -> dict[str, 
 
 
 def pad_rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
-    """`values` as int64 `(examples, width)`, filled up on the right."""
+    """Return `values`, padded with `filler`, as int64 `(examples, width)`."""
     padded = np.full((len(values), width), filler, dtype=np.int64)
     for row, own in enumerate(values):
         padded[row, : len(own)] = own
@@ -46,9 +50,10 @@ def pad_rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
 
 
 def pad_pairs(pairs: Sequence[np.ndarray], width: int) -> Tensor:
-    """Bools of pairs of positions, `(tokens, tokens)` each, as `(examples, width, width)`.
+    """Return masks of pairs of positions, `(tokens, tokens)` each, as `(examples, width, width)`.
 
-    Padding has the first position alone: it must attend to something, and none attends to it.
+    Padding attends to the first position, because each position must attend to at least one, and no
+    position attends to padding.
     """
     padded = np.zeros((len(pairs), width, width), dtype=bool)
     padded[:, :, 0] = True
@@ -57,12 +62,14 @@ def pad_pairs(pairs: Sequence[np.ndarray], width: int) -> Tensor:
     return torch.from_numpy(padded)
 
 
-def width_of(token_ids: Sequence[np.ndarray], max_positions: int | None) -> int:
-    """Return the padded length: the next multiple of `PAD_TO` of the longest example's.
+def padded_width(token_ids: Sequence[np.ndarray], max_positions: int | None) -> int:
+    """Return the longest example's length, rounded up to a multiple of `WIDTH_MULTIPLE`.
 
     Args:
-        max_positions: the longest input that the body takes; None if any.
+        token_ids: token ids of each example, `(tokens,)`.
+        max_positions: longest input of the body, which the width exceeds only if an example does;
+            None where there is no limit [tokens].
     """
     longest = max(len(ids) for ids in token_ids)
-    width = -(-longest // PAD_TO) * PAD_TO
+    width = -(-longest // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
     return width if max_positions is None else max(longest, min(width, max_positions))

@@ -1,4 +1,4 @@
-"""The tokens of an encoder that predicts or replaces tokens."""
+"""Describes an encoder's vocabulary for objectives that replace or predict tokens."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
 
 _SPACES = ("", "\u0120", "\u2581")
-"""How a piece says that a space comes before it: not, in byte-level BPE, in SentencePiece."""
+"""Prefixes of a token after a space: none, that of byte-level BPE, that of SentencePiece."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The tokens that may be put in a token's place.
+    """An encoder's vocabulary.
 
     Attributes:
-        size: number of pieces.
-        mask_id: the mask token.
-        special_ids: tokens that are never predicted nor changed, ascending.
-        sentence_ends: tokens that are a full stop, exclamation or question mark, ascending.
+        size: number of tokens.
+        mask_id: id of the mask token.
+        special_ids: ids of special tokens, which are never predicted nor changed, ascending.
+        sentence_ends: ids of full stops, exclamation and question marks, ascending.
     """
 
     size: int
@@ -31,10 +31,11 @@ class Vocabulary:
 
     @classmethod
     def of(cls, encoder: TextEncoder, objective: str) -> Vocabulary:
-        """Return an encoder's.
+        """Return the vocabulary of an encoder.
 
         Args:
-            objective: what needs it, for messages.
+            encoder: the encoder.
+            objective: name of the objective that needs it, for messages.
 
         Raises:
             UserError: the encoder does not read text, or has no mask token.

@@ -1,4 +1,4 @@
-"""Weights of labels: what is asked for, and what they do to the loss."""
+"""Weights of labels, from the option to the loss."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_weights_keep_their_ratios_and_have_mean_1_over_the_examples(asked):
     assert [w / found[0] for w in found] == pytest.approx([1, 2, 5])
 
 
-def test_labels_that_are_true_and_false_can_be_named_so():
+def test_labels_can_be_called_true_and_false():
     assert class_weights({True: 2, False: 2}, ("false", "true"), (3, 9)) == (1, 1)
 
 
-def test_nothing_asked_for_is_no_weights():
+def test_no_option_gives_no_weights():
     assert class_weights(None, LABELS, COUNTS) is None
 
 
@@ -55,14 +55,14 @@ def test_nothing_asked_for_is_no_weights():
         (True, "got true"),
         (2, "got 2"),
         ([1, 2], "has 2 weights, but there are 3 labels: 'A', 'B', '3'"),
-        ({"A": 1, "B": 2}, r"give every label a weight and name no other \('3'\)"),
+        ({"A": 1, "B": 2}, r"give a weight to each label and to no other \('3'\)"),
         ({"A": 1, "B": 2, "3": 1, "C": 1}, r"name no other \('C'\); the labels are 'A', 'B', '3'"),
         ([1, 2, 0], r"got \[1, 2, 0\]"),
         ([1, 2, math.inf], r"got \[1, 2, inf\]"),
         ([1, 2, "x"], r"got \[1, 2, 'x'\]"),
     ],
 )
-def test_anything_else_is_an_error_of_one_line(asked, message):
+def test_other_values_are_an_error_of_one_line(asked, message):
     with pytest.raises(UserError, match=rf"class_weights.*{message}"):
         class_weights(asked, LABELS, COUNTS)
 
@@ -76,7 +76,7 @@ def test_each_examples_loss_is_its_cross_entropy_times_its_labels_weight():
     torch.testing.assert_close(found, plain * torch.tensor(weights)[labels])
 
 
-def test_weights_first_asked_for_in_inference_mode_do_for_training():
+def test_weights_that_are_first_used_in_inference_mode_can_be_trained_with():
     weights = class_weights([1, 7.25, 2], LABELS, COUNTS)
     head, objective = torch.nn.Linear(5, 3), Classification(3, class_weights=weights)
     features, labels = torch.randn(8, 5), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
@@ -88,7 +88,7 @@ def test_weights_first_asked_for_in_inference_mode_do_for_training():
 
 @pytest.mark.parametrize("micro", [1, 3, 8])
 def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(micro):
-    """And is that of the sum of weighted losses over the number of examples."""
+    """It is that of the sum of weighted losses, divided by the number of examples."""
     weights = class_weights([1, 4, 2], LABELS, COUNTS)
     objective = Classification(3, dropout=0, class_weights=weights)
     encoder = TinyEncoder(hidden_size=8, dropout=0).load()

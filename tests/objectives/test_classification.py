@@ -1,4 +1,4 @@
-"""The end task: head, features of the first token, and batches with their labels."""
+"""Classification of texts: the head, the features and the batches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_head_is_dense_tanh_linear(encoder):
     torch.testing.assert_close(head(features), head.out(torch.tanh(head.dense(features))))
 
 
-def test_features_are_the_embedding_of_the_first_token(encoder, rows):
+def test_features_are_the_states_of_the_first_tokens(encoder, rows):
     objective = Classification(classes=3)
     (part,) = objective.collate(encoder, 16)(rows, UNUSED).micro_batches
     body = encoder.body.eval()
@@ -77,7 +77,7 @@ def test_logits_do_not_depend_on_padding(encoder, rows):
 
 
 @pytest.mark.parametrize("micro", [1, 2, 4, 6, 50])
-def test_labels_and_marks_stay_with_their_texts(micro, encoder, rows):
+def test_labels_and_unseen_marks_stay_with_their_texts(micro, encoder, rows):
     batch = Classification(classes=3).collate(encoder, micro)(rows, UNUSED)
     found = [
         (ids[mask == 1].tolist(), label.item(), unseen.item())
@@ -99,7 +99,7 @@ def test_labels_and_marks_stay_with_their_texts(micro, encoder, rows):
     assert batch.tokens == sum(len(row["input_ids"]) for row in rows)
 
 
-def test_rows_without_marks_give_none():
+def test_rows_without_unseen_marks_give_none():
     rows = [{"input_ids": [2, 3], "label": 1}]
     (part,) = ClassificationCollator(Layout(0, 4))(rows, UNUSED).micro_batches
     assert set(part.inputs) == {"input_ids", "attention_mask", "labels"}

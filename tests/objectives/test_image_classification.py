@@ -1,4 +1,4 @@
-"""Batches of images: scaled, moved and mirrored, split; and their loss."""
+"""Classification of images: augmentation, normalisation, micro-batches and the loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEIGHT, WIDTH = 4, 5
 
 
 def rows_of(count, seed=0):
-    """Rows of random images in which no pixel is 0."""
+    """Return rows of random images in which no pixel is 0."""
     images = np.random.default_rng(seed).integers(1, 256, (count, 2, HEIGHT, WIDTH), dtype=np.uint8)
     return [
         {"image": image, "label": np.int64(n % 3), "unseen": np.bool_(n % 2)}
@@ -41,7 +41,7 @@ def whole(batch, name="images"):
 
 
 def pixels_of(batch):
-    """The bytes that the images of a batch were scaled from."""
+    """Return the bytes of a batch's images before they were normalised."""
     mean, std = (torch.tensor(value).reshape(-1, 1, 1) for value in (MEAN, STD))
     pixels = (whole(batch) * std + mean) * 255
     torch.testing.assert_close(pixels, pixels.round(), rtol=0, atol=1e-3)
@@ -49,7 +49,7 @@ def pixels_of(batch):
 
 
 def variants(image, shift, flip):
-    """What an image may become: `(mirrored, dy, dx)` and its pixels."""
+    """Yield all augmentations of an image: `(mirrored, dy, dx)` and its pixels."""
     for mirrored, dy, dx in itertools.product(
         (False, True) if flip else (False,), *[range(-shift, shift + 1)] * 2
     ):
@@ -62,7 +62,7 @@ def variants(image, shift, flip):
 
 
 def changes(batch, rows, shift, flip):
-    """What became of each image."""
+    """Return the augmentation of each image, as `(mirrored, dy, dx)`."""
     found = []
     for pixels, row in zip(pixels_of(batch), rows, strict=True):
         matching = [
@@ -85,7 +85,7 @@ def test_pixels_are_scaled_to_1_and_then_by_mean_and_deviation():
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_images_are_of_the_type_that_is_trained_in(kind):
+def test_images_have_the_default_floating_point_type(kind):
     before = torch.get_default_dtype()
     torch.set_default_dtype(kind)
     try:
@@ -100,7 +100,7 @@ def test_rows_of_a_data_set_may_hold_wider_numbers():
     assert torch.equal(whole(collated(wider)), whole(collated(rows)))
 
 
-def test_images_are_moved_and_mirrored_in_every_way_there_is():
+def test_images_are_shifted_and_mirrored_in_all_ways():
     rows = rows_of(500)
     found = changes(collated(rows, shift=1, flip=True), rows, shift=1, flip=True)
     counts = {change: found.count(change) for change in set(found)}
@@ -111,19 +111,19 @@ def test_images_are_moved_and_mirrored_in_every_way_there_is():
 
 
 @pytest.mark.parametrize(("shift", "flip"), [(0, False), (0, True), (2, False)])
-def test_images_are_changed_only_in_the_way_that_is_asked_for(shift, flip):
+def test_only_the_augmentations_that_are_set_are_applied(shift, flip):
     rows = rows_of(250)
     found = changes(collated(rows, shift=shift, flip=flip), rows, shift, flip)
     assert len({change[0] for change in found}) == 1 + flip
     assert len({change[1:] for change in found}) == (1 if shift == 0 else 25)
 
 
-def test_an_image_that_is_moved_out_of_sight_leaves_black():
+def test_an_image_that_is_shifted_out_of_the_frame_leaves_black():
     pixels = pixels_of(collated(rows_of(40), shift=50))
     assert any(not image.any() for image in pixels)
 
 
-def test_changes_are_a_function_of_the_generator():
+def test_augmentations_are_a_function_of_the_generator():
     rows = rows_of(20)
     torch.manual_seed(0)
     np.random.seed(0)
@@ -134,13 +134,13 @@ def test_changes_are_a_function_of_the_generator():
     assert not torch.equal(whole(collated(rows, shift=2, flip=True, seed=2)), first)
 
 
-def test_changes_do_not_depend_on_the_size_of_the_micro_batches():
+def test_augmentations_do_not_depend_on_the_micro_batch_size():
     rows = rows_of(11)
     batches = [collated(rows, micro, shift=2, flip=True) for micro in (1, 4, 11)]
     assert all(torch.equal(whole(batch), whole(batches[0])) for batch in batches)
 
 
-def test_what_is_evaluated_is_not_changed():
+def test_evaluations_have_no_augmentations():
     rows = rows_of(20)
     found = collated(rows, shift=2, flip=True, training=False)
     np.testing.assert_array_equal(pixels_of(found), [row["image"] for row in rows])

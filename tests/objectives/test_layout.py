@@ -1,4 +1,4 @@
-"""Micro-batches of texts: which texts share one, and how they are laid out."""
+"""Splitting a batch of texts into packed or padded parts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from src.core.task import MicroBatch
 from src.encoders.tiny import TinyEncoder
 from src.objectives.classification import Classification
 from src.objectives.layout import (
-    TOKENS,
+    ROW_MULTIPLE,
     Layout,
-    positions_of,
+    count_positions,
+    count_tokens_and_padding,
     spans,
     split_by_length,
     split_by_tokens,
-    tokens_and_padding,
 )
 from src.objectives.masked_lm import MaskedLM
 
@@ -48,8 +48,10 @@ def test_a_micro_batch_larger_than_the_batch_is_the_batch():
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 9), st.integers(0, 100)
 )
-def test_a_part_ends_where_its_padding_would_cost_more_than_another_part(lengths, size, spare):
-    parts = split_by_length(lengths, size, spare)
+def test_a_part_ends_where_its_padding_would_cost_more_than_another_part(
+    lengths, size, max_padding
+):
+    parts = split_by_length(lengths, size, max_padding)
     assert [i for part in parts for i in part] == split_by_length(lengths, 99)[0]
 
     def padding(part):
@@ -57,16 +59,16 @@ def test_a_part_ends_where_its_padding_would_cost_more_than_another_part(lengths
 
     for part in parts:
         assert 1 <= len(part) <= size
-        assert padding(part) <= spare
+        assert padding(part) <= max_padding
     for shorter, longer in itertools.pairwise(parts):
-        assert len(longer) == size or padding([shorter[-1], *longer]) > spare
+        assert len(longer) == size or padding([shorter[-1], *longer]) > max_padding
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_padding_is_spared_on_a_cpu_whether_or_not_others_are_packed(packed):
+def test_padded_parts_are_split_by_their_padding_on_a_cpu_only(packed):
     encoder = TinyEncoder().load()
-    assert Layout.of(encoder, 4, packed, on_cpu=True).spare == 256
-    assert Layout.of(encoder, 4, packed, on_cpu=False).spare is None
+    assert Layout.of(encoder, 4, packed, on_cpu=True).max_padding == 256
+    assert Layout.of(encoder, 4, packed, on_cpu=False).max_padding is None
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(1, 45))
@@ -96,7 +98,7 @@ def texts() -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("size", [99, 1])
-def test_a_packed_row_is_its_texts_one_after_the_other(texts, size):
+def test_a_packed_row_holds_its_texts_one_after_another(texts, size):
     layout = Layout(pad_id=0, micro_batch_size=size, packed=True)
     rows = [{"token_type_ids": [place % 2] * len(ids)} for place, ids in enumerate(texts)]
     parts = list(layout.parts(rows, texts))
@@ -106,7 +108,7 @@ def test_a_packed_row_is_its_texts_one_after_the_other(texts, size):
         assert {tuple(inputs[n].shape) for n in inputs if "lengths" not in n} == {
             (1, inputs["input_ids"].shape[1])
         }
-        assert inputs["input_ids"].shape[1] % TOKENS == 0
+        assert inputs["input_ids"].shape[1] % ROW_MULTIPLE == 0
         assert inputs["lengths"].tolist() == [LENGTHS[i] for i in part.members]
         found, lengths = spans(inputs)
         assert found.tolist() == part.starts.tolist()
@@ -117,8 +119,8 @@ def test_a_packed_row_is_its_texts_one_after_the_other(texts, size):
             assert set(inputs["token_type_ids"][0, own].tolist()) == {place % 2}
 
 
-def test_positions_after_padding_are_counted_as_roberta_does():
-    """What equals the padding is at the padding's position, and is not counted."""
+def test_position_ids_are_those_of_roberta():
+    """Tokens that equal the padding token have its position id, and are not counted."""
     layout = Layout(pad_id=1, micro_batch_size=9, packed=True, first_position=2)
     (part,) = layout.parts([{}, {}], [np.array([5, 1, 6]), np.array([7, 8])])
     assert part.inputs["input_ids"][0, :5].tolist() == [7, 8, 5, 1, 6]
@@ -132,20 +134,20 @@ def test_a_text_without_tokens_is_read_as_padding():
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_tokens_and_padding_are_told_apart(texts, packed):
+def test_tokens_and_padding_are_counted(texts, packed):
     layout = Layout(0, 99, packed)
     inputs = [part.inputs for part in layout.parts([{}] * len(texts), texts)]
     parts = [MicroBatch(own, units=1, examples=len(texts)) for own in inputs]
-    tokens, padding = tokens_and_padding(parts)
+    tokens, padding = count_tokens_and_padding(parts)
     assert tokens == sum(LENGTHS)
-    assert tokens + padding == sum(positions_of(part) for part in parts)
+    assert tokens + padding == sum(count_positions(part) for part in parts)
     assert padding == (96 - 65 if packed else 6 * 32 - 65)
 
 
 @pytest.mark.parametrize("objective", [Classification(3, dropout=0.0), MaskedLM()])
 @pytest.mark.parametrize("size", [99, 2])
 def test_losses_are_those_of_a_padded_batch(objective, size):
-    """Each text's, in whatever order the parts have them."""
+    """The losses are compared text by text, in whatever order the parts have them."""
     encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
     rng = np.random.default_rng(0)
     rows = [

@@ -1,4 +1,4 @@
-"""Masked language modelling: which tokens are predicted, and the loss."""
+"""Masked language modelling: the choice of tokens, their corruption and the loss."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def originals(rows, members, width, pad_id):
 
 
 def whole(encoder, rows, **options):
-    """One micro-batch's inputs, and the original ids at the same places."""
+    """Return the inputs of one micro-batch, and the original ids at the same positions."""
     (part,) = masked(encoder, rows, **options).micro_batches
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]["input_ids"]))
     width = part.inputs["input_ids"].shape[1]
@@ -123,7 +123,7 @@ def test_at_least_one_token_is_chosen(seed, encoder):
     assert part.inputs["targets"].item() in (77, 78, 79)
 
 
-def test_text_of_special_tokens_only_still_gives_a_loss(encoder):
+def test_text_of_special_tokens_only_gives_a_loss(encoder):
     assert masked(encoder, [{"input_ids": [2, 3]}], seed=3).units == 1
 
 
@@ -144,7 +144,7 @@ def test_masks_are_a_function_of_the_generator(encoder):
     assert first == again != other
 
 
-def test_the_loss_is_that_of_all_positions_with_the_others_ignored(encoder):
+def test_the_loss_is_that_of_all_positions_with_those_not_chosen_ignored(encoder):
     rows = random_rows(encoder.tokenizer, 12)
     objective = MaskedLM()
     (part,) = objective.collate(encoder, 16)(rows, generator()).micro_batches
@@ -199,9 +199,9 @@ def test_impossible_probabilities_are_an_error(options, message):
         MaskedLM(**options)
 
 
-def masks_of(encoder, rows, batch_size, micro=10_000, seed=0, own_masks=0):
-    """Predicted tokens and what the body sees of each text, whatever batch it was in."""
-    collate = MaskedLM().collate(encoder, micro, training=False, own_masks=own_masks)
+def masks_of(encoder, rows, batch_size, micro=10_000, seed=0, mask_seed=0):
+    """Return the predicted and the corrupted tokens of each text, whatever batch it was in."""
+    collate = MaskedLM().collate(encoder, micro, training=False, mask_seed=mask_seed)
     found = set()
     for start in range(0, len(rows), batch_size):
         for part in collate(rows[start : start + batch_size], generator(seed)).micro_batches:
@@ -214,17 +214,17 @@ def masks_of(encoder, rows, batch_size, micro=10_000, seed=0, own_masks=0):
     return found
 
 
-def test_own_masks_are_a_function_of_seed_and_text_alone(encoder):
+def test_masks_by_a_seed_are_a_function_of_seed_and_text_alone(encoder):
     rows = random_rows(encoder.tokenizer, 50)
     alone = masks_of(encoder, rows, batch_size=1)
     assert len(alone) == 50
     assert masks_of(encoder, rows[::-1], batch_size=16, micro=5, seed=9) == alone
-    assert masks_of(encoder, rows, batch_size=1, own_masks=1) != alone
+    assert masks_of(encoder, rows, batch_size=1, mask_seed=1) != alone
 
 
-def test_own_masks_choose_at_least_one_token_of_every_text_and_about_the_share(encoder):
+def test_masks_by_a_seed_choose_at_least_one_token_of_every_text_and_about_the_share(encoder):
     rows = random_rows(encoder.tokenizer, 600, longest=60)
-    collate = MaskedLM().collate(encoder, 1000, training=False, own_masks=0)
+    collate = MaskedLM().collate(encoder, 1000, training=False, mask_seed=0)
     (part,) = collate(rows, generator()).micro_batches
     width = part.inputs["input_ids"].shape[1]
     assert len((part.inputs["positions"] // width).unique()) == 600

@@ -1,4 +1,4 @@
-"""Texts side by side, padded on the right."""
+"""Padding of texts on the right."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from src.objectives.padding import pad, width_of
+from src.objectives.padding import pad, padded_width
 
 
 @pytest.mark.parametrize(
     ("length", "most", "width"), [(5, None, 8), (8, 512, 8), (9, 12, 12), (13, 12, 13)]
 )
-def test_texts_are_as_wide_as_the_next_multiple_of_8_that_the_body_takes(length, most, width):
-    assert width_of([np.zeros(3), np.zeros(length)], most) == width
+def test_the_width_is_a_multiple_of_8_unless_the_body_has_too_few_positions(length, most, width):
+    assert padded_width([np.zeros(3), np.zeros(length)], most) == width
 
 
 @pytest.mark.parametrize("pad_id", [0, 1])
@@ -24,5 +24,5 @@ def test_examples_are_padded_on_the_right_to_the_longest_of_them(pad_id):
     assert padded["input_ids"].dtype == padded["attention_mask"].dtype == torch.int64
 
 
-def test_an_id_that_equals_the_padding_is_still_attended_to():
+def test_a_token_that_equals_the_padding_token_is_attended_to():
     assert pad([np.array([0, 0]), np.array([3])], 0)["attention_mask"].tolist() == [[1, 1], [1, 0]]

@@ -1,4 +1,4 @@
-"""A label for each example."""
+"""Losses of labelled examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_every_example_has_its_own_cross_entropy():
         torch.testing.assert_close(losses[index], expected)
 
 
-def test_every_unit_belongs_to_its_own_example():
+def test_every_unit_is_its_own_example():
     inputs = {"labels": torch.tensor([2, 0, 1])}
     assert Supervised().owners(inputs).tolist() == [0, 1, 2]
     assert Supervised().targets(inputs).tolist() == [2, 0, 1]

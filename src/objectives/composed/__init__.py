@@ -1,1 +1,1 @@
-"""Objectives composed of parts (AANG): how a text is changed, how it is read, what is predicted."""
+"""Objectives composed of a transform, a representation and an output (AANG)."""

@@ -1,4 +1,4 @@
-"""Texts to batches of a composed objective."""
+"""Makes batches of texts for a composed objective."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from src.objectives.base import Row
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation, no_positions
 from src.objectives.composed.transform.base import Transform
-from src.objectives.layout import Layout, tokens_and_padding
+from src.objectives.layout import Layout, count_tokens_and_padding
 from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class _Text:
-    """One text on its way into a batch.
+    """A transformed text.
 
     Attributes:
-        tokens: what the body reads, queries at the end.
-        row: the rest of what it reads (see `Layout.parts`).
-        length: tokens without the queries.
-        read_at: where its predictions are read.
-        targets: what is predicted there.
+        tokens: ids of the transformed tokens, followed by the queries, `(tokens,)`.
+        row: the body's other inputs (see `Layout.parts`).
+        length: number of tokens without the queries.
+        read_at: positions whose states predict the targets, `(n,)`.
+        targets: the targets, `(n,)`.
     """
 
     tokens: np.ndarray
@@ -38,15 +38,19 @@ class _Text:
 
 @dataclass(frozen=True)
 class ComposedCollator:
-    """Chooses and changes tokens, and splits the batch into micro-batches.
+    """Transforms a batch's texts and splits it into micro-batches.
 
-    A text's draws depend on those before it in the batch, not on those after: the first rows of a
-    batch are changed in the same way however many follow. What is drawn for the transform does not
-    depend on the representation or the output, so that from the same seed objectives with the same
-    transform see the same tokens, but for an output that arranges texts anew.
+    A text's random draws do not depend on the texts after it in the batch. The transform's draws
+    depend neither on the representation nor on the output: with the same seed, objectives with the
+    same transform have the same tokens, unless an output rearranges texts.
 
     Attributes:
-        token_types: whether the body is told which of two texts a token belongs to.
+        transform: the objective's transform.
+        representation: the objective's representation.
+        output: the objective's output.
+        vocabulary: the encoder's vocabulary.
+        layout: splits a batch, and makes the body's inputs.
+        token_types: whether the body's inputs say which of two texts a token belongs to.
     """
 
     transform: Transform
@@ -57,18 +61,18 @@ class ComposedCollator:
     token_types: bool
 
     def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
-        of_views, of_outputs = rng.spawn(2)
+        view_rng, output_rng = rng.spawn(2)
         texts = []
         for index in range(len(rows)):
-            row = self.output.arranged(rows, index, self.vocabulary, of_outputs)
-            texts.append(self._text(row, rng, of_views))
-        hidden = {"pair_mask" in text.row for text in texts}
-        assert len(hidden) <= 1, "a representation hides for all or for none"
+            row = self.output.arrange(rows, index, self.vocabulary, output_rng)
+            texts.append(self._transform(row, rng, view_rng))
+        masked = {"pair_mask" in text.row for text in texts}
+        assert len(masked) <= 1, "a representation masks all texts or none"
         parts = []
         for part in self.layout.parts(
             [text.row for text in texts],
             [text.tokens for text in texts],
-            # without queries: whatever the representation, the same texts share a part
+            # without queries, so that the split does not depend on the representation
             [text.length for text in texts],
         ):
             own, inputs = [texts[i] for i in part.members], part.inputs
@@ -79,35 +83,35 @@ class ComposedCollator:
             inputs["positions"] = torch.from_numpy(np.concatenate(read_at))
             inputs["targets"] = torch.from_numpy(targets)
             parts.append(MicroBatch(inputs, units=len(targets), examples=len(own)))
-        return Batch(parts, len(rows), *tokens_and_padding(parts))
+        return Batch(parts, len(rows), *count_tokens_and_padding(parts))
 
-    def _text(
-        self, row: Row, of_tokens: np.random.Generator, of_views: np.random.Generator
+    def _transform(
+        self, row: Row, token_rng: np.random.Generator, view_rng: np.random.Generator
     ) -> _Text:
         tokens = np.asarray(row["input_ids"], dtype=np.int64)
-        chosen = self._chosen(tokens, of_tokens)
-        seen = self.transform.corrupted(tokens, chosen, self.vocabulary, of_tokens)
+        chosen = self._choose(tokens, token_rng)
+        corrupted = self.transform.corrupt(tokens, chosen, self.vocabulary, token_rng)
         positions, targets = self.output.targets(row, tokens, chosen)
-        hidden = positions if self.output.predicts_tokens else no_positions()
-        view = self.representation.view(len(tokens), hidden, of_views)
+        predicted = positions if self.output.predicts_tokens else no_positions()
+        view = self.representation.view(len(tokens), predicted, view_rng)
         read_at = view.read_at if self.output.predicts_tokens else positions
         queries = np.full(len(view.queries), self.vocabulary.mask_id, dtype=np.int64)
-        own: dict[str, np.ndarray] = {}
+        inputs: dict[str, np.ndarray] = {}
         if self.token_types and "token_type_ids" in row:
             types = np.asarray(row["token_type_ids"], dtype=np.int64)
-            own["token_type_ids"] = np.concatenate([types, types[view.queries]])
+            inputs["token_type_ids"] = np.concatenate([types, types[view.queries]])
         if view.pair_mask is not None:
-            # queries make a text longer than the body has positions, but stand at some of the text
+            # with queries a text may exceed the body's positions, so they share those of the text
             places = np.concatenate([np.arange(len(tokens)), view.queries])
-            own["position_ids"] = self.layout.first_position + places
-            own["pair_mask"] = view.pair_mask
-        return _Text(np.concatenate([seen, queries]), own, len(tokens), read_at, targets)
+            inputs["position_ids"] = self.layout.first_position + places
+            inputs["pair_mask"] = view.pair_mask
+        return _Text(np.concatenate([corrupted, queries]), inputs, len(tokens), read_at, targets)
 
-    def _chosen(self, tokens: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Choose the tokens to change, bool `(tokens,)`: at least one, where there is any.
+    def _choose(self, tokens: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Choose the tokens to change, bool `(tokens,)`: at least one, where one is allowed.
 
-        None of special ones, and neither the first nor the last, which have no neighbour from which
-        a language model could predict them.
+        Not allowed are special tokens, and the first and the last token, which have no neighbour
+        from which a language model could predict them.
         """
         allowed = ~np.isin(tokens, self.vocabulary.special_ids)
         allowed[[0, -1]] = False

@@ -1,4 +1,4 @@
-"""An objective as a choice of transform, representation and output (AANG, Dery et al., 2023)."""
+"""Composes an objective of transform, representation and output (AANG, Dery et al., 2023)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from src.objectives.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Composed(AtPositions):
-    """One objective of a space (see `TaskObjective`); a unit is what the output predicts.
+    """One objective of a space (see `TaskObjective`); a unit is a target of the output.
 
     Attributes:
-        transform: how a text is changed before the body reads it.
-        representation: how the body reads it.
-        output: what is predicted.
-        classes: number of the end task's labels; 0 where they are not known yet, in which case no
-            head can be had.
-        shared_head: objectives of the same share one head; empty for a head of its own.
+        transform: changes a text before the body reads it.
+        representation: decides which positions attend to which.
+        output: decides what is predicted.
+        classes: number of the end task's labels; 0 where they are not known yet, and no head can be
+            made.
+        shared_head: objectives with the same name here share one head; empty for a head of its own.
     """
 
     transform: Transform
@@ -38,11 +38,11 @@ class Composed(AtPositions):
 
     @property
     def hides_targets(self) -> bool:
-        """Whether no predicted token reaches its own prediction."""
-        return self.output.predicts_tokens and self.representation.hides
+        """Whether no predicted token can influence its own prediction."""
+        return self.output.predicts_tokens and self.representation.hides_targets
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Each prediction's loss: `(n,)`."""
+        """Return the loss of each target: `(n,)`."""
         return self.output.losses(body, head, features, targets)
 
     def new_head(self, encoder: TextEncoder) -> nn.Module:
@@ -57,8 +57,8 @@ class Composed(AtPositions):
         packed: bool = False,
         on_cpu: bool = False,
     ) -> Collate:
-        # only what a CPU attends with takes pairs of positions in a packed row
-        packed = packed and (on_cpu or not self.representation.restricts)
+        # only the CPU's kernels take a mask of pairs in packed rows
+        packed = packed and (on_cpu or not self.representation.restricts_attention)
         return ComposedCollator(
             transform=self.transform,
             representation=self.representation,

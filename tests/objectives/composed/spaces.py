@@ -1,4 +1,4 @@
-"""The spaces of `conf/auxiliary/`, as objects."""
+"""Builds the spaces of objectives in `conf/auxiliary/`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.in_process import config_of
 
 @cache
 def space(name: str) -> ObjectiveSpace:
-    """The objectives of `auxiliary=NAME`."""
+    """Return the space of objectives of `auxiliary=NAME`."""
     found: ObjectiveSpace = build(config_of([f"auxiliary={name}"]).auxiliary.aang, "auxiliary.aang")
     return found

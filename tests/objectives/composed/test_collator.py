@@ -1,4 +1,4 @@
-"""Composed objectives of packed texts against the same with padding."""
+"""Composed objectives have the same gradients with packed texts as with padded ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.objectives.composed.spaces import space
 SPACE = space("aang_further")
 MEMBERS = {name: own.objective for name, own in SPACE.members("aang").items()}
 LENGTHS = (3, 17, 64, 5, 9, 8, 16)
-"""Of texts, the longest as long as the bodies have positions: with its queries it is longer."""
+"""Lengths of texts; with its queries, the longest exceeds the positions of the bodies."""
 
 
 def encoder_of(kind, **entries):
@@ -51,9 +51,9 @@ def rows_of(encoder):
 
 
 def loss_and_gradients(name, encoder, packed, micro=99):
-    """The mean loss of a batch, and its gradient for body and head, by parameter."""
+    """Return the mean loss of a batch, and its gradients of body and head by parameter."""
     rows, vocabulary = rows_of(encoder), Vocabulary.of(encoder, "a test")
-    output = MEMBERS[name].output.fitted(rows, vocabulary)
+    output = MEMBERS[name].output.fit(rows, vocabulary)
     objective = replace(MEMBERS[name], output=output, classes=3)
     torch.manual_seed(0)
     head = objective.new_head(encoder).eval()
@@ -98,7 +98,7 @@ def test_gradients_are_those_with_padding(representation, kind):
         if f"task-none-{representation}-{output}" in MEMBERS
     ],
 )
-def test_gradients_of_every_output_are_those_with_padding_in_parts_too(representation, output):
+def test_gradients_of_every_output_are_those_with_padding_in_several_parts(representation, output):
     encoder, name = encoder_of("bert"), f"task-none-{representation}-{output}"
     padded = loss_and_gradients(name, encoder, packed=False)
     assert_agree(loss_and_gradients(name, encoder, packed=True, micro=1), padded)
@@ -113,7 +113,7 @@ def test_gradients_are_those_with_padding_where_attention_is_local(representatio
 
 
 @pytest.mark.parametrize("kind", sorted(PADDED))
-def test_encoders_that_cannot_pack_get_them_padded(kind):
+def test_encoders_that_cannot_pack_get_padded_texts(kind):
     encoder = encoder_of(kind)
     for representation in SPACE.representations:
         objective = MEMBERS[f"task-mask-{representation}-denoise"]

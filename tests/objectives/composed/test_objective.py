@@ -1,4 +1,4 @@
-"""Composed objectives: what is predicted, from what, and that hidden tokens are hidden."""
+"""Composed objectives predict the right targets, from states that hidden tokens do not reach."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def whole(name, **options):
 
 
 def origin(part, examples):
-    """For each target: its text (in the part's order) and its position there."""
+    """Return, for each target, its text (in the part's order) and its position there."""
     by_length = sorted(examples, key=lambda row: len(row["input_ids"]))
     found = []
     owners = next(iter(MEMBERS.values())).owners(part.inputs)
@@ -76,7 +76,7 @@ def origin(part, examples):
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize("name", CLAIMING)
 def test_no_predicted_token_reaches_its_own_prediction(name, kind, packed):
-    """The gradient of each prediction with respect to the input embedding at its token's position.
+    """Compute the gradient of each prediction by the input embedding of the predicted token.
 
     Tokens of a text differ from each other, so that a target tells its position.
     """
@@ -162,7 +162,7 @@ def test_objectives_with_the_same_text_and_transform_see_the_same_tokens(data, t
 
 
 @pytest.mark.parametrize("name", [n for n in MEMBERS if n.startswith("task")])
-def test_the_first_rows_are_the_same_however_many_follow(name):
+def test_rows_do_not_depend_on_those_after_them(name):
     examples = sorted(rows(8), key=lambda row: len(row["input_ids"]))
     few, many = whole(name, examples=examples[:3]), whole(name, examples=examples)
     count, width = few.inputs["input_ids"].shape
@@ -200,7 +200,7 @@ def test_a_loss_does_not_depend_on_padding_or_micro_batches(name):
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_pairs_of_positions_are_packed_for_a_cpu_alone(name):
+def test_masks_of_pairs_are_packed_on_a_cpu_only(name):
     def forms(**options):
         return {is_packed(part.inputs) for part in batch_of(name, **options).micro_batches}
 
@@ -210,7 +210,7 @@ def test_pairs_of_positions_are_packed_for_a_cpu_alone(name):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_the_same_texts_share_a_part_whatever_the_representation(packed):
+def test_the_split_does_not_depend_on_the_representation(packed):
     for transform in SPACE.transforms:
         splits = {
             tuple(
@@ -240,7 +240,7 @@ def test_bert_is_masked_language_modelling_at_its_rates():
     assert changed == pytest.approx(0.9, abs=0.05)
 
 
-def test_a_bidirectional_denoising_of_masked_text_does_not_show_the_token():
+def test_bidirectional_denoising_of_masked_text_does_not_show_the_token():
     part = whole("task-mask-bidirectional-denoise")
     shown = part.inputs["input_ids"].flatten()[part.inputs["positions"]]
     assert (shown == TINY.tokenizer.mask_token_id).all()
@@ -253,12 +253,12 @@ def test_every_text_with_an_inner_token_has_a_prediction():
         assert MEMBERS[name].owners(part.inputs).unique().tolist() == [0, 1]
 
 
-def test_a_text_without_an_inner_token_is_left_out_of_denoising():
+def test_denoising_predicts_nothing_of_a_text_without_an_inner_token():
     batch = batch_of("task-mask-random_factorised-denoise", examples=[{"input_ids": [2, 3]}])
     assert (batch.micro_batches, batch.examples) == ([], 1)
 
 
-def test_random_factorisation_keeps_its_share_of_pairs_and_no_pair_of_a_position_with_itself():
+def test_random_factorisation_keeps_its_share_of_pairs_and_none_of_a_position_with_itself():
     part = whole("task-none-random_factorised-end_label", examples=rows(40, 14, 15))
     pair_mask = part.inputs["pair_mask"][:, :, 1:]
     assert pair_mask.float().mean() == pytest.approx(0.6 * 15 / 16, abs=0.02)
@@ -266,7 +266,7 @@ def test_random_factorisation_keeps_its_share_of_pairs_and_no_pair_of_a_position
     assert part.inputs["pair_mask"][:, :, 0].all()
 
 
-def test_queries_of_pairs_of_texts_have_the_type_of_the_token_they_ask_for():
+def test_queries_have_the_token_type_of_the_token_to_predict():
     row = {"input_ids": [2, 7, 8, 3, 9, 10, 11, 3], "token_type_ids": [0, 0, 0, 0, 1, 1, 1, 1]}
     part = whole("task-none-random_factorised-denoise", examples=[row] * 20)
     inputs = part.inputs

@@ -1,1 +1,1 @@
-"""Outputs: what is predicted of a text."""
+"""Outputs, which decide what is predicted from a text."""

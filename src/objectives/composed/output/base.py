@@ -1,4 +1,4 @@
-"""The base of outputs."""
+"""Base of outputs."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ from src.objectives.base import Row
 from src.objectives.vocabulary import Vocabulary
 
 Targets = tuple[np.ndarray, np.ndarray]
-"""Positions in the text, ascending, and what is predicted at each: `(n,)` both."""
+"""Positions in the text, ascending, and the target at each: `(n,)` both."""
 
 
 @dataclass(frozen=True)
 class Output(ABC):
-    """Decides what is predicted of a text, by a head that all objectives of an output share.
+    """Decides what is predicted from a text, by a head that all objectives of an output share.
 
     Attributes:
         needs_labels: whether it predicts the end task's label.
-        needs_both_sides: whether it reads states that must have seen both sides.
-        predicts_tokens: whether it predicts the tokens at its positions: these are to be read where
-            the representation hides them, others at the position itself.
+        needs_both_sides: whether it needs states that attend to both sides.
+        predicts_tokens: whether it predicts tokens: then the representation decides which states
+            predict them; other targets are predicted from the state at their own position.
     """
 
     needs_labels: ClassVar[bool] = False
     needs_both_sides: ClassVar[bool] = False
     predicts_tokens: ClassVar[bool] = False
 
-    def fitted(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
-        """Return this output with what it has to know of all texts; by default nothing.
+    def fit(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
+        """Return this output with statistics of all texts; by default it needs none.
 
         Args:
-            rows: the texts, tokenised.
-            vocabulary: the encoder's.
+            rows: the tokenised texts.
+            vocabulary: the encoder's vocabulary.
         """
         return self
 
-    def arranged(
+    def arrange(
         self, rows: Sequence[Row], index: int, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> Row:
-        """Return a text of a batch as the transform gets it; by default as it is.
+        """Rearrange a text before the transform; by default return it as it is.
 
         Args:
-            rows: the batch, of which those up to `index` may be used.
-            index: of the text.
-            vocabulary: the encoder's.
+            rows: the batch, of which the rows up to `index` may be used.
+            index: index of the text.
+            vocabulary: the encoder's vocabulary.
             rng: the only source of randomness.
         """
         return rows[index]
 
     @abstractmethod
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
-        """Return what to predict of a text.
+        """Return the targets of a text.
 
         Args:
-            row: the text, arranged.
-            tokens: of the text, before the transform, `(tokens,)`.
-            chosen: those that the transform could change, bool `(tokens,)`.
+            row: the text, after `arrange`.
+            tokens: ids of its tokens before the transform, `(tokens,)`.
+            chosen: True where the transform could change the token, bool `(tokens,)`.
         """
 
     @abstractmethod
     def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
-        """Its head; `classes` are the end task's."""
+        """Return a new head; `classes` is the number of the end task's labels."""
 
     @abstractmethod
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Each target's loss, `(n,)`, from the states it is read from, `(n, hidden)`."""
+        """Return the loss of each target, `(n,)`; `features` are the states `(n, hidden)`."""

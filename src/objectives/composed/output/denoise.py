@@ -1,4 +1,4 @@
-"""The token that was there."""
+"""Output that predicts the original tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from src.objectives.composed.output.base import Output, Targets
 
 
 class Denoise(Output):
-    """Predict the chosen tokens, with one masked-LM head tied to the word embeddings."""
+    """Predicts the chosen tokens, with a masked-LM head tied to the word embeddings."""
 
     predicts_tokens = True
 

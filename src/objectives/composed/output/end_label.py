@@ -1,4 +1,4 @@
-"""The end task's label, of a changed text or one that is read another way."""
+"""Output that predicts the end task's label of a transformed text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from src.objectives.composed.output.first_token import FirstToken
 
 
 class EndLabel(FirstToken):
-    """Predict the label from the first token's state, with a head apart from the end task's."""
+    """Predicts the label from the first token's state, with a head apart from the end task's."""
 
     needs_labels = True
 

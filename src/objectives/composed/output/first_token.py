@@ -1,4 +1,4 @@
-"""The base of outputs that are read from the first token's state."""
+"""Base of outputs that are predicted from the first token's state."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from src.objectives.composed.output.base import Output
 
 @dataclass(frozen=True)
 class FirstToken(Checked, Output):
-    """Predict one of some classes, with a classification head of its own.
+    """Predicts a class from the first token's state, with a `ClassifierHead`.
 
     Attributes:
-        dropout: of the head.
+        dropout: dropout probability of the head.
     """
 
     needs_both_sides = True

@@ -1,4 +1,4 @@
-"""Whether a segment follows the other in its text (BERT, Devlin et al., 2019)."""
+"""Output that predicts whether one segment follows the other (BERT, Devlin et al., 2019)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import numpy as np
 
 from src.objectives.base import Row
 from src.objectives.composed.output.relation import Relation
-from src.objectives.composed.output.segments import joined, segments
+from src.objectives.composed.output.segments import join_segments, split_segments
 from src.objectives.vocabulary import Vocabulary
 
 
 class NextSentence(Relation):
-    """Predict whether a text's second segment is its own.
+    """Predicts whether a text's second segment is its own (1) or another text's (0).
 
-    With probability 1/2 it is that of a text before it in the batch, if there is one that has two.
+    With probability 1/2 it is replaced by the second segment of an earlier text in the batch, if
+    that has one.
     """
 
-    def arranged(
+    def arrange(
         self, rows: Sequence[Row], index: int, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> Row:
-        first, second = segments(rows[index], vocabulary)
+        first, second = split_segments(rows[index], vocabulary)
         coin, other = rng.random(2)
-        foreign = segments(rows[int(other * index)], vocabulary)[1] if coin < 0.5 else second[:0]
+        foreign = second[:0]
+        if coin < 0.5:
+            _, foreign = split_segments(rows[int(other * index)], vocabulary)
         follows = index == 0 or len(foreign) == 0
-        return joined(rows[index], first, second if follows else foreign, int(follows))
+        return join_segments(rows[index], first, second if follows else foreign, int(follows))

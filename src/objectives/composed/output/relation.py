@@ -1,4 +1,4 @@
-"""The base of outputs that predict how the two segments of a text belong together."""
+"""Base of outputs that predict the relation between two segments of a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from src.objectives.composed.representation.base import no_positions
 
 
 class Relation(FirstToken):
-    """Predict one of two relations from the first token's state."""
+    """Predicts one of two relations from the first token's state."""
 
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
         if row[RELATION] < 0:

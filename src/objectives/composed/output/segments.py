@@ -1,4 +1,4 @@
-"""Texts as two segments, for outputs that predict how the two belong together."""
+"""Splits texts into two segments and joins segments, for outputs that predict their relation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from src.objectives.base import Row
 from src.objectives.vocabulary import Vocabulary
 
 RELATION = "relation"
-"""Column of an arranged text: how its segments belong together, or -1 for a text of one token."""
+"""Column of the relation between a text's segments, 0 or 1; -1 where it has not got two."""
 
 
-def segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
-    """Split a text in two: at the end of a sentence nearest to its middle, else at its middle.
+def split_segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
+    """Split a text at the end of the sentence that is nearest to its middle, or at its middle.
 
     Returns:
-        The tokens of both, without special ones; both are empty where there are fewer than two.
+        The tokens of both segments, without special ones; both are empty where the text has fewer
+        than two tokens.
     """
     tokens = np.asarray(row["input_ids"], dtype=np.int64)
     tokens = tokens[~np.isin(tokens, vocabulary.special_ids)]
@@ -27,14 +28,21 @@ def segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
     return tokens[:cut], tokens[cut:]
 
 
-def joined(row: Row, first: np.ndarray, second: np.ndarray, relation: int) -> Row:
-    """Return two segments as one text of at most the length of `row`.
+def join_segments(row: Row, first: np.ndarray, second: np.ndarray, relation: int) -> Row:
+    """Join two segments to one text that is at most as long as `row`.
 
-    Its first and last token, which are special, begin and end it; the last also stands between
-    the segments. The second segment loses what is too much.
+    It begins and ends with the first and the last token of `row`, which are special; the last also
+    separates the segments. The second segment is truncated.
 
     Args:
-        row: the text whose place they take; where one is empty, it stays, without a relation.
+        row: the text that is replaced. It is kept, with relation -1, where a segment is empty or
+            there is no room for the second.
+        first: token ids of the first segment.
+        second: token ids of the second segment.
+        relation: the relation between them.
+
+    Returns:
+        `row` with `input_ids`, `token_type_ids` and the relation.
     """
     whole = np.asarray(row["input_ids"], dtype=np.int64)
     room = len(whole) - 3 - len(first)

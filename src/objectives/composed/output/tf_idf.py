@@ -1,4 +1,4 @@
-"""How characteristic a token is of its text."""
+"""Output that predicts the TF-IDF weights of tokens."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from src.objectives.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class TfIdf(Checked, Output):
-    """Predict the weight of each chosen token in its text, with squared error.
+    """Predicts the TF-IDF weight of each chosen token in its text, with squared error.
 
-    The weight is `ln(1 + tf idf)`: `tf` counts the token in the text, and
-    `idf = 1 + ln((1 + N) / (1 + df))` with the `df` of `N` texts that hold it.
+    The weight is `ln(1 + tf idf)`, where `tf` is the token's count in the text, and
+    `idf = 1 + ln((1 + N) / (1 + df))` if `df` of `N` texts hold the token.
 
     Attributes:
-        texts: of a larger source so many are counted, evenly spaced.
-        dropout: of the head.
-        idf: of each piece of the vocabulary, `(size,)`; None before `fitted`.
+        texts: maximum number of texts for `idf`; from more, evenly spaced ones are taken [texts].
+        dropout: dropout probability of the head.
+        idf: `idf` of each token of the vocabulary, `(size,)`; None before `fit`.
     """
 
     predicts_tokens = True
@@ -36,22 +36,22 @@ class TfIdf(Checked, Output):
     dropout: Below1 = 0.1
     idf: np.ndarray | None = field(default=None, init=False, repr=False, compare=False)
 
-    def fitted(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
+    def fit(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
         counted = min(len(rows), self.texts)
         holding = np.zeros(vocabulary.size)
         for number in range(counted):
             tokens = rows[number * len(rows) // counted]["input_ids"]
             holding[np.unique(np.asarray(tokens, dtype=np.int64))] += 1
         fitted = replace(self)
-        # not an argument: a checkpoint names an objective by its arguments, which are plain
+        # not an argument: checkpoints describe an objective by its arguments, which are plain
         object.__setattr__(fitted, "idf", 1 + np.log((1 + counted) / (1 + holding)))
         return fitted
 
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
-        assert self.idf is not None, "fitted where the texts are read"
+        assert self.idf is not None, "call fit first"
         positions = np.flatnonzero(chosen)
-        held, own, counts = np.unique(tokens, return_inverse=True, return_counts=True)
-        weights = np.log1p(counts * self.idf[held])[own]
+        distinct, inverse, counts = np.unique(tokens, return_inverse=True, return_counts=True)
+        weights = np.log1p(counts * self.idf[distinct])[inverse]
         return positions, weights[positions].astype(np.float32)
 
     def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:

@@ -1,1 +1,1 @@
-"""Representations: which positions a position sees, and where a token is predicted."""
+"""Representations, which decide which positions attend to which, and which predict a token."""

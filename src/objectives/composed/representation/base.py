@@ -1,4 +1,4 @@
-"""The base of representations."""
+"""Base of representations."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 
 def no_positions() -> np.ndarray:
-    """An empty list of positions."""
+    """Return an empty array of positions."""
     return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class View:
-    """The way of a text of `length` tokens through the body.
+    """How the body reads a text of `length` tokens.
 
     Attributes:
-        read_at: the position whose state predicts each predicted token, `(predicted,)`.
-        pair_mask: row by column, which positions a position attends to, bool
-            `(length + queries, length + queries)`; None for all to all.
-        queries: for each mask token that is appended, the position in the text that it stands at,
+        read_at: for each token to predict, the position whose state predicts it, `(predicted,)`.
+        pair_mask: True where the position of the row attends to that of the column, bool
+            `(length + queries, length + queries)`; None where all attend to all.
+        queries: for each mask token to append, the position in the text that it stands for,
             `(queries,)`.
     """
 
@@ -33,25 +33,26 @@ class View:
 
 @dataclass(frozen=True)
 class Representation(ABC):
-    """Decides which positions a position sees, and from where a token is predicted.
+    """Decides which positions attend to which, and which position's state predicts a token.
 
     Attributes:
-        both_sides: whether a position sees text on both sides of it.
-        hides: whether no predicted token reaches its own prediction, whatever the transform.
-        restricts: whether its views say which positions attend to which.
+        sees_both_sides: whether positions attend to the text on both sides of them.
+        hides_targets: whether no predicted token can influence its own prediction, whatever the
+            transform.
+        restricts_attention: whether its views have a `pair_mask`.
     """
 
-    both_sides: ClassVar[bool]
-    hides: ClassVar[bool]
-    restricts: ClassVar[bool]
+    sees_both_sides: ClassVar[bool]
+    hides_targets: ClassVar[bool]
+    restricts_attention: ClassVar[bool]
 
     @abstractmethod
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
-        """The way of one text through the body.
+        """Return how the body reads a text.
 
         Args:
-            length: tokens, special ones included.
-            predicted: positions of the tokens that are predicted, ascending, never the first nor
-                the last position; empty where no token is predicted.
+            length: number of tokens, special ones included.
+            predicted: positions of the tokens to predict, ascending, without the first and the last
+                position; empty where no tokens are predicted.
             rng: the only source of randomness.
         """

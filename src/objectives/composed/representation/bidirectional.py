@@ -1,4 +1,4 @@
-"""Every position sees every other, itself included."""
+"""Bidirectional representation, in which each position attends to all."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from src.objectives.composed.representation.base import Representation, View
 
 
 class Bidirectional(Representation):
-    """BERT's: a token is predicted at its own position, from what the transform put there."""
+    """Predicts a token at its own position, as BERT does, which sees the transformed token."""
 
-    both_sides = True
-    hides = False
-    restricts = False
+    sees_both_sides = True
+    hides_targets = False
+    restricts_attention = False
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
         return View(read_at=predicted)

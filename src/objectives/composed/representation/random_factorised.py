@@ -1,4 +1,4 @@
-"""Positions see a random part of the others, in a random order of factorisation."""
+"""Representation in which positions attend to random others, in a random factorisation order."""
 
 from __future__ import annotations
 
@@ -12,37 +12,43 @@ from src.objectives.composed.representation.base import Representation, View
 
 @dataclass(frozen=True)
 class RandomFactorised(Checked, Representation):
-    """Attention over a random `kept` of all pairs, none of a position with itself.
+    """Keeps a random share of the pairs of positions that attend, and hides the predicted tokens.
 
-    Over several layers a token comes back to its position through others, and it is there all along
-    in the residual stream, so leaving out pairs does not hide it. As in XLNet (Yang et al., 2019),
-    the predicted tokens therefore come last in a random order of factorisation, and each is
-    predicted at a mask token of its own (a query), appended to the text with the predicted token's
-    position. A query attends to itself, to what is not predicted, and to the predicted tokens
-    earlier in the order. What is not predicted attends to no predicted token, a predicted one to
-    those earlier. Of the pairs so allowed `kept` are kept, and those with the first position, which
-    is never predicted, always: no position is left with nothing to attend to.
+    Removing pairs at random does not hide a token: over several layers it reaches its own position
+    through others, and the residual stream holds it anyway. Therefore, as in XLNet (Yang et al.,
+    2019), the predicted tokens come last in a random factorisation order, and each is predicted at
+    a mask token of its own (a query) that is appended to the text, with the position id of the
+    predicted token.
+
+    - A query attends to itself, to tokens that are not predicted, and to predicted tokens earlier
+      in the order.
+    - A predicted token attends to tokens that are not predicted, and to predicted ones earlier.
+    - A token that is not predicted attends to others that are not predicted.
+
+    No token attends to itself. A share `kept` of these pairs is kept at random. All positions
+    attend to the first one, which is never predicted, so that none is left with nothing to attend
+    to.
 
     Attributes:
-        kept: share of the pairs that attend (paper's code: 0.6).
+        kept: share of the pairs that is kept (paper's code: 0.6).
     """
 
-    both_sides = True
-    hides = True
-    restricts = True
+    sees_both_sides = True
+    hides_targets = True
+    restricts_attention = True
     kept: Share = 0.6
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
         count = len(predicted)
         total = length + count
-        turn = np.zeros(total, dtype=np.int64)  # in the order; 0: not predicted
-        turn[predicted] = 1 + rng.permutation(count)
-        turn[length:] = turn[predicted]
+        order = np.zeros(total, dtype=np.int64)  # in the factorisation; 0: not predicted
+        order[predicted] = 1 + rng.permutation(count)
+        order[length:] = order[predicted]
         kept = rng.random((total, total), dtype=np.float32) < self.kept
-        own = np.eye(total, dtype=bool)
-        before = (turn[None, :] == 0) | (turn[None, :] < turn[:, None])
-        pair_mask = before & kept & ~own
-        pair_mask[:, length:] = False  # of a query nobody knows but itself
-        pair_mask |= own & (np.arange(total) >= length)
+        itself = np.eye(total, dtype=bool)
+        before = (order[None, :] == 0) | (order[None, :] < order[:, None])
+        pair_mask = before & kept & ~itself
+        pair_mask[:, length:] = False  # only a query itself attends to it
+        pair_mask |= itself & (np.arange(total) >= length)
         pair_mask[:, 0] = True
         return View(read_at=length + np.arange(count), pair_mask=pair_mask, queries=predicted)

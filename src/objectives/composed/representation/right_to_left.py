@@ -1,4 +1,4 @@
-"""A position sees itself and those after it."""
+"""Backward representation, in which each position attends to itself and those after it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from src.objectives.composed.representation.base import Representation, View
 
 
 class RightToLeft(Representation):
-    """A backward language model's: a token is predicted at the position after it."""
+    """Predicts a token at the position after it, as a backward language model does."""
 
-    both_sides = False
-    hides = True
-    restricts = True
+    sees_both_sides = False
+    hides_targets = True
+    restricts_attention = True
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
         return View(read_at=predicted + 1, pair_mask=np.tri(length, dtype=bool).T)

@@ -1,1 +1,1 @@
-"""Input transforms: how a text is changed before the body reads it."""
+"""Input transforms, which change a text before the body reads it."""

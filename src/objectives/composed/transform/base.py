@@ -1,4 +1,4 @@
-"""The base of input transforms."""
+"""Base of input transforms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from src.objectives.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Transform(Checked, ABC):
-    """Changes the chosen tokens of a text; those are the ones that an output may predict.
+    """Changes chosen tokens of a text, which an output may predict.
 
     Attributes:
         probability: share of the tokens that are chosen (paper: 0.15).
@@ -22,17 +22,18 @@ class Transform(Checked, ABC):
     probability: Share = 0.15
 
     @abstractmethod
-    def corrupted(
+    def corrupt(
         self,
         tokens: np.ndarray,
         chosen: np.ndarray,
         vocabulary: Vocabulary,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """The tokens as the body sees them, `(tokens,)`; those that are not chosen stay.
+        """Return the tokens with the chosen ones changed, `(tokens,)`.
 
         Args:
-            tokens: of one text, special ones included, `(tokens,)`; not to be changed.
-            chosen: which of them to change, bool `(tokens,)`.
+            tokens: token ids of a text, special ones included, `(tokens,)`; not to be modified.
+            chosen: True where a token may be changed, bool `(tokens,)`.
+            vocabulary: the encoder's vocabulary.
             rng: the only source of randomness.
         """

@@ -1,4 +1,4 @@
-"""BERT's corruption (Devlin et al., 2019)."""
+"""Transform that corrupts tokens as BERT does (Devlin et al., 2019)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import numpy as np
 
 from src.configuration.options import Fraction
 from src.objectives.composed.transform.base import Transform
-from src.objectives.corruption import check_shares, corrupted, draw_corruption
+from src.objectives.corruption import check_shares, corrupt, draw_corruption
 from src.objectives.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class Bert(Transform):
-    """A chosen token becomes the mask token, a random one, or stays.
+    """Replaces a chosen token by the mask token or a random one, or keeps it.
 
     Attributes:
-        masked: share of the chosen that become the mask token (0.8).
-        random: share that become a random token (0.1); the rest stays.
+        masked: share of the chosen tokens that are replaced by the mask token (paper: 0.8).
+        random: share of the chosen tokens that are replaced by a random token (paper: 0.1); the
+            others are kept.
     """
 
     masked: Fraction = 0.8
@@ -28,7 +29,7 @@ class Bert(Transform):
         super().__post_init__()
         check_shares(self.masked, self.random)
 
-    def corrupted(
+    def corrupt(
         self,
         tokens: np.ndarray,
         chosen: np.ndarray,
@@ -36,4 +37,4 @@ class Bert(Transform):
         rng: np.random.Generator,
     ) -> np.ndarray:
         drawn = draw_corruption(len(tokens), vocabulary, rng)
-        return corrupted(tokens, chosen, drawn, (self.masked, self.random), vocabulary.mask_id)
+        return corrupt(tokens, chosen, drawn, (self.masked, self.random), vocabulary.mask_id)

@@ -1,4 +1,4 @@
-"""Chosen tokens become the mask token."""
+"""Transform that masks tokens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from src.objectives.vocabulary import Vocabulary
 
 
 class Mask(Transform):
-    """Every chosen token is replaced by the mask token."""
+    """Replaces every chosen token by the mask token."""
 
-    def corrupted(
+    def corrupt(
         self,
         tokens: np.ndarray,
         chosen: np.ndarray,

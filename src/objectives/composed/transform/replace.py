@@ -1,4 +1,4 @@
-"""Chosen tokens become random ones."""
+"""Transform that replaces tokens by random ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from src.objectives.vocabulary import Vocabulary
 
 
 class Replace(Transform):
-    """Every chosen token is replaced by one drawn uniformly from the vocabulary."""
+    """Replaces every chosen token by one that is drawn uniformly from the vocabulary."""
 
-    def corrupted(
+    def corrupt(
         self,
         tokens: np.ndarray,
         chosen: np.ndarray,

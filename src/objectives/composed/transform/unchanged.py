@@ -1,4 +1,4 @@
-"""No transform."""
+"""Transform that keeps all tokens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from src.objectives.vocabulary import Vocabulary
 
 
 class Unchanged(Transform):
-    """Every token stays; those chosen are only what is predicted (language modelling)."""
+    """Keeps every token; the chosen ones are only predicted, as in language modelling."""
 
-    def corrupted(
+    def corrupt(
         self,
         tokens: np.ndarray,
         chosen: np.ndarray,

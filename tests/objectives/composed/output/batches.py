@@ -1,4 +1,4 @@
-"""Batches of objectives with an output alone: text unchanged, read from both sides."""
+"""Makes batches for tests of one output, with unchanged texts that are read bidirectionally."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOP = TINY.tokenizer.get_vocab()["."]
 
 
 def text(*tokens: int) -> Row:
-    """A text of these tokens between the special ones."""
+    """Return a text of these tokens between the special ones."""
     return {"input_ids": [CLS, *tokens, SEP]}
 
 
@@ -31,7 +31,7 @@ def objective(output: Output) -> Composed:
 
 
 def batch(output: Output, rows: Sequence[Row], seed: int = 0) -> MicroBatch:
-    """The rows' only micro-batch; its texts are the shortest first."""
+    """Return the only micro-batch of the rows, in which the shortest texts come first."""
     collate = objective(output).collate(TINY, 1000)
     (part,) = collate(rows, np.random.default_rng(seed)).micro_batches
     return part

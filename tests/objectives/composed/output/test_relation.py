@@ -1,4 +1,4 @@
-"""Sentence order and next sentence."""
+"""Outputs that predict the order of sentences, and the next sentence."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TEXTS = [text(*range(100 + 10 * i, 110 + 10 * i)) for i in range(60)]
 FIRST, SECOND = slice(0, 5), slice(5, 9)  # of the second, a separator takes one token's place
 
 
-def read(part, index):
-    """The tokens of both segments, with their types checked."""
+def segments_of(part, index):
+    """Check a text's token types; return the tokens of both segments."""
     held = part.inputs["attention_mask"][index].bool()
     tokens = part.inputs["input_ids"][index][held].tolist()
     between = tokens.index(SEP)
@@ -31,12 +31,12 @@ def read(part, index):
     return tokens[1:between], tokens[between + 1 : -1]
 
 
-def test_sentence_order_exchanges_half_of_the_texts_segments():
+def test_sentence_order_swaps_the_segments_of_half_of_the_texts():
     part = batch(SentenceOrder(), TEXTS)
     swapped = 0
     for index, in_order in enumerate(part.inputs["targets"].tolist()):
         own = TEXTS[index]["input_ids"][1:-1]
-        first, second = read(part, index)
+        first, second = segments_of(part, index)
         if in_order:
             assert (first, second) == (own[FIRST], own[SECOND])
         else:
@@ -45,12 +45,12 @@ def test_sentence_order_exchanges_half_of_the_texts_segments():
     assert 15 < swapped < 45
 
 
-def test_next_sentence_takes_half_of_the_segments_from_texts_before():
+def test_next_sentence_takes_half_of_the_segments_from_earlier_texts():
     part = batch(NextSentence(), TEXTS)
     foreign = 0
     for index, follows in enumerate(part.inputs["targets"].tolist()):
         own = TEXTS[index]["input_ids"][1:-1]
-        first, second = read(part, index)
+        first, second = segments_of(part, index)
         assert first == own[FIRST]
         if follows:
             assert second == own[SECOND]
@@ -73,14 +73,14 @@ def test_a_prediction_is_read_at_the_first_token(output):
 
 
 @pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
-def test_the_first_texts_are_the_same_however_many_follow(output):
+def test_texts_do_not_depend_on_those_after_them(output):
     few, many = batch(output, TEXTS[:7]), batch(output, TEXTS)
     for name in ("input_ids", "token_type_ids", "targets"):
         assert torch.equal(few.inputs[name], many.inputs[name][:7])
 
 
 @pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
-def test_a_body_without_token_types_is_not_told_any(output):
+def test_a_body_without_token_types_gets_none(output):
     encoder = TextEncoder("distil", random_body("distilbert").eval(), letter_pair_tokenizer())
     collate = objective(output).collate(encoder, 1000)
     (part,) = collate(TEXTS[:4], np.random.default_rng(0)).micro_batches

@@ -1,4 +1,4 @@
-"""TF-IDF prediction, against scikit-learn's weights."""
+"""The output that predicts TF-IDF weights, against those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def drawn(count, seed=0):
     return [text(*rng.integers(50, 70, rng.integers(4, 15)).tolist()) for _ in range(count)]
 
 
-def test_the_weights_are_scikit_learns_before_they_are_made_smaller():
+def test_the_targets_are_logarithms_of_scikit_learns_weights():
     rows = drawn(30)
     vectoriser = TfidfVectorizer(analyzer=lambda row: row["input_ids"], norm=None)
     expected = vectoriser.fit_transform(rows).toarray()
     column = vectoriser.vocabulary_
-    output = TfIdf().fitted(rows, VOCABULARY)
+    output = TfIdf().fit(rows, VOCABULARY)
     for number, row in enumerate(rows):
         tokens = np.asarray(row["input_ids"])
         positions, weights = output.targets(row, tokens, np.ones(len(tokens), dtype=bool))
@@ -31,17 +31,17 @@ def test_the_weights_are_scikit_learns_before_they_are_made_smaller():
         np.testing.assert_allclose(weights, own, rtol=1e-6)
 
 
-def test_chosen_tokens_alone_are_predicted():
+def test_only_chosen_tokens_are_predicted():
     rows = drawn(8)
-    output = TfIdf().fitted(rows, VOCABULARY)
+    output = TfIdf().fit(rows, VOCABULARY)
     part = batch(output, rows)
     assert part.units == len(part.inputs["positions"]) < 8 * 15
     assert part.inputs["targets"].dtype == torch.float32
 
 
-def test_of_many_texts_some_are_counted_evenly_spaced():
+def test_of_many_texts_evenly_spaced_ones_are_counted():
     rows = [text(50 + number) for number in range(10)]
-    idf = TfIdf(texts=5).fitted(rows, VOCABULARY).idf
+    idf = TfIdf(texts=5).fit(rows, VOCABULARY).idf
     counted = 1 + np.log((1 + 5) / (1 + 1))
     others = 1 + np.log(1 + 5)
     np.testing.assert_allclose(idf[50:60], [counted, others] * 5)
