@@ -1,4 +1,4 @@
-"""`python -m src.bench`: measure speed and memory, print tables, write their figures as JSON."""
+"""`python -m src.bench`: measure speed and memory, print tables, write the figures as JSON."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from src.bench.case import Case
 from src.bench.evaluation import measure_evaluation
 from src.bench.floor import measure_floor
 from src.bench.growth import draw_growth, measure_growth
-from src.bench.measure import matrix_rate
+from src.bench.measure import measure_matrix_rate
 from src.bench.memory import measure_memory
-from src.bench.peers import against_published, against_torchjd, against_trainer
+from src.bench.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
 from src.bench.start_up import measure_start
 from src.bench.tables import (
     ablation_table,
@@ -48,10 +48,12 @@ MINILM, ROBERTA = "minilm", "roberta_base_random"
 
 
 class Sections:
-    """The sections of the bench, over one config (`conf/bench.yaml`).
+    """Measures and prints the sections of the bench.
 
     Args:
+        config: the config (`conf/bench.yaml`).
         scratch: a folder for the cases' runs.
+        console: the console for the tables.
     """
 
     def __init__(self, config: DictConfig, scratch: Path, console: Console) -> None:
@@ -71,9 +73,9 @@ class Sections:
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     def floor(self) -> dict[str, Any]:
-        """Each method against the floor of its steps."""
+        """Time each method's step against its floor (see `src.bench.floor`)."""
         dtype = torch.bfloat16 if resolve_precision("auto", "auto") != "32-true" else torch.float32
-        rate = matrix_rate(self._device, dtype)
+        rate = measure_matrix_rate(self._device, dtype)
         cases = [(MINILM, "finetune", 0), (MINILM, "mt_tartan", 1), (MINILM, "meta_tartan", 1)]
         cases += [(MINILM, "meta_tartan", 2)]
         cases += [(ROBERTA, "meta_tartan", 1)]
@@ -97,7 +99,7 @@ class Sections:
         return {"matrix_rate": rate, "rows": [asdict(row) for row in rows]}
 
     def ablations(self) -> dict[str, Any]:
-        """Time a step without each way of saving time."""
+        """Time a step without each optimisation."""
         rows = measure_ablations(
             self._case("meta_tartan", 1), self._rounds, self._scratch / "ablations", self._device
         )
@@ -105,21 +107,21 @@ class Sections:
         return {"rows": [asdict(row) for row in rows]}
 
     def peers(self) -> dict[str, Any]:
-        """Others' steps against ours."""
+        """Time other programs' steps against this one's."""
         folder, rounds, device = self._scratch / "peers", self._rounds, self._device
         rows = [
-            against_published(self._case("meta_tartan", 1), rounds, folder, device),
-            against_trainer(self._case("finetune", 0), rounds, folder, device),
-            against_trainer(self._case("tapt", 0), rounds, folder, device),
-            against_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
+            compare_with_published(self._case("meta_tartan", 1), rounds, folder, device),
+            compare_with_trainer(self._case("finetune", 0), rounds, folder, device),
+            compare_with_trainer(self._case("tapt", 0), rounds, folder, device),
+            compare_with_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
         ]
         self._console.print(peer_table(rows))
         return {"rows": [asdict(row) for row in rows]}
 
     def waits(self) -> dict[str, Any]:
-        """Count a step's waits for the GPU."""
+        """Count how often the host waits for the GPU in a step."""
         if self._device.type != "cuda":
-            self._console.print("waits for the GPU: not measured, for there is none")
+            self._console.print("waits for the GPU: not measured, because there is no GPU")
             return {"rows": []}
         rows = [
             measure_waits(self._case(method, tasks), self._scratch / "waits", self._device)
@@ -129,7 +131,7 @@ class Sections:
         return {"rows": [asdict(row) for row in rows]}
 
     def memory(self) -> dict[str, Any]:
-        """Peak memory of a step."""
+        """Measure the peak memory of a step."""
         numbers = (1, 2, 4, 8, 16) if self._full else (1, 2, 4)
         cases = [self._case("finetune", 0), self._case("mt_tartan", 1)]
         cases += [self._case("meta_tartan", number) for number in numbers]
@@ -139,11 +141,11 @@ class Sections:
         return {"rows": [asdict(row) for row in rows]}
 
     def growth(self) -> dict[str, Any]:
-        """Seconds a step over tasks, tokens and body size."""
+        """Time a step for several numbers of tasks, batch sizes and body sizes."""
         size = int(self._config.batch_size)
         numbers = (1, 2, 4, 8) if self._full else (1, 2, 4)
         widths = (192, 384, 768) if self._full else (192, 384)
-        along: dict[str, dict[float, Case]] = {
+        cases: dict[str, dict[float, Case]] = {
             "auxiliary tasks": {n: self._case("meta_tartan", n) for n in numbers},
             "tokens a batch": {
                 part: self._case("meta_tartan", 1, batch_size=max(1, size // part))
@@ -154,8 +156,8 @@ class Sections:
             },
         }
         growths = [
-            measure_growth(what, cases, self._rounds, self._scratch / "growth", self._device)
-            for what, cases in along.items()
+            measure_growth(along, by_size, self._rounds, self._scratch / "growth", self._device)
+            for along, by_size in cases.items()
         ]
         self._console.print(growth_table(growths))
         picture = Path(str(self._config.output)).with_suffix(".png")
@@ -163,7 +165,7 @@ class Sections:
         return {"rows": [asdict(growth) for growth in growths], "picture": str(picture)}
 
     def evaluation(self) -> dict[str, Any]:
-        """Examples a second through the dev split."""
+        """Measure the throughput of evaluations on dev."""
         rows = [
             measure_evaluation(
                 self._case("finetune", 0, encoder), encoder, self._rounds,
@@ -175,7 +177,7 @@ class Sections:
         return {"rows": [asdict(row) for row in rows]}
 
     def start_up(self) -> dict[str, Any]:
-        """From the command to the first step, with an empty cache and a filled one."""
+        """Time a run from the command to its first step, with an empty and a filled cache."""
         method = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
         if self._corpus is not None:
             method.append(f"auxiliary.dapt.path={self._corpus}")
@@ -221,14 +223,14 @@ SECTIONS: dict[str, Callable[[Sections], dict[str, Any]]] = {
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="bench")
 def main(config: DictConfig) -> None:
-    """Run the sections of the config, in order."""
+    """Measure the sections of the config, in order."""
     quiet_libraries()
     keep_freed_memory()  # as a run does
-    logging.getLogger("src").setLevel(logging.ERROR)  # remarks on the data are for runs
+    logging.getLogger("src").setLevel(logging.ERROR)  # without the remarks of a run on its data
     console = Console(width=None if sys.stdout.isatty() else 120)
     unknown = [name for name in config.sections if name not in SECTIONS]
     if unknown:
-        print(f"error: sections: {unknown[0]} is none of {', '.join(SECTIONS)}", file=sys.stderr)
+        print(f"error: sections: {unknown[0]} is not one of {', '.join(SECTIONS)}", file=sys.stderr)
         sys.exit(1)
     measured: dict[str, Any] = {"machine": machine(), "config": OmegaConf.to_container(config)}
     output = Path(str(config.output))
@@ -240,13 +242,13 @@ def main(config: DictConfig) -> None:
             except UserError as error:
                 print(f"error: {name}: {error}", file=sys.stderr)
                 sys.exit(1)
-            # after each section, so that nothing measured is lost
+            # after each section, so that an interruption loses no figures
             output.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     console.print(f"figures in {output}", highlight=False)
 
 
 def machine() -> dict[str, Any]:
-    """Return the settings and the machine that the figures depend on."""
+    """Describe the machine and the settings on which the figures depend."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "gpu": gpu,

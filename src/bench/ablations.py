@@ -1,4 +1,4 @@
-"""Ablations of ways of saving time: the same batches with and without each."""
+"""Times a step with and without each optimisation, on the same batches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from src.bench.by_hand import OurStep
-from src.bench.case import BuiltCase, Case, built_case
-from src.bench.measure import Ratio, interleaved, ratio
+from src.bench.case import BuiltCase, Case, build_case
+from src.bench.manual_step import ManualStep
+from src.bench.measure import Ratio, ratio, time_interleaved
 from src.core.clock import now
 from src.cpu.attention import attention
 from src.cpu.dropout import replace_dropout
@@ -24,28 +24,29 @@ from src.encoders.masked_lm_head import MaskedLMHead
 
 @dataclass(frozen=True)
 class Ablation:
-    """A way of saving time, described by what a step without it is like.
+    """An optimisation, and how to turn it off.
 
     Attributes:
-        name: what it is.
-        without: overrides that leave it out, and `change`, where that takes more.
+        name: name of the optimisation in tables.
+        overrides: overrides of the config that turn it off.
+        turn_off: turns it off in a case that has been built, where overrides cannot.
     """
 
     name: str
-    without: Sequence[str] = ()
-    change: Callable[[BuiltCase], None] = lambda case: None
+    overrides: Sequence[str] = ()
+    turn_off: Callable[[BuiltCase], None] = lambda case: None
 
 
-def _torchs_dropout(case: BuiltCase) -> None:
+def _use_torch_dropout(case: BuiltCase) -> None:
     replace_dropout(case.module, nn.Dropout)
 
 
-def _torchs_attention(case: BuiltCase) -> None:
+def _use_torch_attention(case: BuiltCase) -> None:
     body: Any = case.module.body
-    body.set_attn_implementation(_TORCHS)
+    body.set_attn_implementation(_TORCH_ATTENTION)
 
 
-def _of_torch(
+def _torch_attention(
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -54,38 +55,38 @@ def _of_torch(
     packing: Packing | PackedRow | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Torch's attention, within each text of a packed row."""
-    torchs = AttentionInterface()["sdpa"]
-    if isinstance(packing, PackedRow):  # whose kernels are not ours
+    """Compute torch's attention, within each text of a packed row."""
+    sdpa = AttentionInterface()["sdpa"]
+    if isinstance(packing, PackedRow):  # the GPU's kernels are not part of this optimisation
         return attention(module, query, key, value, attention_mask, packing=packing, **options)
     if packing is None:
-        found: tuple[Tensor, Tensor | None] = torchs(
+        found: tuple[Tensor, Tensor | None] = sdpa(
             module, query, key, value, attention_mask, **options
         )
         return found
 
-    def of_block(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
-        attended: Tensor = torchs(module, q, k, v, allowed, **options)[0]
+    def attend_in_block(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+        attended: Tensor = sdpa(module, q, k, v, allowed, **options)[0]
         return attended
 
-    return packing.attend(of_block, query, key, value), None
+    return packing.attend(attend_in_block, query, key, value), None
 
 
-_TORCHS = "tartan_bench_torchs"
-AttentionInterface.register(_TORCHS, _of_torch)
-AttentionMaskInterface.register(_TORCHS, AttentionMaskInterface()["sdpa"])
+_TORCH_ATTENTION = "tartan_bench_torchs"
+AttentionInterface.register(_TORCH_ATTENTION, _torch_attention)
+AttentionMaskInterface.register(_TORCH_ATTENTION, AttentionMaskInterface()["sdpa"])
 
 
-def _torchs_embedding(case: BuiltCase) -> None:
+def _use_torch_embedding(case: BuiltCase) -> None:
     body: Any = case.module.body
-    ours = body.get_input_embeddings()
-    rows, width = ours.weight.shape
-    plain = nn.Embedding(rows, width, ours.padding_idx)
-    plain.weight = ours.weight
+    embedding = body.get_input_embeddings()
+    rows, width = embedding.weight.shape
+    plain = nn.Embedding(rows, width, embedding.padding_idx)
+    plain.weight = embedding.weight
     body.set_input_embeddings(plain)
 
 
-def _unfused(case: BuiltCase) -> None:
+def _use_unfused_adamw(case: BuiltCase) -> None:
     optimisation = case.module.optimisation
     fused = optimisation.optimiser
 
@@ -101,24 +102,26 @@ def _unfused(case: BuiltCase) -> None:
 
 
 ABLATIONS = (
-    Ablation("texts of a micro-batch as one row of tokens", ["packed=false"]),
-    Ablation("16 random bits an element for dropout", change=_torchs_dropout),
-    Ablation("the same in attention, whose gradient is its own", change=_torchs_attention),
-    Ablation("embeddings' gradients added row by row", change=_torchs_embedding),
-    Ablation("fused AdamW", change=_unfused),
+    Ablation("packed texts", ["packed=false"]),
+    Ablation("16 random bits an element for dropout", turn_off=_use_torch_dropout),
+    Ablation("attention with the same dropout, in place", turn_off=_use_torch_attention),
+    Ablation("embeddings' gradients added row by row", turn_off=_use_torch_embedding),
+    Ablation("fused AdamW", turn_off=_use_unfused_adamw),
 )
-FEW_SHAPES = "masked positions filled up to multiples of 16"
-"""Saves building kernels for shapes that are new: measured on batches that are."""
-OPTIONAL = "no attention dropout: fused attention"
-"""Measured the other way round: overrides put it in."""
+PADDED_ROWS = "masked positions padded to multiples of 16"
+"""Avoids building kernels for new shapes, so it is measured on batches with new shapes."""
+NO_ATTENTION_DROPOUT = "no attention dropout: fused attention"
+"""Not used by default: overrides turn it on."""
 
 
 @dataclass(frozen=True)
 class AblationRow:
-    """The time of a step without a way of saving time, in multiples of a step with it.
+    """The time of a step without an optimisation, divided by that of a step with it.
 
     Attributes:
-        used: whether runs use it unless told otherwise.
+        name: name of the optimisation.
+        ratio: the ratio of times.
+        used: whether runs use it by default.
     """
 
     name: str
@@ -133,39 +136,44 @@ def measure_ablations(
     device: torch.device,
     optional: Sequence[str] = ("encoder.attention_dropout=0",),
 ) -> list[AblationRow]:
-    """Time three steps of a case as it is and with each way of saving time left out, in turn.
+    """Time three steps of a case as it is and without each optimisation, in turn.
 
     Args:
-        optional: the overrides of `OPTIONAL`.
+        case: the case.
+        rounds: number of measurements of each.
+        folder: a folder for the cases' runs.
+        device: the device.
+        optional: the overrides for `NO_ATTENTION_DROPOUT`.
     """
-    variants = {"": Ablation(""), OPTIONAL: Ablation(OPTIONAL, optional)}
+    variants = {"": Ablation(""), NO_ATTENTION_DROPOUT: Ablation(NO_ATTENTION_DROPOUT, optional)}
     variants |= {ablation.name: ablation for ablation in ABLATIONS}
     parts = {}
     for number, (name, ablation) in enumerate(variants.items()):
-        built = built_case(case, 3, folder / str(number), *ablation.without)
-        ablation.change(built)
-        parts[name] = OurStep(built, device).all_steps(built.batches(device))
-    times = interleaved(parts, rounds, device)
+        built = build_case(case, 3, folder / str(number), *ablation.overrides)
+        ablation.turn_off(built)
+        parts[name] = ManualStep(built, device).all_steps(built.batches(device))
+    times = time_interleaved(parts, rounds, device)
     plain = times[""]
     rows = [
         AblationRow(ablation.name, ratio(times[ablation.name], plain), True)
         for ablation in ABLATIONS
     ]
-    rows.append(AblationRow(FEW_SHAPES, _with_more_shapes(case, rounds, folder, device), True))
-    return [*rows, AblationRow(OPTIONAL, ratio(plain, times[OPTIONAL]), False)]
+    rows.append(AblationRow(PADDED_ROWS, _padded_rows_ratio(case, rounds, folder, device), True))
+    without_dropout = ratio(plain, times[NO_ATTENTION_DROPOUT])
+    return [*rows, AblationRow(NO_ATTENTION_DROPOUT, without_dropout, False)]
 
 
-def _with_more_shapes(case: Case, rounds: int, folder: Path, device: torch.device) -> Ratio:
-    """Without `FEW_SHAPES` against with it, in seconds a token, no batch being taken twice.
+def _padded_rows_ratio(case: Case, rounds: int, folder: Path, device: torch.device) -> Ratio:
+    """Return the time a token without `PADDED_ROWS`, divided by that with it, on new batches.
 
-    Two of the rounds, of three batches each, do not count.
+    A round has three batches; the first two rounds are not counted.
     """
     steps = 3
-    built = [built_case(case, 2 * steps * (rounds + 2), folder / f"shapes{i}") for i in (0, 1)]
+    built = [build_case(case, 2 * steps * (rounds + 2), folder / f"shapes{i}") for i in (0, 1)]
     for head in built[1].module.heads.values():
         if isinstance(head, MaskedLMHead):
             head.row_multiple = 1
-    ours = [OurStep(own, device) for own in built]
+    by_hand = [ManualStep(each, device) for each in built]
     seconds: tuple[list[float], list[float]] = ([], [])
     taken = 0
     for number in range(rounds + 2):
@@ -173,7 +181,7 @@ def _with_more_shapes(case: Case, rounds: int, folder: Path, device: torch.devic
             batches = [built[which].batch(step, device) for step in range(taken, taken + steps)]
             taken += steps
             began = now(device)
-            ours[which].all_steps(batches)()
+            by_hand[which].all_steps(batches)()
             tokens = sum(part.tokens for batch in batches for part in batch.tasks.values())
             if number > 1:
                 seconds[which].append((now(device) - began) / tokens)

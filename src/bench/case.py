@@ -1,4 +1,4 @@
-"""A case of the bench: a config, as the command line would compose it, and its first stage."""
+"""Composes the config of a case of the bench, and runs or builds the stage to measure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ STAGE_OF = {
     "tapt": "tapt",
     "aang": "joint",
 }
-"""The stage that a method's case measures."""
+"""The stage to measure, by method."""
 OBJECTIVE = "task-bert-bidirectional-denoise"
-"""The one objective of the smallest space of composed ones; it is in the larger ones too."""
+"""The only objective of the smallest space of composed ones, which is in the larger ones too."""
 _SPACES = {
     1: ["auxiliary=aang_td"]
     + [f"~auxiliary.aang.transforms.{name}" for name in ("none", "replace", "mask")]
@@ -45,21 +45,23 @@ _SPACES = {
     24: ["auxiliary=aang_td"],
     40: ["auxiliary=aang_td_ed"],
 }
-"""Options that compose so many objectives."""
-_FURTHER = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in range(4, 17)))
+"""Options that compose a space of objectives, by their number."""
+_AUXILIARIES = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in range(4, 17)))
+"""Names of auxiliary tasks, of which a case has the first ones."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case to measure: a method with so many auxiliary tasks.
+    """A case to measure: a method with a number of auxiliary tasks.
 
     Attributes:
-        method: its name in `conf/method`.
-        tasks: number of auxiliary tasks: domain text, the task's text, more domain text; of `aang`
-            1, 24 or 40 composed objectives, of which a step samples one.
-        batch_size: examples of each task in a step.
+        method: name of the method in `conf/method`.
+        tasks: number of auxiliary tasks: on domain text, on the task's text, then on domain text
+            again. For `aang`, the number of composed objectives, 1, 24 or 40, of which each step
+            samples one.
+        batch_size: number of examples of each task in a step.
         options: further overrides: data, encoder, precision.
-        corpus: domain text; None: the task's own.
+        corpus: file of domain text; None for the task's own.
     """
 
     method: str
@@ -69,7 +71,13 @@ class Case:
     corpus: str | None = None
 
     def config(self, steps: int, folder: Path, *more: str) -> DictConfig:
-        """The config of a run of `steps` steps in `folder`, without evaluations on the way."""
+        """Compose the config of a run of `steps` steps, evaluated only at its end.
+
+        Args:
+            steps: number of steps.
+            folder: the run folder, which is emptied.
+            more: further overrides.
+        """
         stage = f"method.stages.{STAGE_OF[self.method]}"
         overrides = [
             "auxiliary.size=10",
@@ -100,7 +108,7 @@ class Case:
             return ["auxiliary=tapt"]
         if self.method == "aang":
             return [*_SPACES[self.tasks], "method.stages.joint.sampled=1"]
-        names = _FURTHER[: self.tasks]
+        names = _AUXILIARIES[: self.tasks]
         kinds = {name: "mlm_task" if name == "tapt" else "mlm_domain" for name in names}
         chosen = [f"+auxiliary_task@auxiliary.{name}={kind}" for name, kind in kinds.items()]
         if self.corpus is not None:
@@ -113,15 +121,30 @@ class Case:
 def run_case(
     case: Case, steps: int, folder: Path, observers: Sequence[pl.Callback], *more: str
 ) -> StageOutcome:
-    """Train the case's stage as a run does, with `observers` looking on."""
+    """Train the case's stage as a run does.
+
+    Args:
+        case: the case.
+        steps: number of steps.
+        folder: the run folder, which is emptied.
+        observers: further callbacks.
+        more: further overrides of the config.
+    """
     config = case.config(steps, folder, *more)
     stages = enabled_stages(config)
     name = STAGE_OF[case.method]
     return StageChain(config, folder, prepare(config, stages)).run(name, stages[name], observers)
 
 
-def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
-    """The case's module and batches, for steps that are taken by hand."""
+def build_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
+    """Build the case's module and batches, for steps without Lightning's Trainer.
+
+    Args:
+        case: the case.
+        steps: number of steps that there are batches for.
+        folder: the run folder, which is emptied.
+        more: further overrides of the config.
+    """
     config = case.config(steps, folder, *more)
     stages = enabled_stages(config)
     prepared = prepare(config, stages)
@@ -134,14 +157,14 @@ def built_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
 
 @dataclass
 class BuiltCase:
-    """A stage's parts.
+    """A case whose stage has been built.
 
     Attributes:
         config: the case's config.
         prepared: data and encoder.
         module: the LightningModule, on the CPU.
         data: its batches.
-        precision: Lightning's name of it.
+        precision: Lightning's name of the precision.
     """
 
     config: DictConfig
@@ -151,7 +174,7 @@ class BuiltCase:
     precision: str
 
     def batch(self, step: int, device: torch.device) -> StepBatch:
-        """Of one step, where it is needed."""
+        """Return the batch of one step, on `device`."""
         accelerator = str(self.config.trainer.accelerator)
         steps = self.data.steps(self.module.batch_needs, accelerator, self.precision)
         whole = steps[step]
@@ -161,14 +184,14 @@ class BuiltCase:
         return moved
 
     def batches(self, device: torch.device) -> list[StepBatch]:
-        """Of all its steps."""
+        """Return the batches of all steps, on `device`."""
         return [
             self.batch(step, device)
             for step in range(self.data.epoch_steps(self.module.batch_needs))
         ]
 
     def autocast(self, device: torch.device) -> torch.autocast:
-        """The precision as a context."""
+        """Return the context that computes in the case's precision."""
         return torch.autocast(
             device.type, dtype=torch.bfloat16, enabled=self.precision.startswith("bf16")
         )

@@ -1,4 +1,4 @@
-"""`python -m src.bench.corpus`: build corpora of made-up articles and read them; print tables."""
+"""`python -m src.bench.corpus`: build corpora of synthetic articles, read them, print tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from src.bench.corpus_case import BuildRow, ReadRow, measure_build, measure_reading
-from src.bench.made_up_articles import MadeUp
+from src.bench.synthetic_articles import SyntheticArticles
 from src.command_line.hydra_errors import run_command_line
 from src.command_line.quiet import quiet_libraries
 from src.configuration.build import build
@@ -32,7 +32,7 @@ MIB = 1 << 20
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="bench_corpus")
 def main(config: DictConfig) -> None:
-    """Measure each size in turn, smallest first as the config has them."""
+    """Measure each size of the config in turn."""
     console = Console()
     values: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
     try:
@@ -58,9 +58,9 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
     output = Path(str(values["output"]))
     for size in values["examples"]:
         here = folder / str(size)
-        made_up = MadeUp(words, size, values["shards"])
+        synthetic = SyntheticArticles(words, size, values["shards"])
         began = time.perf_counter()
-        written = made_up.write(here / "articles")
+        written = synthetic.write(here / "articles")
         console.print(f"{size:,}: {written} shards made in {time.perf_counter() - began:.0f} s")
         corpus = here / f"corpus-{workers}"
         builds.append(measure_build(here / "articles", corpus, workers, values["build"]))
@@ -73,27 +73,27 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
 
 
 def _words_of(encoder: dict[str, Any]) -> list[str]:
-    """The whole words of an encoder's vocabulary, in its order."""
+    """Return the whole words of an encoder's vocabulary, in its order."""
     vocabulary = build(encoder, "encoder").load().tokenizer.get_vocab()
     words = sorted(vocabulary, key=lambda word: vocabulary[word])
     return [word for word in words if word.isascii() and word.isalpha()]
 
 
 def _in_fresh_process(function: Any, *arguments: Any) -> Any:
-    """Call it where no earlier measurement has left memory behind."""
+    """Call a function in a new process, which holds no memory of earlier measurements."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=quiet_libraries) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def build_table(rows: Sequence[BuildRow]) -> Table:
-    """Builds; memory is what processes hold themselves, pages of files left out."""
+    """Return the table of builds; memory is that of processes without pages of files."""
     table = _table(
-        "building a corpus; own memory in MiB", "kept", "made", "articles", "GB", "processes",
-        "s", "made/s", "largest", "all",
+        "building a corpus; peak memory without pages of files", "examples", "with repeats",
+        "articles", "GB", "processes", "s", "examples/s", "MiB, one process", "MiB, all",
     )  # fmt: skip
     for row in rows:
-        seconds = f"{row.seconds:.0f}" + (" (went on)" if row.resumed else "")
+        seconds = f"{row.seconds:.0f}" + (" (resumed)" if row.resumed else "")
         rate = "" if row.resumed else f"{row.made / row.seconds:,.0f}"
         table.add_row(
             f"{row.kept:,}", f"{row.made:,}", f"{row.articles:,}", f"{row.bytes / 1e9:.2f}",
@@ -103,10 +103,11 @@ def build_table(rows: Sequence[BuildRow]) -> Table:
 
 
 def read_table(rows: Sequence[ReadRow]) -> Table:
-    """Reading; memory as in `build_table`, and the pages of files by themselves."""
+    """Return the table of reading; memory as in `build_table`, and pages of files separately."""
     table = _table(
-        "reading batches at random, without the model; own memory in MiB", "examples", "start, s",
-        "read", "read/s", "before", "peak", "mapped",
+        "reading random batches, without the model; memory without pages of files",
+        "examples", "s to first batch", "read", "read/s", "MiB at start", "MiB, peak",
+        "MiB of files",
     )  # fmt: skip
     for row in rows:
         table.add_row(

@@ -1,4 +1,4 @@
-"""The cost of building a corpus, and of reading it for training."""
+"""Measures what it costs to build a corpus, and to read it for training."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from src.bench.made_up_articles import FIELD
-from src.bench.resident import Watch
+from src.bench.process_memory import MemoryWatch
+from src.bench.synthetic_articles import FIELD
 from src.configuration.build import build
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
@@ -19,17 +19,18 @@ from src.errors import UserError
 
 @dataclass(frozen=True)
 class BuildRow:
-    """A build.
+    """The cost of a build.
 
     Attributes:
-        articles: read.
-        made: examples before repeats were left out.
-        kept: examples of the corpus.
-        bytes: of the corpus.
-        seconds: of the whole command.
-        resumed: whether an earlier command had begun, so that `seconds` is a part only.
-        largest: peak of one process's own memory, in bytes.
-        all: of all processes' together.
+        workers: number of processes of the build.
+        articles: number of articles that were read.
+        made: number of examples before repeats were removed.
+        kept: number of examples of the corpus.
+        bytes: size of the corpus [bytes].
+        seconds: time of the whole command [s].
+        resumed: whether the command resumed an earlier one, so that `seconds` is only a part.
+        largest: peak memory of one process, without pages of files [bytes].
+        all: peak memory of all processes together, likewise [bytes].
     """
 
     workers: int
@@ -45,16 +46,16 @@ class BuildRow:
 
 @dataclass(frozen=True)
 class ReadRow:
-    """Reading batches of a whole corpus.
+    """The cost of reading batches of a whole corpus.
 
     Attributes:
-        examples: of the corpus.
-        start: seconds from naming the folder to the first batch.
-        read: examples that were read after it.
-        seconds: that this took.
-        before: the process's own memory before the corpus was named, in bytes.
-        peak: its largest since.
-        mapped: pages of files, the corpus' among them.
+        examples: number of examples of the corpus.
+        start: time from opening the folder to the first batch [s].
+        read: number of examples that were read after the first batch.
+        seconds: time that this took [s].
+        before: the process's memory before it opened the corpus, without pages of files [bytes].
+        peak: its peak memory since, likewise [bytes].
+        mapped: peak of the pages of files, of which the corpus is one [bytes].
     """
 
     examples: int
@@ -72,11 +73,13 @@ def measure_build(
     """Run the command that builds a corpus of the articles' most frequent field.
 
     Args:
-        workers: processes of the build.
-        options: more of the command's options.
+        articles: folder of the articles.
+        corpus: folder of the corpus.
+        workers: number of processes of the build.
+        options: further options of the command.
 
     Raises:
-        UserError: it fails; holds its last line.
+        UserError: the command fails; the message holds its last line.
     """
     resumed = (corpus / "building").is_dir()
     began = time.perf_counter()
@@ -85,7 +88,7 @@ def measure_build(
          f"field_of_study=[{FIELD}]", f"executor.workers={workers}", *options],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    with Watch(process.pid) as held:
+    with MemoryWatch(process.pid) as peak:
         _, errors = process.communicate()
     seconds = time.perf_counter() - began
     if process.returncode != 0:
@@ -100,15 +103,24 @@ def measure_build(
         bytes=sum(shard.bytes for shard in manifest.shards),
         seconds=seconds,
         resumed=resumed,
-        largest=held.largest,
-        all=held.all,
+        largest=peak.largest,
+        all=peak.all,
     )
 
 
 def measure_reading(
     corpus: Path, encoder: dict[str, Any], steps: int, batch_size: int, max_length: int
 ) -> ReadRow:
-    """Read a masked-LM task's batches as a run does, without the model; in a fresh process.
+    """Read batches of masked language modelling as a run does, without training.
+
+    Call it in a new process, so that the memory is that of reading.
+
+    Args:
+        corpus: folder of the corpus.
+        encoder: the encoder's config.
+        steps: number of batches to read after the first.
+        batch_size: number of examples in a batch.
+        max_length: longest input; longer texts are cut [tokens].
 
     Raises:
         UserError: the corpus or the encoder cannot be read.
@@ -124,7 +136,7 @@ def measure_reading(
     loaded: TextEncoder = build(encoder, "encoder").load()
     collate = MaskedLM().collate(loaded, batch_size)
     memory = psutil.Process().memory_info()
-    with Watch() as held:
+    with MemoryWatch() as peak:
         began = time.perf_counter()
         texts = load_corpus(corpus, "text", corpus).texts
         rows = tokenised_as_read(texts, loaded.tokenizer, max_length)
@@ -141,6 +153,6 @@ def measure_reading(
         read=steps * batch_size,
         seconds=seconds,
         before=memory.rss - getattr(memory, "shared", 0),
-        peak=held.largest,
-        mapped=held.mapped,
+        peak=peak.largest,
+        mapped=peak.mapped,
     )

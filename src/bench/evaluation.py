@@ -1,4 +1,4 @@
-"""The speed of evaluations by a trained classifier."""
+"""Measures the throughput of evaluations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from lightning.fabric.utilities import move_data_to_device
 
-from src.bench.case import Case, built_case
+from src.bench.case import Case, build_case
 from src.bench.measure import Ratio, ratio
 from src.core.clock import now
 from src.objectives.layout import count_tokens_and_padding
@@ -16,10 +16,11 @@ from src.objectives.layout import count_tokens_and_padding
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """Throughput of evaluations.
+    """The throughput of evaluations.
 
     Attributes:
-        examples_per_second: median and quartiles over rounds through the dev split.
+        encoder: name of the encoder.
+        examples_per_second: median and quartiles over passes through dev.
         tokens_per_second: the median.
     """
 
@@ -31,8 +32,8 @@ class EvaluationRow:
 def measure_evaluation(
     case: Case, encoder: str, rounds: int, folder: Path, device: torch.device
 ) -> EvaluationRow:
-    """Evaluate the case's dev split, once before it counts."""
-    built = built_case(case, 1, folder)
+    """Evaluate the case on dev `rounds` times, after a first time that is not counted."""
+    built = build_case(case, 1, folder)
     module = built.module.to(device).eval()
     split = built.data.evaluation("dev", device.type, built.precision)
     batches = [move_data_to_device(split[index], device) for index in range(len(split))]

@@ -1,9 +1,9 @@
-"""The cost of a step's arithmetic: the plain passes over its batches and one update.
+"""Compares the time of a step with its floor: the passes and the update that every step needs.
 
-The floor of a step is the forward and backward pass of each of its batches, by itself, through the
-encoder and the task's head, with the same micro-batches, precision and kernels (for dropout,
-attention and the embeddings' gradient the ones that a run uses), and one optimiser step: `n + 1`
-passes for MT-TARTAN with `n` auxiliary tasks, `n + 2` for META-TARTAN.
+The floor of a step is a separate forward and backward pass of each of its batches through the
+encoder and the task's head, and one optimiser step: `n + 1` passes for MT-TARTAN with `n` auxiliary
+tasks, `n + 2` for META-TARTAN. It has the run's micro-batches, precision and kernels (for dropout,
+attention and the embeddings' gradient).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from src.bench.case import Case, run_case
-from src.bench.measure import Ratio, products_rate, ratio
+from src.bench.measure import Ratio, measure_products_rate, ratio
 from src.core.clock import PassClock, now
 from src.core.passes import Passes, Purpose
 from src.core.task import Batch, StepBatch, Task
@@ -30,14 +30,18 @@ from src.objectives.layout import count_positions
 
 
 class Floor:
-    """The floor of a module's steps, on copies of its body and heads."""
+    """Takes the floor of a module's steps, on copies of its body and heads.
+
+    Args:
+        module: the module, which is not changed.
+    """
 
     def __init__(self, module: TaskMixing) -> None:
         meta_head = None if module.meta_head is None else module.meta_head.head
         heads = [task.head for task in module.tasks]
         body, heads, meta_head = copy.deepcopy((module.body, heads, meta_head))
         for copied in (body, *heads, *([meta_head] if meta_head else [])):
-            _forget_hooks(copied)  # the run's own count what its passes cost
+            _remove_hooks(copied)  # with which the run counts the cost of its passes
         self._passes = Passes(RowGradientBody(body, module.inner_products))
         self._tasks = [replace(t, head=h) for t, h in zip(module.tasks, heads, strict=True)]
         self._meta = None if meta_head is None else replace(module.tasks[0], head=meta_head)
@@ -45,7 +49,7 @@ class Floor:
         self._optimiser = module.optimisation.optimiser(body, end, others)
 
     def step(self, batch: StepBatch) -> None:
-        """One step on the batches of a step."""
+        """Take the passes of a step's batches and one optimiser step."""
         for task in self._tasks:
             self._pass(Purpose("task", task.name), task, batch.tasks[task.name])
         if batch.meta is not None and self._meta is not None:
@@ -58,28 +62,32 @@ class Floor:
         self._passes.backward(purpose, task, batch)
 
 
-def _forget_hooks(module: nn.Module) -> None:
+def _remove_hooks(module: nn.Module) -> None:
     for part in module.modules():
         part._forward_hooks.clear()
         part._forward_pre_hooks.clear()
 
 
 class FloorProbe(pl.Callback):
-    """After each step of a run, takes the floor's step on the same batches, and times both.
+    """Times each step of a run, and after it the floor on the same batches.
 
-    Before it as well, untimed: whoever is first pays for kernels of the batch's shapes.
-
-    A step's time is all that lies between two floors: fetching the batch, logging and callbacks
-    included.
+    The floor is also taken before the step, untimed, because the first pass of a batch builds
+    kernels for its shapes. A step's time is all the time between two floors, with fetching the
+    batch, logging and callbacks.
 
     Args:
-        warm_up: steps before the first floor, in which the run's memory grows and most lengths
-            occur for the first time. The step after them, in which the floor's own memory grows,
-            does not count either.
+        warm_up: number of steps before the first floor, in which the run's memory grows and most
+            lengths occur for the first time. The step after them, in which the floor's memory
+            grows, is not counted either.
+
+    Attributes:
+        steps: time of each counted step [s].
+        floors: time of its floor [s].
+        inside: time of the step that its passes and its update take [s].
+        positions: number of positions of each micro-batch of the counted steps' tasks.
     """
 
     def __init__(self, warm_up: int) -> None:
-        # of each step that counts; positions of each of its tasks' micro-batches
         self.steps: list[float] = []
         self.floors: list[float] = []
         self.inside: list[float] = []
@@ -92,7 +100,7 @@ class FloorProbe(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        """Have kernels built for the batch's shapes, which is no part of either time."""
+        """Have kernels built for the batch's shapes, outside of both times."""
         assert isinstance(pl_module, TaskMixing)
         if batch_idx < self._warm_up:
             return
@@ -107,7 +115,7 @@ class FloorProbe(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
     ) -> None:
-        """The step is over."""
+        """Record the step's time, and time its floor."""
         assert isinstance(pl_module, TaskMixing)
         if self._floor is None:
             return
@@ -129,19 +137,22 @@ class FloorProbe(pl.Callback):
 
 @dataclass(frozen=True)
 class FloorRow:
-    """A case against its floor.
+    """A case compared with its floor.
 
     Attributes:
-        ratio: a step's time to the floor's.
-        inside: median share of a step's time that its passes and its update take; the rest are
+        encoder: name of the encoder.
+        method: name of the method.
+        tasks: number of auxiliary tasks.
+        passes: number of forward and backward passes of the floor.
+        ratio: a step's time divided by the floor's.
+        inside: median share of a step's time that its passes and its update take; the others are
             inner products, the mixture, the meta head, fetching the batch, logging and callbacks.
-        seconds: the median step's.
-        flops: operations of a step.
-        tokens: of a step, padding left out.
-        padding_share: padding's share of the positions that go through the body.
-        products_rate: operations a second that the body's matrix products reach by themselves, in
-            the sizes that they have in a micro-batch.
-        passes: forward and backward passes of the floor.
+        seconds: median time of a step [s].
+        flops: floating-point operations of a step.
+        tokens: number of tokens of a step, without padding.
+        padding_share: share of padding in the positions that go through the body.
+        products_rate: throughput of the body's matrix products by themselves, with the sizes of a
+            micro-batch [FLOP/s].
     """
 
     encoder: str
@@ -165,9 +176,14 @@ def measure_floor(
     warm_up: int,
     dtype: torch.dtype = torch.float32,
 ) -> FloorRow:
-    """Train a case, with the floor's step after each of `steps` of its own.
+    """Train a case, and time each of `steps` steps and its floor.
 
     Args:
+        case: the case.
+        encoder: name of the case's encoder.
+        steps: number of steps to count.
+        folder: the run folder.
+        warm_up: see `FloorProbe`.
         dtype: type of the body's matrix products.
     """
     probe = FloorProbe(warm_up)
@@ -191,5 +207,5 @@ def measure_floor(
         flops=sum(outcome.cost.flops.values()) / outcome.steps,
         tokens=sum(outcome.cost.tokens.values()) / outcome.steps,
         padding_share=outcome.cost.padding_share,
-        products_rate=products_rate(layers, rows, outcome.module.device, dtype),
+        products_rate=measure_products_rate(layers, rows, outcome.module.device, dtype),
     )

@@ -1,4 +1,4 @@
-"""`python -m src.bench.gpu_check`: run on this machine's GPUs what a CPU could not show."""
+"""`python -m src.bench.gpu_check`: run the tests and measurements that need a GPU."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from src.core.seeding import generator_for
 OUTPUT = Path("gpu_check")
 """Folder of logs, texts and the bench's figures."""
 SHAPES = ((128, 128), (32, 512))
-"""Examples of a batch, and its longest text in tokens."""
+"""Numbers of examples in a batch, each with the length of the longest text [tokens]."""
 ENCODER = "roberta_base_random"
 PROCESSES = "tests/distributed/test_processes.py"
 WORDS = "the of and in to was is for on as with by at from his an were are which this"
-PATIENCE_S = 3600
-"""After which an item has failed."""
+TIMEOUT_S = 3600
+"""Time after which an item has failed [s]."""
 
 Verdict = Literal["passed", "failed", "measured", "skipped"]
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something to run.
+    """A program to run: tests or a bench.
 
     Attributes:
-        name: in the table.
-        arguments: for this Python.
+        name: name in the table.
+        arguments: arguments of Python.
         figures: the file that the bench writes; None for tests.
-        devices: GPUs that it needs.
+        devices: number of GPUs that it needs.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an item went.
+    """The outcome of an item.
 
     Attributes:
-        name: the item's.
-        verdict: of tests `passed`, of the bench `measured`.
-        detail: in a line.
+        name: the item's name.
+        verdict: `passed` for tests, `measured` for a bench, or `failed` or `skipped`.
+        detail: the reason or the figures, in one line.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def items(folder: Path) -> list[Item]:
-    """Return all items, in their order; their files are written to `folder`."""
+    """Return all items in order; they write their files to `folder`."""
     sharded = f"{PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one"
     several = f"{PROCESSES}::test_two_processes_give_the_run_of_one"
     return [
@@ -85,7 +85,7 @@ def _tests(name: str, *chosen: str, devices: int = 1) -> Item:
 
 
 def _measured(batch: int, longest: int, folder: Path, dropout: bool) -> Item:
-    """The bench on texts that fill such batches, with the encoder's attention dropout or none."""
+    """Return the bench on texts that fill such batches, with or without attention dropout."""
     name = f"{batch} x {longest}" + ("" if dropout else ", no attention dropout")
     file = folder / f"{batch}x{longest}{'' if dropout else '-no-dropout'}.json"
     texts = folder / f"texts-{longest}"
@@ -104,10 +104,15 @@ def _measured(batch: int, longest: int, folder: Path, dropout: bool) -> Item:
 
 
 def write_texts(folder: Path, longest: int, batch: int) -> None:
-    """Write a task of made-up texts of half to one and a half times `longest` tokens, and a corpus.
+    """Write a task and a corpus of random texts of half to one and a half times `longest` tokens.
 
-    Half of them are cut: a batch's texts have seven eighths of `longest` tokens on average. The
-    words are single tokens of the bench's tokenizer.
+    Half of them are cut, so that texts have seven eighths of `longest` tokens on average. All words
+    are single tokens of the bench's tokenizer.
+
+    Args:
+        folder: the folder to write; created if it does not exist.
+        longest: length of the longest text after cutting [tokens].
+        batch: number of examples in a batch; there are 8 batches of train and 16 of the corpus.
     """
     folder.mkdir(parents=True, exist_ok=True)
     words = np.array(WORDS.split())
@@ -124,14 +129,16 @@ def write_texts(folder: Path, longest: int, batch: int) -> None:
     (folder / "corpus.txt").write_text("".join(corpus), encoding="utf-8")
 
 
-def outcome_of(item: Item, devices: int, folder: Path) -> Outcome:
-    """Run an item, its output in a log in `folder`.
+def run_item(item: Item, devices: int, folder: Path) -> Outcome:
+    """Run an item, and log its output to a file in `folder`.
 
     Args:
-        devices: GPUs of this machine.
+        item: the item.
+        devices: number of GPUs of this machine.
+        folder: folder of the log.
     """
     if devices < item.devices:
-        return Outcome(item.name, "skipped", f"needs {item.devices} GPUs, here is {devices}")
+        return Outcome(item.name, "skipped", f"needs {item.devices} GPUs, there is {devices}")
     log = folder / f"{''.join(c if c.isalnum() else '_' for c in item.name)}.log"
     environment = {**os.environ, "TARTAN_TEST_DEVICE": "cuda"}
     began = time.monotonic()
@@ -139,45 +146,45 @@ def outcome_of(item: Item, devices: int, folder: Path) -> Outcome:
         try:
             code = subprocess.run(
                 [sys.executable, *item.arguments], env=environment, stdout=output,
-                stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False,
+                stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Outcome(item.name, "failed", f"not over after {PATIENCE_S} s; see {log}")
+            return Outcome(item.name, "failed", f"not finished after {TIMEOUT_S} s; see {log}")
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() or [""]
     if code:
         return Outcome(item.name, "failed", f"{lines[-1].strip()}; see {log}")
     if item.figures is not None:
         measured = json.loads(item.figures.read_text(encoding="utf-8"))
-        return Outcome(item.name, "measured", in_words(measured))
+        return Outcome(item.name, "measured", summarise(measured))
     return Outcome(item.name, "passed", f"{lines[-1].strip()} ({time.monotonic() - began:.0f} s)")
 
 
-def in_words(measured: Mapping[str, Any]) -> str:
-    """Return the bench's figures in a line: floor, MFU, peers, waits, memory.
+def summarise(measured: Mapping[str, Any]) -> str:
+    """Return the bench's figures in one line: floor, MFU, peers, waits, memory.
 
-    MFU is the share of the rate that large square matrices' products reach on the same device.
+    MFU is the step's throughput, divided by that of large square matrix products on the same GPU.
     """
     rate, rows = measured["floor"]["matrix_rate"], measured["floor"]["rows"]
-    said = [
+    figures = [
         f"{row['method']} {row['ratio']['median']:.2f} x its floor, MFU "
         f"{row['flops'] / row['seconds'] / rate:.0%} of {rate / 1e12:.0f} TFLOP/s, "
         f"{row['tokens'] / row['seconds']:,.0f} tokens/s, {row['padding_share']:.0%} padding"
         for row in rows
     ]
-    said += [
-        f"{row['peer']} ({row['case']}) {row['ratio']['median']:.2f} x ours"
+    figures += [
+        f"{row['peer']} ({row['case']}) {row['ratio']['median']:.2f} x this program's step"
         for row in measured["peers"]["rows"]
     ]
     waits = mean(len(row["places"]) for row in measured["waits"]["rows"])
     peak = max(row["peak"] for row in measured["memory"]["rows"])
-    return "; ".join([*said, f"{waits:.1f} waits a step", f"{peak / 2**20:,.0f} MiB a step"])
+    return "; ".join([*figures, f"{waits:.1f} waits a step", f"{peak / 2**20:,.0f} MiB a step"])
 
 
-def table_of(outcomes: Sequence[Outcome]) -> Table:
-    """Return what passed, failed, was measured and was skipped, in the order of the items."""
+def outcome_table(outcomes: Sequence[Outcome]) -> Table:
+    """Return the table of all outcomes."""
     styles = {"passed": "green", "failed": "bold red", "measured": "cyan", "skipped": "yellow"}
     table = Table(title="on this machine's GPUs", title_justify="left", title_style="bold")
-    for column in ("item", "", "how"):
+    for column in ("item", "outcome", "detail"):
         table.add_column(column, overflow="fold")
     for outcome in outcomes:
         verdict = f"[{styles[outcome.verdict]}]{outcome.verdict}[/]"
@@ -186,7 +193,7 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
 
 
 def main() -> int:
-    """Run all items and print the table; 1 if one failed, or there is no GPU."""
+    """Run all items and print the table; return 1 if one failed or there is no GPU."""
     if not torch.cuda.is_available():
         print("error: gpu_check needs a GPU that PyTorch can use; there is none", file=sys.stderr)
         return 1
@@ -196,9 +203,9 @@ def main() -> int:
     console, outcomes = Console(), []
     for item in items(OUTPUT.resolve()):
         console.print(f"{item.name} ...", highlight=False)
-        outcomes.append(outcome_of(item, torch.cuda.device_count(), OUTPUT.resolve()))
+        outcomes.append(run_item(item, torch.cuda.device_count(), OUTPUT.resolve()))
         console.print(f"  {outcomes[-1].verdict}", highlight=False)
-    console.print(table_of(outcomes))
+    console.print(outcome_table(outcomes))
     return int(any(outcome.verdict == "failed" for outcome in outcomes))
 
 

@@ -1,4 +1,4 @@
-"""Growth of a step's time: with tasks, with tokens in a batch, with the size of the body."""
+"""Measures how a step's time grows with tasks, with tokens in a batch, with the body's size."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import torch
 from matplotlib import pyplot
 from scipy import stats
 
-from src.bench.by_hand import OurStep
-from src.bench.case import Case, built_case
-from src.bench.measure import interleaved
+from src.bench.case import Case, build_case
+from src.bench.manual_step import ManualStep
+from src.bench.measure import time_interleaved
 from src.figures.style import COLOURS
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Seconds of a META-TARTAN step over a size, and the slope on logarithmic axes.
+    """The time of a META-TARTAN step as a function of one size.
 
     Attributes:
-        along: what grows.
-        sizes: the horizontal axis.
-        seconds: the median step's at each size.
-        slope: of the line fitted to the logarithms: 1 is proportional growth.
-        slope_error: its standard error.
+        along: name of the size.
+        sizes: its values.
+        seconds: median time of a step at each value [s].
+        slope: slope of the line fitted to the logarithms; 1 is proportional growth.
+        slope_error: standard error of the slope.
     """
 
     along: str
@@ -44,30 +44,35 @@ class Growth:
 def measure_growth(
     along: str, cases: Mapping[float, Case], rounds: int, folder: Path, device: torch.device
 ) -> Growth:
-    """Time the same three steps of each case, all cases in turn.
+    """Time three steps of each case, all cases in turn.
 
     Args:
-        cases: by size; along `tokens` and `body` the sizes are put in by what is measured.
+        along: name of the size. For `tokens a batch` and `parameters of the body`, the sizes are
+            counted on the built cases.
+        cases: the cases by size.
+        rounds: number of measurements of each.
+        folder: a folder for the cases' runs.
+        device: the device.
     """
     steps, sizes = {}, []
     for number, (size, case) in enumerate(cases.items()):
-        built = built_case(case, 3, folder / str(number))
+        built = build_case(case, 3, folder / str(number))
         batches = built.batches(device)
-        ours = OurStep(built, device)
-        steps[str(number)] = ours.all_steps(batches)
+        by_hand = ManualStep(built, device)
+        steps[str(number)] = by_hand.all_steps(batches)
         if along == "tokens a batch":
             size = sum(b.tokens for batch in batches for b in batch.tasks.values()) / 3
         elif along == "parameters of the body":
-            size = sum(p.numel() for p in ours.module.body.parameters())
+            size = sum(p.numel() for p in by_hand.module.body.parameters())
         sizes.append(float(size))
-    times = interleaved(steps, rounds, device)
+    times = time_interleaved(steps, rounds, device)
     seconds = [median(values) / 3 for values in times.values()]
     line = stats.linregress(np.log(sizes), np.log(seconds))
     return Growth(along, sizes, seconds, float(line.slope), float(line.stderr))
 
 
 def draw_growth(growths: Sequence[Growth], path: Path) -> None:
-    """Draw seconds a step over each size, on logarithmic axes."""
+    """Draw the time of a step over each size, on logarithmic axes."""
     figure, axes = pyplot.subplots(
         1, len(growths), figsize=(3.4 * len(growths), 3), sharey=True, layout="constrained"
     )

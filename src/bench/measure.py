@@ -1,4 +1,4 @@
-"""Times of things against each other within one run, and rates."""
+"""Measures ratios of times, and rates of matrix products."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from src.core.clock import now
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of the times of two things, over pairs measured one after the other.
+    """The ratio of two times, over pairs that were measured one after the other.
 
     Attributes:
-        median: of the pairs' ratios.
+        median: median of the pairs' ratios.
         low: their lower quartile.
         high: their upper quartile.
-        pairs: how many there were.
+        pairs: number of pairs.
     """
 
     median: float
@@ -32,7 +32,11 @@ class Ratio:
 
 
 def ratio(times: Sequence[float], of: Sequence[float]) -> Ratio:
-    """The ratio of `times` to `of`, both in seconds, the two of a pair at the same place.
+    """Return the ratio of `times` to `of`, pair by pair.
+
+    Args:
+        times: the numerators [s].
+        of: the denominators, as many [s].
 
     Raises:
         ValueError: the numbers of measurements differ, or there are none.
@@ -43,12 +47,20 @@ def ratio(times: Sequence[float], of: Sequence[float]) -> Ratio:
     return Ratio(float(median), float(low), float(high), len(times))
 
 
-def interleaved(
+def time_interleaved(
     parts: Mapping[str, Callable[[], object]], rounds: int, device: torch.device
 ) -> dict[str, list[float]]:
-    """Seconds of each part in each round, after one round that does not count.
+    """Time several functions in turn, after a round that is not counted.
 
-    Every second round goes backwards, so that no part always follows the same one.
+    Every second round goes backwards, so that no function always follows the same one.
+
+    Args:
+        parts: the functions by name.
+        rounds: number of rounds.
+        device: the device, whose work is part of the time.
+
+    Returns:
+        The time of each function in each round [s].
     """
     seconds: dict[str, list[float]] = {name: [] for name in parts}
     for number in range(rounds + 1):
@@ -61,8 +73,14 @@ def interleaved(
     return seconds
 
 
-def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) -> float:
-    """Floating-point operations a second that products of large square matrices reach."""
+def measure_matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) -> float:
+    """Measure the throughput of products of large square matrices [FLOP/s].
+
+    Args:
+        device: the device.
+        dtype: type of the matrices.
+        seconds: duration of the measurement [s].
+    """
     size = 8192 if device.type == "cuda" else 1536
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     left @ right
@@ -74,19 +92,24 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) 
     return done * 2 * size**3 / (now(device) - began)
 
 
-def products_rate(
+def measure_products_rate(
     layers: Mapping[tuple[int, int], int],
     rows: int,
     device: torch.device,
     dtype: torch.dtype,
     seconds: float = 1.0,
 ) -> float:
-    """Floating-point operations a second that the products of linear layers reach by themselves.
+    """Measure the throughput of the matrix products of linear layers by themselves [FLOP/s].
 
-    Those of a forward pass over `rows`, of the inputs' gradient and of the weights'.
+    These are the products of the forward pass, of the inputs' gradient and of the weights'
+    gradient.
 
     Args:
-        layers: how many there are of each `(outputs, inputs)`.
+        layers: number of layers by `(outputs, inputs)`.
+        rows: number of rows of the inputs.
+        device: the device.
+        dtype: type of the matrices.
+        seconds: duration of the measurement [s].
     """
     operands = {
         (out, into): [

@@ -1,4 +1,4 @@
-"""Peak memory of a step: against the other methods, and against the number of tasks."""
+"""Measures the peak memory of a step, by method and number of tasks."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from pathlib import Path
 
 import torch
 
-from src.bench.by_hand import OurStep
-from src.bench.case import OBJECTIVE, Case, built_case
+from src.bench.case import OBJECTIVE, Case, build_case
+from src.bench.manual_step import ManualStep
 from src.core.memory import peak_bytes
 from src.core.task_names import END_TASK
 
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """The most memory that one step holds beyond parameters and the optimiser's state.
+    """The peak memory of a step, without parameters and the optimiser's state.
 
     Attributes:
-        peak: in bytes, gradients and activations included.
-        heads: bytes of the gradients of the auxiliary tasks' heads, a part of it.
+        method: name of the method.
+        tasks: number of auxiliary tasks.
+        peak: peak memory, with gradients and activations [bytes].
+        heads: part of it that gradients of the auxiliary tasks' heads take [bytes].
     """
 
     method: str
@@ -29,21 +31,21 @@ class MemoryRow:
 
 
 def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
-    """Take three steps of a case; the third's peak counts.
+    """Take three steps of a case, and measure the peak memory of the third.
 
-    Of composed objectives the same one is sampled in each, however many there are.
+    With composed objectives, all three sample the same one, so that cases can be compared.
     """
-    built = built_case(case, 3 if case.method != "aang" else 1000, folder)
-    ours = OurStep(built, device)
+    built = build_case(case, 3 if case.method != "aang" else 1000, folder)
+    by_hand = ManualStep(built, device)
     steps = built.data.steps(built.module.batch_needs, device.type, built.precision)
     sampling, numbers = steps.sampling, range(len(steps))
-    fitting = [n for n in numbers if sampling is None or sampling.at(n) == [OBJECTIVE]]
-    batches = [built.batch(number, device) for number in fitting[:3]]
-    ours.all_steps(batches[:2])()
-    heads = [head for name, head in ours.module.heads.items() if name != END_TASK]
+    chosen = [n for n in numbers if sampling is None or sampling.at(n) == [OBJECTIVE]]
+    batches = [built.batch(number, device) for number in chosen[:3]]
+    by_hand.all_steps(batches[:2])()
+    heads = [head for name, head in by_hand.module.heads.items() if name != END_TASK]
     return MemoryRow(
         method=case.method,
         tasks=0 if case.method == "finetune" else case.tasks,
-        peak=peak_bytes(lambda: ours.step(batches[0]), device),
+        peak=peak_bytes(lambda: by_hand.step(batches[0]), device),
         heads=sum(p.numel() * p.element_size() for head in heads for p in head.parameters()),
     )

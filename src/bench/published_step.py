@@ -1,9 +1,8 @@
-"""A META-TARTAN step written the way the authors' code takes it, from its description.
+"""A META-TARTAN step like that of the authors' code, reimplemented from its description.
 
-Examples are padded to the longest of a random micro-batch and no attention mask is passed; the
-masked-LM head computes vocabulary logits at every position; the meta head is refitted with a whole
-forward pass of the body for each of its steps; every task's gradient is kept, and inner products
-are read back to the host tensor by tensor.
+Examples are padded to the longest of a random micro-batch, without an attention mask. The masked-LM
+head computes logits at every position. Each step of fitting the meta head takes a forward pass of
+the body. All tasks' gradients are kept, and inner products are copied to the host tensor by tensor.
 """
 
 from __future__ import annotations
@@ -16,26 +15,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.bench.as_in_transformers import as_in_transformers
 from src.bench.case import BuiltCase
+from src.bench.torch_kernels import use_torch_kernels
 from src.core.backward import backward
 from src.core.task import Batch, StepBatch
 from src.objectives.layout import spans
 from src.objectives.padding import pad
 
 IGNORED = -100
-"""The label of positions that are not to be predicted."""
+"""Label of positions that are not predicted."""
 
 
 class PublishedStep:
-    """One optimiser step on the examples of a case's batch, on copies of its body and heads.
+    """Takes optimiser steps on the examples of a case's batches, on copies of its body and heads.
 
     Args:
-        pad_id: the tokenizer's padding.
-        micro_batch_size: examples that go through the body at once.
+        case: the case.
+        pad_id: id of the tokenizer's padding token.
+        micro_batch_size: number of examples that go through the body at once.
+        device: the device of the copies.
 
     Attributes:
-        takes_from: the device that its batches are on.
+        batch_device: the device on which `step` takes its batch.
     """
 
     def __init__(
@@ -51,17 +52,17 @@ class PublishedStep:
             copies[0].to(device), [head.to(device) for head in copies[1]], copies[2].to(device),
         )  # fmt: skip
         for copied in (self._body, *self._heads, self._meta_head):
-            as_in_transformers(copied)
+            use_torch_kernels(copied)
         self._eta, self._weights = 0.1, [1 / len(self._names)] * len(self._names)
         self._trained = [p for m in (self._body, *self._heads) for p in m.parameters()]
         self._clip = module.optimisation.clip_norm
         self._optimiser = torch.optim.AdamW(self._trained, lr=module.optimisation.body_lr)
-        self.takes_from = torch.device("cpu")
+        self.batch_device = torch.device("cpu")
         self._pad_id, self._size = pad_id, micro_batch_size
         self._rng = np.random.default_rng(0)
 
     def step(self, batch: StepBatch) -> None:
-        """One optimiser step."""
+        """Take one optimiser step."""
         assert batch.meta is not None
         with self._case.autocast(self._device):
             gradients = []
@@ -84,7 +85,7 @@ class PublishedStep:
         self._optimiser.zero_grad()
 
     def _micro_batches(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """`(token ids, labels)` of the batch's examples, put together at random."""
+        """Return random micro-batches of the batch's examples, as `(token ids, labels)`."""
         examples = []
         for part in batch.micro_batches:
             starts, lengths = (each.cpu() for each in spans(part.inputs))
@@ -100,7 +101,7 @@ class PublishedStep:
         order = self._rng.permutation(len(examples))
         parts = []
         for start in range(0, len(order), self._size):
-            chosen = [examples[place] for place in order[start : start + self._size]]
+            chosen = [examples[index] for index in order[start : start + self._size]]
             ids = pad([ids for ids, _ in chosen], self._pad_id)["input_ids"]
             labels = pad([labels for _, labels in chosen], IGNORED)["input_ids"]
             parts.append((ids.to(self._device), labels.to(self._device)))

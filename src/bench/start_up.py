@@ -1,4 +1,4 @@
-"""Seconds from the command to the first step, with a corpus to prepare or one that is prepared."""
+"""Measures the time from the command to the first step, with and without a filled cache."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from src.errors import UserError
 from src.run_folder.result import read_result
 
-PATIENCE = 1800
-"""Seconds after which a run that takes one step must have failed."""
+TIMEOUT_S = 1800
+"""Time after which a run of one step has failed [s]."""
 
 
 @dataclass(frozen=True)
 class StartUp:
-    """The time that the user waits.
+    """The time of a start.
 
     Attributes:
-        what: which start.
-        seconds: from the command to the end of the first step.
-        seconds_to_end: to the end of the process, one evaluation of dev and test included.
-        lines: texts of all auxiliary tasks.
+        what: name of the start.
+        seconds: time from the command to the end of the first step [s].
+        seconds_to_end: time to the end of the process, which evaluates on dev and test [s].
+        lines: number of texts of all auxiliary tasks.
     """
 
     what: str
@@ -36,8 +36,13 @@ class StartUp:
 def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
     """Run the command line for one step.
 
+    Args:
+        what: name of the start.
+        overrides: overrides of the run's config.
+        folder: the run folder.
+
     Raises:
-        UserError: the run failed; holds its last line.
+        UserError: the run failed; the message holds its last line.
     """
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -46,7 +51,7 @@ def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
     )  # fmt: skip
     first = None
     log = folder / "steps.csv"
-    while process.poll() is None and time.perf_counter() - began < PATIENCE:
+    while process.poll() is None and time.perf_counter() - began < TIMEOUT_S:
         if first is None and log.exists() and log.stat().st_size:
             first = time.perf_counter() - began
         time.sleep(0.01)

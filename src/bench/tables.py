@@ -1,4 +1,4 @@
-"""The bench's tables as the terminal shows them."""
+"""Makes the bench's tables for the terminal."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
-    """Each case against its floor, in a whole run.
+    """Return the table of cases and their floors.
 
     Args:
-        rate: floating-point operations a second of large square matrices' products on the same
-            device.
+        rows: the cases.
+        rate: throughput of products of large square matrices on the same device [FLOP/s].
     """
     table = _table(
-        "time of a step, in multiples of the floor: median (quartiles)",
-        "encoder", "method", "auxiliary", "passes", "x floor", "in passes, update",
-        "s/step", "tokens/s", "padding", "of products' rate", "of matrix rate",
+        "time of a step, divided by its floor's: median (quartiles)",
+        "encoder", "method", "auxiliary tasks", "passes", "time / floor", "in passes, update",
+        "s/step", "tokens/s", "padding", "of layers' FLOP/s",
+        "of large matrices' FLOP/s",
     )  # fmt: skip
     for row in rows:
         table.add_row(
@@ -46,28 +47,32 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
 
 
 def ablation_table(rows: Sequence[AblationRow]) -> Table:
-    """Return a table of a step's time without each way of saving time."""
+    """Return the table of the time of a step without each optimisation."""
     table = _table(
-        "time of a META-TARTAN step without it, in multiples", "left out", "without", "used"
-    )
+        "time of a META-TARTAN step without an optimisation, divided by that with it",
+        "optimisation", "time without / with", "by default",
+    )  # fmt: skip
     for row in rows:
-        table.add_row(row.name, str(row.ratio), "always" if row.used else "on request")
+        table.add_row(row.name, str(row.ratio), "on" if row.used else "off")
     return table
 
 
 def peer_table(rows: Sequence[PeerRow]) -> Table:
-    """Others' steps."""
-    table = _table("another's step, in multiples of ours", "peer", "case", "x ours")
+    """Return the table of other programs' steps."""
+    table = _table(
+        "time of another program's step, divided by this one's", "program", "case", "time / this"
+    )
     for row in rows:
         table.add_row(row.peer, row.case, str(row.ratio))
     return table
 
 
 def memory_table(rows: Sequence[MemoryRow]) -> Table:
-    """Peaks, and how much a further task adds beyond its head."""
+    """Return the table of peak memory, and of its growth with each further task."""
     table = _table(
-        "peak memory of a step", "method", "auxiliary", "MiB", "growth a task, head left out"
-    )
+        "peak memory of a step",
+        "method", "auxiliary tasks", "MiB", "growth for each task, without its head",
+    )  # fmt: skip
     firsts: dict[str, MemoryRow] = {}
     for row in rows:
         growth = ""
@@ -81,8 +86,8 @@ def memory_table(rows: Sequence[MemoryRow]) -> Table:
 
 
 def waits_table(rows: Sequence[WaitsRow]) -> Table:
-    """Waits for the GPU."""
-    table = _table("waits for the GPU in a step", "method", "auxiliary", "waits", "where")
+    """Return the table of waits for the GPU."""
+    table = _table("waits for the GPU in a step", "method", "auxiliary tasks", "waits", "lines")
     for row in rows:
         places = ", ".join(sorted(set(row.places)))
         table.add_row(row.method, str(row.tasks), str(len(row.places)), places)
@@ -90,8 +95,8 @@ def waits_table(rows: Sequence[WaitsRow]) -> Table:
 
 
 def growth_table(rows: Sequence[Growth]) -> Table:
-    """Slopes on logarithmic axes."""
-    table = _table("seconds a META-TARTAN step", "along", "from", "to", "s/step", "slope (log-log)")
+    """Return the table of how a step's time grows with each size."""
+    table = _table("time of a META-TARTAN step", "size", "from", "to", "s/step", "slope (log-log)")
     for row in rows:
         table.add_row(
             row.along, f"{min(row.sizes):,.0f}", f"{max(row.sizes):,.0f}",
@@ -102,7 +107,7 @@ def growth_table(rows: Sequence[Growth]) -> Table:
 
 
 def evaluation_table(rows: Sequence[EvaluationRow]) -> Table:
-    """Throughput of evaluations."""
+    """Return the table of the throughput of evaluations."""
     table = _table("evaluation of dev", "encoder", "examples/s", "tokens/s")
     for row in rows:
         rate = row.examples_per_second
@@ -114,10 +119,16 @@ def evaluation_table(rows: Sequence[EvaluationRow]) -> Table:
 
 
 def start_table(rows: Sequence[StartUp]) -> Table:
-    """Waiting times, and what the first start did that the second found in the cache."""
-    table = _table("from the command", "start", "s to the first step", "s to the end", "lines/s")
+    """Return the table of starts; the last one found all texts in the cache.
+
+    The throughput of preparing texts is the number of texts, divided by the time that a start takes
+    longer than the last one.
+    """
+    table = _table(
+        "time from the command", "start", "s to the first step", "s to the end", "prepared texts/s"
+    )
     for row in rows:
-        more = row.seconds - rows[-1].seconds
-        rate = f"{row.lines / more:,.0f}" if row is not rows[-1] and more > 0 else ""
+        longer = row.seconds - rows[-1].seconds
+        rate = f"{row.lines / longer:,.0f}" if row is not rows[-1] and longer > 0 else ""
         table.add_row(row.what, f"{row.seconds:.1f}", f"{row.seconds_to_end:.1f}", rate)
     return table

@@ -1,4 +1,4 @@
-"""The same tasks trained with TorchJD's `mtl_backward` and a Gramian-based aggregator."""
+"""Takes a step with TorchJD's `mtl_backward` and a Gramian-based aggregator."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from src.core.task import StepBatch
 
 
 class TorchJDStep:
-    """One optimiser step on a case's batch, on copies of its body and heads.
+    """Takes optimiser steps on a case's batches, on copies of its body and heads.
 
-    The decoder of a masked-LM head is tied to the body; `mtl_backward` takes no parameter as both
-    shared and a task's, so that the decoder's part of the embeddings' gradient is left out.
+    The decoder of a masked-LM head is tied to the body. `mtl_backward` does not accept a parameter
+    as both shared and a task's, so the decoder's part of the embeddings' gradient is omitted.
 
     Args:
-        aggregator: a class of `torchjd.aggregation`.
+        case: the case.
+        aggregator: name of a class of `torchjd.aggregation`.
+        device: the device of the copies.
 
     Attributes:
-        takes_from: the device that its batches are on.
+        batch_device: the device on which `step` takes its batch.
     """
 
     def __init__(self, case: BuiltCase, aggregator: str, device: torch.device) -> None:
         module = case.module
         self._case, self._device = case, device
-        self.takes_from = device
+        self.batch_device = device
         self._objectives = {task.name: task.objective for task in module.tasks}
         body, heads = copy.deepcopy((module.body, list(module.heads.values())))
         self._body, self._heads = body.to(device), [head.to(device) for head in heads]
@@ -38,16 +40,16 @@ class TorchJDStep:
         self._aggregator = getattr(importlib.import_module("torchjd.aggregation"), aggregator)()
 
     def step(self, batch: StepBatch) -> None:
-        """One optimiser step; each task's batch goes through the body as a whole."""
+        """Take one optimiser step, on batches of one micro-batch each."""
         losses, features = [], []
         with self._case.autocast(self._device):
             for (name, objective), head in zip(self._objectives.items(), self._heads, strict=True):
                 own = batch.tasks[name]
                 (part,) = own.micro_batches
-                read = objective.features(self._body, part.inputs)
+                states = objective.features(self._body, part.inputs)
                 targets = objective.targets(part.inputs)
-                losses.append(objective.losses(self._body, head, read, targets).sum() / own.units)
-                features.append(read)
+                losses.append(objective.losses(self._body, head, states, targets).sum() / own.units)
+                features.append(states)
         self._autojac.mtl_backward(
             losses,
             features,

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer on the same examples: fine-tuning, and masked language modelling."""
+"""Times Hugging Face's Trainer: fine-tuning, and masked language modelling."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from transformers import (
     TrainingArguments,
 )
 
-from src.bench.as_in_transformers import as_in_transformers
+from src.bench.torch_kernels import use_torch_kernels
 from src.core.clock import now
 
 
-def classifier_with(body: PreTrainedModel, labels: int) -> PreTrainedModel:
-    """Transformers' own sequence classifier around a copy of `body`."""
+def classifier_around(body: PreTrainedModel, labels: int) -> PreTrainedModel:
+    """Return Transformers' sequence classifier around a copy of `body`."""
     config = copy.deepcopy(body.config)
     config.num_labels = labels
     model = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
     return _around(model, body)
 
 
-def masked_lm_with(body: PreTrainedModel) -> PreTrainedModel:
-    """Transformers' own masked language model around a copy of `body`."""
+def masked_lm_around(body: PreTrainedModel) -> PreTrainedModel:
+    """Return Transformers' masked language model around a copy of `body`."""
     config = copy.deepcopy(body.config)
     return _around(AutoModelForMaskedLM.from_config(config, trust_remote_code=False), body)
 
 
 def _around(model: PreTrainedModel, body: PreTrainedModel) -> PreTrainedModel:
-    model.base_model.load_state_dict(body.state_dict(), strict=False)  # a pooler is its own
-    as_in_transformers(model)
+    model.base_model.load_state_dict(body.state_dict(), strict=False)  # the body may lack a pooler
+    use_torch_kernels(model)
     return model.train()
 
 
@@ -57,11 +57,21 @@ def trainer_times(
     folder: Path,
     after_step: Callable[[int], None],
 ) -> list[float]:
-    """Seconds of each step of a training with the Trainer's defaults, fetching batches included.
+    """Train with the Trainer's defaults, and return the time of each step [s].
+
+    The times include fetching batches.
 
     Args:
+        model: the model.
+        tokenizer: its tokenizer.
         examples: rows of `input_ids` and, for classification, `label`.
-        after_step: called after each step with its number from 0; its time does not count.
+        masked_lm: whether to train masked language modelling instead of classification.
+        batch_size: number of examples in a batch.
+        steps: number of steps.
+        lr: learning rate.
+        bf16: whether to train in bf16.
+        folder: the Trainer's output folder.
+        after_step: called after each step with its number from 0; its time is not included.
     """
     import torch
 
@@ -85,7 +95,7 @@ def trainer_times(
     )
     times: list[float] = []
 
-    class Watch(transformers.TrainerCallback):
+    class StepTimer(transformers.TrainerCallback):
         began = 0.0
 
         def on_train_begin(self, *args: Any, **kwargs: Any) -> None:
@@ -96,14 +106,14 @@ def trainer_times(
             after_step(len(times) - 1)
             self.began = now(device)
 
-    keep = [c for c in examples.column_names if c in ("input_ids", "attention_mask", "label")]
-    rows = examples.select_columns([c for c in keep if c != "label" or not masked_lm])
+    columns = {"input_ids", "attention_mask"} | (set() if masked_lm else {"label"})
+    rows = examples.select_columns([c for c in examples.column_names if c in columns])
     trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=rows.with_format(None),
         data_collator=collator,
-        callbacks=[Watch()],
+        callbacks=[StepTimer()],
     )
     trainer.train()
     return times

@@ -1,4 +1,4 @@
-"""Waits of a step for a GPU: what is queued there should never run dry."""
+"""Finds where the host waits for the GPU in a step, while it could queue further kernels."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from pathlib import Path
 
 import torch
 
-from src.bench.by_hand import OurStep
-from src.bench.case import Case, built_case
+from src.bench.case import Case, build_case
+from src.bench.manual_step import ManualStep
 
 
 @dataclass(frozen=True)
 class WaitsRow:
-    """Places in one step at which the host waited for the device.
+    """The lines at which the host waited for the GPU in one step.
 
     Attributes:
+        method: name of the method.
+        tasks: number of auxiliary tasks.
         places: `file:line` of each wait.
     """
 
@@ -26,16 +28,16 @@ class WaitsRow:
 
 
 def measure_waits(case: Case, folder: Path, device: torch.device) -> WaitsRow:
-    """Let torch warn of every wait in a case's third step, whose batch is on the device."""
-    built = built_case(case, 3, folder)
-    ours, batches = OurStep(built, device), built.batches(device)
-    ours.all_steps(batches[:2])()
+    """Collect torch's warnings of waits in a case's third step, whose batch is on the device."""
+    built = build_case(case, 3, folder)
+    by_hand, batches = ManualStep(built, device), built.batches(device)
+    by_hand.all_steps(batches[:2])()
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("warn")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            ours.step(batches[2])
+            by_hand.step(batches[2])
     finally:
         torch.cuda.set_sync_debug_mode(mode)
     places = [f"{w.filename}:{w.lineno}" for w in caught if "synchron" in str(w.message)]

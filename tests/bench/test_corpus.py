@@ -1,4 +1,4 @@
-"""The bench of corpora builds what it says and reads what it built."""
+"""The bench of corpora builds corpora of the size that is set, and reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from src.bench.corpus import build_table, read_table
 from src.bench.corpus_case import measure_build, measure_reading
-from src.bench.made_up_articles import MadeUp
+from src.bench.synthetic_articles import SyntheticArticles
 
 WORDS = [f"{a}{b}" for a in "bcdfgh" for b in "aeiou"]
 
@@ -23,8 +23,8 @@ def records(folder):
     ]
 
 
-def test_articles_are_the_same_however_often_they_are_made(tmp_path):
-    made_up = MadeUp(WORDS, 3000, 3)
+def test_articles_are_the_same_every_time(tmp_path):
+    made_up = SyntheticArticles(WORDS, 3000, 3)
     assert made_up.write(tmp_path / "a") == 3
     assert made_up.write(tmp_path / "b") == 3
     (tmp_path / "b" / "articles_0001.jsonl.gz").unlink()
@@ -34,8 +34,8 @@ def test_articles_are_the_same_however_often_they_are_made(tmp_path):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
-def test_a_corpus_is_as_large_as_asked_and_is_read(tmp_path):
-    MadeUp(WORDS, 3000, 2).write(tmp_path / "articles")
+def test_a_corpus_of_the_set_size_is_built_and_read(tmp_path):
+    SyntheticArticles(WORDS, 3000, 2).write(tmp_path / "articles")
     built = measure_build(tmp_path / "articles", tmp_path / "corpus", 1)
     assert built.kept == pytest.approx(3000, rel=0.25)
     assert built.kept < built.made

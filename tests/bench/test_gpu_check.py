@@ -1,4 +1,4 @@
-"""What `make gpu-check` would run on a GPU, and what it makes of how that went."""
+"""`make gpu-check` runs existing tests and valid benches, and reports their outcomes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from src.bench.gpu_check import (
     SHAPES,
     Item,
     Outcome,
-    in_words,
     items,
     main,
-    outcome_of,
-    table_of,
+    outcome_table,
+    run_item,
+    summarise,
     write_texts,
 )
 from tests.programs import ROOT
@@ -41,11 +41,11 @@ MEASURED = {
 
 def printed(outcomes):
     console = Console(record=True, width=120)
-    console.print(table_of(outcomes))
+    console.print(outcome_table(outcomes))
     return console.export_text()
 
 
-def test_without_a_gpu_it_says_so_in_a_line(monkeypatch, capsys, tmp_path):
+def test_without_a_gpu_the_error_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.chdir(tmp_path)
     assert main() == 1
@@ -58,7 +58,7 @@ def test_without_a_gpu_it_says_so_in_a_line(monkeypatch, capsys, tmp_path):
 @pytest.mark.parametrize(
     "item", [i for i in items(ROOT) if i.figures is None], ids=lambda item: item.name
 )
-def test_tests_that_are_run_are_there(item):
+def test_the_tests_to_run_exist(item):
     module, *options = item.arguments[1:]
     assert module == "pytest"
     for chosen in options[2:]:
@@ -112,31 +112,31 @@ def test_an_item_passes_fails_is_measured_or_skipped(tmp_path):
         Item("it is right", ["-c", device]), wrong, Item("fast", ["-c", ""], figures=file),
         Item("several", ["-c", ""], devices=2),
     ]  # fmt: skip
-    outcomes = [outcome_of(item, 1, tmp_path) for item in chosen]
+    outcomes = [run_item(item, 1, tmp_path) for item in chosen]
     assert [outcome.verdict for outcome in outcomes] == ["passed", "failed", "measured", "skipped"]
     assert outcomes[0].detail.startswith("on cuda (")
     assert outcomes[1].detail == f"1 failed; see {tmp_path / 'it_is_wrong.log'}"
-    assert outcomes[2].detail == in_words(MEASURED)
-    assert outcomes[3].detail == "needs 2 GPUs, here is 1"
+    assert outcomes[2].detail == summarise(MEASURED)
+    assert outcomes[3].detail == "needs 2 GPUs, there is 1"
     text = printed(outcomes)
     assert [word for word in text.split() if word in {o.verdict for o in outcomes}] == [
         outcome.verdict for outcome in outcomes
     ]
 
 
-def test_figures_are_put_into_words():
-    assert in_words(MEASURED) == (
+def test_figures_are_summarised_in_a_line():
+    assert summarise(MEASURED) == (
         "meta_tartan 1.05 x its floor, MFU 50% of 400 TFLOP/s, 90,000 tokens/s, 0% padding; "
-        "Trainer (tapt) 1.50 x ours; 0.5 waits a step; 5,120 MiB a step"
+        "Trainer (tapt) 1.50 x this program's step; 0.5 waits a step; 5,120 MiB a step"
     )
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("failed", 1), ("passed", 0), ("skipped", 0)])
-def test_the_exit_code_says_whether_something_failed(verdict, code, monkeypatch, tmp_path, capsys):
+def test_the_exit_code_is_1_if_an_item_failed(verdict, code, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(
-        "src.bench.gpu_check.outcome_of",
+        "src.bench.gpu_check.run_item",
         lambda item, devices, folder: Outcome(item.name, verdict, f"of {devices}"),
     )
     monkeypatch.chdir(tmp_path)

@@ -1,11 +1,17 @@
-"""Ratios of paired measurements, and the order in which things are measured."""
+"""Ratios of paired measurements, the order of measurements, and rates."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from src.bench.measure import Ratio, interleaved, matrix_rate, products_rate, ratio
+from src.bench.measure import (
+    Ratio,
+    measure_matrix_rate,
+    measure_products_rate,
+    ratio,
+    time_interleaved,
+)
 
 CPU = torch.device("cpu")
 
@@ -17,24 +23,24 @@ def test_a_ratio_is_the_median_of_the_pairs_ratios():
 
 
 @pytest.mark.parametrize(("times", "of"), [([], []), ([1.0], [1.0, 2.0])])
-def test_what_cannot_be_paired_is_refused(times, of):
+def test_unequal_numbers_of_measurements_are_refused(times, of):
     with pytest.raises(ValueError, match="cannot pair"):
         ratio(times, of)
 
 
-def test_parts_take_turns_in_both_orders_after_a_round_that_does_not_count():
+def test_functions_are_timed_in_both_orders_after_a_round_that_is_not_counted():
     calls = []
     parts = {name: lambda name=name: calls.append(name) for name in ("a", "b", "c")}
-    times = interleaved(parts, 3, CPU)
+    times = time_interleaved(parts, 3, CPU)
     assert calls == ["c", "b", "a", "a", "b", "c", "c", "b", "a", "a", "b", "c"]
     assert {name: len(seconds) for name, seconds in times.items()} == {"a": 3, "b": 3, "c": 3}
     assert all(second >= 0 for seconds in times.values() for second in seconds)
 
 
-def test_the_matrix_rate_is_that_of_a_computer():
-    assert 1e8 < matrix_rate(CPU, torch.float32, seconds=0.05) < 1e16
+def test_the_rate_of_large_products_is_plausible():
+    assert 1e8 < measure_matrix_rate(CPU, torch.float32, seconds=0.05) < 1e16
 
 
-def test_the_rate_of_layers_products_is_that_of_a_computer():
+def test_the_rate_of_layers_products_is_plausible():
     layers = {(32, 16): 2, (16, 32): 1}
-    assert 1e6 < products_rate(layers, 8, CPU, torch.float32, seconds=0.05) < 1e16
+    assert 1e6 < measure_products_rate(layers, 8, CPU, torch.float32, seconds=0.05) < 1e16

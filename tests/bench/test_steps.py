@@ -1,4 +1,4 @@
-"""The bench's steps compute what they are said to compute."""
+"""The bench's steps compute what their names say."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 import torch
 from hydra import initialize_config_dir
 
-from src.bench.ablations import ABLATIONS, FEW_SHAPES, OPTIONAL, measure_ablations
-from src.bench.by_hand import OurStep
-from src.bench.case import Case, built_case
+from src.bench.ablations import ABLATIONS, NO_ATTENTION_DROPOUT, PADDED_ROWS, measure_ablations
+from src.bench.case import Case, build_case
 from src.bench.evaluation import measure_evaluation
 from src.bench.floor import Floor, measure_floor
 from src.bench.growth import draw_growth, measure_growth
+from src.bench.manual_step import ManualStep
 from src.bench.memory import measure_memory
-from src.bench.peers import against_published, against_torchjd, against_trainer
+from src.bench.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
 from src.bench.published_step import PublishedStep
-from src.bench.transformers_trainer import classifier_with, masked_lm_with
+from src.bench.transformers_trainer import classifier_around, masked_lm_around
 from src.bench.waits import measure_waits
 from src.cpu.attention import IMPLEMENTATION
 from tests.conftest import ROOT
@@ -63,9 +63,9 @@ def copied(module):
     return [p.detach().clone() for p in module.parameters()]
 
 
-def test_a_cases_tasks_are_as_many_as_it_says(case, tmp_path):
+def test_a_case_has_its_number_of_tasks(case, tmp_path):
     for tasks in (1, 2, 4):
-        built = built_case(case("meta_tartan", tasks), 2, tmp_path)
+        built = build_case(case("meta_tartan", tasks), 2, tmp_path)
         assert len(built.module.tasks) == 1 + tasks
         batch = built.batch(0, CPU)
         assert [part.examples for part in batch.tasks.values()] == [8] * (1 + tasks)
@@ -73,7 +73,7 @@ def test_a_cases_tasks_are_as_many_as_it_says(case, tmp_path):
 
 
 def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
-    built = built_case(case("meta_tartan", 2), 2, tmp_path)
+    built = build_case(case("meta_tartan", 2), 2, tmp_path)
     floor = Floor(built.module)
     calls, body = [], floor._passes.body.module
     body.register_forward_hook(lambda *_: calls.append(1))
@@ -83,10 +83,10 @@ def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
     parts = [*batch.tasks.values(), batch.meta]
     assert len(calls) == sum(len(part.micro_batches) for part in parts)
     assert moved(before, body) > 0
-    assert moved(own, built.module.body) == 0  # the run's own is left alone
+    assert moved(own, built.module.body) == 0  # the run's own body is not changed
 
 
-def test_watching_the_floor_does_not_change_the_run(case, tmp_path):
+def test_the_floor_is_timed_in_a_run(case, tmp_path):
     row = measure_floor(case("meta_tartan", 1), "tiny", 3, tmp_path / "watched", warm_up=2)
     assert (row.passes, row.tasks, row.ratio.pairs) == (3, 1, 3)
     assert row.ratio.median > 0
@@ -97,12 +97,12 @@ def test_watching_the_floor_does_not_change_the_run(case, tmp_path):
     assert row.products_rate > 0
 
 
-def test_our_step_by_hand_is_that_of_the_module(case, tmp_path):
-    """Without dropout both give the same gradients: the update is that of plain training."""
-    built = built_case(case("finetune", 0, *NO_DROPOUT), 2, tmp_path)
+def test_a_manual_step_is_that_of_plain_training(case, tmp_path):
+    """Without dropout both give the same gradients, and so the same update."""
+    built = build_case(case("finetune", 0, *NO_DROPOUT), 2, tmp_path)
     reference = copy.deepcopy(built.module)
     batch = built.batch(0, CPU)
-    ours = OurStep(built, CPU)
+    by_hand = ManualStep(built, CPU)
     loss = sum(
         reference.tasks[0].objective.losses(
             reference.body, reference.tasks[0].head,
@@ -116,13 +116,13 @@ def test_our_step_by_hand_is_that_of_the_module(case, tmp_path):
     torch.nn.utils.clip_grad_norm_(parameters, reference.optimisation.clip_norm)
     optimiser = reference.optimisation.optimiser(reference.body, reference.tasks[0].head, [])
     optimiser.step()
-    ours.step(batch)
-    for a, b in zip(ours.module.body.parameters(), reference.body.parameters(), strict=True):
+    by_hand.step(batch)
+    for a, b in zip(by_hand.module.body.parameters(), reference.body.parameters(), strict=True):
         torch.testing.assert_close(a, b)
 
 
-def test_the_published_step_sees_each_example_of_the_batch_once(case, tmp_path):
-    built = built_case(case("meta_tartan", 1), 2, tmp_path)
+def test_the_published_step_reads_each_example_of_the_batch_once(case, tmp_path):
+    built = build_case(case("meta_tartan", 1), 2, tmp_path)
     published = PublishedStep(built, pad_id=0, micro_batch_size=3, device=CPU)
     batch = built.batch(0, CPU)
     parts = published._micro_batches(batch.tasks["dapt"])
@@ -140,34 +140,34 @@ def test_the_published_step_sees_each_example_of_the_batch_once(case, tmp_path):
     assert all(torch.isfinite(p).all() for p in published._body.parameters())
 
 
-def test_peers_are_measured_against_ours(case, tmp_path):
-    row = against_published(case("meta_tartan", 1), 2, tmp_path, CPU)
+def test_peers_are_compared_with_the_modules_step(case, tmp_path):
+    row = compare_with_published(case("meta_tartan", 1), 2, tmp_path, CPU)
     assert row.ratio.pairs == 2
     assert row.ratio.median > 0
     pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
-    assert against_torchjd(case("mt_tartan", 2), 2, tmp_path, CPU).ratio.pairs == 2
+    assert compare_with_torchjd(case("mt_tartan", 2), 2, tmp_path, CPU).ratio.pairs == 2
 
 
 @pytest.mark.parametrize("method", ["finetune", "tapt"])
 def test_transformers_trainer_trains_on_the_same_texts(case, tmp_path, method):
     pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
-    assert against_trainer(case(method, 0), 2, tmp_path, CPU).ratio.pairs == 2
+    assert compare_with_trainer(case(method, 0), 2, tmp_path, CPU).ratio.pairs == 2
 
 
-def test_ablations_are_measured_one_by_one(case, tmp_path):
+def test_each_optimisation_is_measured(case, tmp_path):
     rows = measure_ablations(
         case("meta_tartan", 1), 1, tmp_path, CPU, optional=["encoder.dropout=0"]
     )
     assert [row.name for row in rows][: len(ABLATIONS)] == [ablation.name for ablation in ABLATIONS]
-    assert [row.name for row in rows][len(ABLATIONS) :] == [FEW_SHAPES, OPTIONAL]
+    assert [row.name for row in rows][len(ABLATIONS) :] == [PADDED_ROWS, NO_ATTENTION_DROPOUT]
     assert [row.used for row in rows] == [True] * (len(ABLATIONS) + 1) + [False]
     assert all(row.ratio.median > 0 for row in rows)
 
 
-def test_peers_get_bodies_as_transformers_has_them(case, tmp_path):
-    built = built_case(case("meta_tartan", 1), 2, tmp_path)
+def test_peers_get_torchs_own_dropout_and_attention(case, tmp_path):
+    built = build_case(case("meta_tartan", 1), 2, tmp_path)
     published = PublishedStep(built, pad_id=0, micro_batch_size=3, device=CPU)
-    peers = [classifier_with(built.module.body, 3), masked_lm_with(built.module.body)]
+    peers = [classifier_around(built.module.body, 3), masked_lm_around(built.module.body)]
     for body in [published._body, *(peer.base_model for peer in peers)]:
         assert body.config._attn_implementation == "sdpa"
         kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
@@ -181,7 +181,7 @@ def test_evaluations_are_measured_over_dev(case, tmp_path):
     assert row.tokens_per_second > row.examples_per_second.median > 0
 
 
-def test_a_further_task_costs_its_head_and_its_batch(case, tmp_path):
+def test_memory_of_heads_grows_with_the_tasks(case, tmp_path):
     few, many = (measure_memory(case("meta_tartan", n), tmp_path, CPU) for n in (1, 4))
     assert many.heads == 4 * few.heads
     assert many.peak > 0
@@ -189,7 +189,7 @@ def test_a_further_task_costs_its_head_and_its_batch(case, tmp_path):
 
 def test_proportional_growth_has_slope_one(case, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "src.bench.growth.interleaved",
+        "src.bench.growth.time_interleaved",
         lambda parts, rounds, device: {n: [0.3 * 2**i] for i, n in enumerate(parts)},
     )
     cases = {n: case("meta_tartan", n) for n in (1, 2, 4)}
@@ -200,9 +200,9 @@ def test_proportional_growth_has_slope_one(case, tmp_path, monkeypatch):
     assert (tmp_path / "growth.png").stat().st_size > 1000
 
 
-def test_waits_are_said_with_their_place(case, tmp_path, monkeypatch):
-    """Without a GPU torch's own warning stands in for it."""
-    modes, take = [], OurStep.step
+def test_waits_are_reported_with_their_lines(case, tmp_path, monkeypatch):
+    """A warning like torch's stands in for a wait, which needs a GPU."""
+    modes, take = [], ManualStep.step
 
     def step(self, batch):
         take(self, batch)
@@ -212,14 +212,14 @@ def test_waits_are_said_with_their_place(case, tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    monkeypatch.setattr(OurStep, "step", step)
+    monkeypatch.setattr(ManualStep, "step", step)
     row = measure_waits(case("meta_tartan", 1), tmp_path, CPU)
     assert modes == ["warn", 0]
     assert [Path(place.rsplit(":", 1)[0]).name for place in row.places] == ["test_steps.py"]
 
 
-def test_batches_are_had_where_a_step_takes_them(case, tmp_path):
-    built = built_case(case("meta_tartan", 1), 2, tmp_path)
+def test_batches_are_on_the_device_of_the_step(case, tmp_path):
+    built = build_case(case("meta_tartan", 1), 2, tmp_path)
     (first, _) = built.batches(torch.device("meta"))
     parts = [p for b in (*first.tasks.values(), first.meta) for p in b.micro_batches]
     assert {

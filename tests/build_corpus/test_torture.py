@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from src.bench.made_up_articles import FIELD, MadeUp
+from src.bench.synthetic_articles import FIELD, SyntheticArticles
 from tests.build_corpus.made_up import contents
 from tests.conftest import ROOT
 
@@ -41,7 +41,8 @@ def test_a_corpus_that_is_killed_and_gone_on_with_is_that_of_an_undisturbed_buil
     words = ["".join(letters) for letters in itertools.product("bdfgklmnprst", "aeiou", "lmnrs")]
     began = time.monotonic()
     # an abstract each, of which 0.7 are of the field and 0.94 of these no repeats
-    MadeUp(words, round(RECORDS * 0.7 * 0.94), SHARDS, paragraphs=1).write(tmp_path / "in")
+    articles = SyntheticArticles(words, round(RECORDS * 0.7 * 0.94), SHARDS, paragraphs=1)
+    articles.write(tmp_path / "in")
     print(f"{RECORDS:,} records made in {time.monotonic() - began:.0f} s", flush=True)
     disturbed, rng = tmp_path / "disturbed", random.Random(0)
     for kill in range(KILLS):

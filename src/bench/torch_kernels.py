@@ -1,4 +1,4 @@
-"""Peers get a body as Transformers has it, without what makes ours faster."""
+"""Puts torch's own kernels back into bodies, for comparisons with other programs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from src.cpu.attention import IMPLEMENTATION
 from src.cpu.dropout import replace_dropout
 
 
-def as_in_transformers(module: nn.Module) -> None:
-    """Put torch's own dropout and attention in the place of ours, wherever they are in `module`.
+def use_torch_kernels(module: nn.Module) -> None:
+    """Replace this project's dropout and attention in `module` by torch's own.
 
-    Embeddings need no change: outside of our steps ours take torch's own gradient.
+    Embeddings need no change: outside of this project's steps they compute torch's gradient.
     """
     replace_dropout(module, nn.Dropout)
     for part in module.modules():

@@ -1,6 +1,6 @@
-"""Articles in S2ORC's layout, made up: varied lengths, fields and repeats, words at random.
+"""Writes synthetic articles in S2ORC's layout: random words, with varied lengths and fields.
 
-Any shard is a function of its number, so that shards can be made one by one.
+Each shard is a function of its number, so that shards can be written one by one.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ _FIELDS: tuple[list[str], ...] = (
 )
 _SHARES = (0.5, 0.2, 0.12, 0.1, 0.08)
 _WORDS = 25
-"""Of a paragraph, on average (their logarithm is normal)."""
+"""Number of words of a paragraph, on average (its logarithm is normally distributed)."""
 _REPEATS = 0.06
-"""Share of paragraphs that are one of `_KNOWN`, as licences and boilerplate are."""
+"""Share of paragraphs that repeat one of `_KNOWN` paragraphs, as licences and boilerplate do."""
 _KNOWN = 5_000
 _AT_ONCE = 2_000
+"""Number of articles that are drawn at once."""
 
 
 @dataclass(frozen=True)
-class MadeUp:
+class SyntheticArticles:
     """A set of articles.
 
     Attributes:
-        words: what they are made of, frequent ones first.
-        examples: paragraphs of `FIELD` that are no repeats, about.
-        shards: files.
-        paragraphs: of an article, on average.
+        words: the words of the texts, frequent ones first.
+        examples: approximate number of paragraphs of `FIELD`, without repeats.
+        shards: number of files.
+        paragraphs: number of paragraphs of an article, on average.
     """
 
     words: Sequence[str]
@@ -52,7 +53,7 @@ class MadeUp:
     paragraphs: int = 15
 
     def write(self, folder: Path) -> int:
-        """Write the shards that are not there yet; returns how many these were."""
+        """Write the shards that do not exist yet, and return their number."""
         missing = [
             (shard, path)
             for shard in range(self.shards)
@@ -99,7 +100,7 @@ class MadeUp:
 
     def _paragraphs(self, rng: np.random.Generator, count: int) -> list[str]:
         lengths = np.clip(np.exp(rng.normal(np.log(_WORDS) - 0.18, 0.6, count)), 3, 400).astype(int)
-        # the cube makes the first words frequent, much as in text
+        # the cube makes the first words frequent, roughly as in natural text
         chosen = (len(self.words) * rng.random(int(lengths.sum())) ** 3).astype(np.int64)
         words = np.asarray(self.words, dtype=object)[chosen].tolist()
         texts, end = [], 0

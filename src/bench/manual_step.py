@@ -1,4 +1,4 @@
-"""Our step without Lightning around it, for comparisons with steps that have none either."""
+"""Takes a training step without Lightning's Trainer, to compare it with other programs' steps."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from src.core.task import StepBatch
 from src.methods.update import prepare_update
 
 
-class OurStep:
-    """The computation of `TaskMixing.training_step`, on a case's own module."""
+class ManualStep:
+    """Computes what `TaskMixing.training_step` does, on a case's module.
+
+    Args:
+        case: the case, whose module is moved to the device and trained.
+        device: the device.
+    """
 
     def __init__(self, case: BuiltCase, device: torch.device) -> None:
         self._case, self._device = case, device
@@ -20,7 +25,7 @@ class OurStep:
         self._optimiser = self.module.new_optimiser()
 
     def step(self, batch: StepBatch) -> None:
-        """One optimiser step."""
+        """Take one optimiser step."""
         with self._case.autocast(self._device):
             record = self.module.fill_gradients(batch)
         norm = self.module.gradient_norm(record)
@@ -30,7 +35,7 @@ class OurStep:
         self._optimiser.zero_grad(set_to_none=True)
 
     def all_steps(self, batches: Sequence[StepBatch]) -> Callable[[], None]:
-        """A function that takes a step on each of `batches`."""
+        """Return a function that takes a step on each of `batches`."""
 
         def run() -> None:
             for batch in batches:
