@@ -97,15 +97,17 @@ class _InPlaceAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values, weights, dropped, factors = ctx.saved_tensors
-        of_output = _by_head(gradient.transpose(1, 2), weights.dtype)
-        of_weights = torch.bmm(of_output, values.transpose(1, 2)).mul_(factors)
-        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-        of_inputs = (
-            torch.bmm(of_scores, keys).mul_(ctx.scale),
-            torch.bmm(of_scores.transpose(1, 2), queries),
-            torch.bmm(dropped.transpose(1, 2), of_output),
+        grad_output = _by_head(gradient.transpose(1, 2), weights.dtype)
+        grad_weights = torch.bmm(grad_output, values.transpose(1, 2)).mul_(factors)
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        grad_inputs = (
+            torch.bmm(grad_scores, keys).mul_(ctx.scale),
+            torch.bmm(grad_scores.transpose(1, 2), queries),
+            torch.bmm(dropped.transpose(1, 2), grad_output),
         )
-        laid_out = (_by_position(each, ctx.shape, ctx.dtype).transpose(1, 2) for each in of_inputs)
+        laid_out = (
+            _by_position(each, ctx.shape, ctx.dtype).transpose(1, 2) for each in grad_inputs
+        )
         return *laid_out, None, None, None
 
 

@@ -284,10 +284,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         Raises:
             UserError: the weighting takes derivatives that do not work with a sharded body.
         """
-        self.shared, self.processes = (
-            RowGradientBody(self.body, self.inner_products),
-            SingleProcess(),
-        )
+        self.shared = RowGradientBody(self.body, self.inner_products)
+        self.processes = SingleProcess()
         if is_sharded(self.body):
             if self.weighting.needs.example_weights:
                 raise UserError(
