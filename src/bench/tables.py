@@ -60,7 +60,7 @@ def ablation_table(rows: Sequence[AblationRow]) -> Table:
 def peer_table(rows: Sequence[PeerRow]) -> Table:
     """Return the table of other programs' steps."""
     table = _table(
-        "time of another program's step, divided by this one's", "program", "case", "time / this"
+        "time of another program's step, divided by this one's", "program", "case", "ratio"
     )
     for row in rows:
         table.add_row(row.peer, row.case, str(row.ratio))
