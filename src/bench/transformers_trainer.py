@@ -106,7 +106,9 @@ def trainer_times(
             after_step(len(times) - 1)
             self.began = now(device)
 
-    columns = {"input_ids", "attention_mask"} | (set() if masked_lm else {"label"})
+    columns = {"input_ids", "attention_mask"}
+    if not masked_lm:
+        columns.add("label")
     rows = examples.select_columns([c for c in examples.column_names if c in columns])
     trainer = Trainer(
         model=model,
