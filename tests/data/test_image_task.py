@@ -200,7 +200,7 @@ def test_an_encoder_of_other_channels_is_refused(channels):
 
 
 def test_an_encoder_of_text_is_refused():
-    with pytest.raises(UserError, match="task made up needs an encoder of images, and tiny is"):
+    with pytest.raises(UserError, match="task made up needs an encoder of images, but tiny is"):
         MadeUpImages().load().splits(TinyEncoder().load(), None)
 
 

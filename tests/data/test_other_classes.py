@@ -122,7 +122,7 @@ def test_its_images_are_not_the_end_tasks_own():
 
 
 def test_an_encoder_of_text_is_refused():
-    with pytest.raises(UserError, match="auxiliary mine needs an encoder of images, and tiny is"):
+    with pytest.raises(UserError, match="auxiliary mine needs an encoder of images, but tiny is"):
         OtherClasses().check("mine", TinyEncoder().load())
     OtherClasses().check("mine", ENCODER)
 

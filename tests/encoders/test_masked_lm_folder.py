@@ -72,7 +72,7 @@ def test_a_head_that_cannot_be_saved_is_refused_before_training():
     )  # fmt: skip
     body = BertModel(config, add_pooling_layer=False)
     encoder = TextEncoder("with ReLU", body, letter_pair_tokenizer())
-    with pytest.raises(UserError, match="no place for the masked-LM head of with ReLU"):
+    with pytest.raises(UserError, match="cannot hold the masked-LM head of with ReLU"):
         check_masked_lm(encoder)
 
 

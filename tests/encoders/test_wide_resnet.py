@@ -198,9 +198,13 @@ PIXELS = ["encoder.mean=[0.5]", "encoder.std=[0.5]"]
 @pytest.mark.parametrize(
     ("kind", "options", "named"),
     [
-        ("images", ["encoder=tiny"], "needs an encoder of images, and tiny is none"),
+        ("images", ["encoder=tiny"], "needs an encoder of images, but tiny is not one"),
         ("images", ["encoder=tiny", "classifier=text"], "needs an encoder of images"),
-        ("images", ["classifier=text"], "needs an encoder of text, and wide_resnet_16_2 is none"),
+        (
+            "images",
+            ["classifier=text"],
+            "needs an encoder of text, but wide_resnet_16_2 is not one",
+        ),
         ("images", ["encoder.mean=[0.1,0.2]", "encoder.std=[1,1]"], r"encoder\.mean has 2 values"),
         ("text", ["encoder=wide_resnet"], "encoder"),
         ("text", ["encoder=wide_resnet", *PIXELS], "needs an encoder of text"),

@@ -200,7 +200,7 @@ def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir)
         with pytest.raises(UserError):
             encoder_from_description(changed)
     assert encoder_from_description({"kind": "text"} | description).name == "tiny"
-    with pytest.raises(UserError, match=r"give it: load_from_checkpoint\(PATH, encoder=...\)"):
+    with pytest.raises(UserError, match=r"pass it: load_from_checkpoint\(PATH, encoder=...\)"):
         encoder_from_description({"kind": "other", "name": "mine"})
 
 
