@@ -47,7 +47,7 @@ def class_weights(
         if set(named) != set(labels):
             wrong = sorted(set(named) ^ set(labels))
             raise UserError(
-                f"{_OPTION} must give a weight to each label and to no other ({_listed(wrong)}); "
+                f"{_OPTION} must give a weight to each label and no other: see {_listed(wrong)}; "
                 f"the labels are {_listed(labels)}"
             )
         given = [named[label] for label in labels]

@@ -213,5 +213,5 @@ def test_a_negative_shift_is_an_error():
 
 
 def test_an_encoder_of_text_is_refused():
-    with pytest.raises(UserError, match="classifier=images needs an encoder of images, and tiny"):
+    with pytest.raises(UserError, match="classifier=images needs an encoder of images, but tiny"):
         ImageClassification(3).collate(TinyEncoder().load(), 4)
