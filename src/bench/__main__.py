@@ -232,7 +232,7 @@ def main(config: DictConfig) -> None:
     if unknown:
         print(f"error: sections: {unknown[0]} is not one of {', '.join(SECTIONS)}", file=sys.stderr)
         sys.exit(1)
-    measured: dict[str, Any] = {"machine": machine(), "config": OmegaConf.to_container(config)}
+    measured: dict[str, Any] = {"machine": machine(config), "config": OmegaConf.to_container(config)}
     output = Path(str(config.output))
     with tempfile.TemporaryDirectory() as scratch:
         bench = Sections(config, Path(scratch), console)
@@ -247,7 +247,7 @@ def main(config: DictConfig) -> None:
     console.print(f"figures in {output}", highlight=False)
 
 
-def machine() -> dict[str, Any]:
+def machine(config: DictConfig) -> dict[str, Any]:
     """Describe the machine and the settings on which the figures depend."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
@@ -255,7 +255,7 @@ def machine() -> dict[str, Any]:
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "precision": resolve_precision("auto", "auto"),
+        "precision": resolve_precision(config.precision, "auto"),
         "torch": str(torch.__version__),
     }
 
