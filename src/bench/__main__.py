@@ -232,7 +232,10 @@ def main(config: DictConfig) -> None:
     if unknown:
         print(f"error: sections: {unknown[0]} is not one of {', '.join(SECTIONS)}", file=sys.stderr)
         sys.exit(1)
-    measured: dict[str, Any] = {"machine": machine(config), "config": OmegaConf.to_container(config)}
+    measured: dict[str, Any] = {
+        "machine": machine(config),
+        "config": OmegaConf.to_container(config),
+    }
     output = Path(str(config.output))
     with tempfile.TemporaryDirectory() as scratch:
         bench = Sections(config, Path(scratch), console)
