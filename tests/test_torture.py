@@ -130,10 +130,10 @@ class TorturedPrediction(Tortured):
 
     def being_written(self):
         sizes = [(path, path.stat().st_size) for path in self.files() if path.exists()]
-        return frozenset(sizes) | {*self.folder.glob("*.json.part")}
+        return frozenset(sizes)
 
     def files(self) -> list[Path]:
-        return [p for p in self.folder.iterdir() if p.name.endswith((".part", ".part.json"))]
+        return [p for p in self.folder.iterdir() if p.name.endswith((".part", ".unfinished"))]
 
     def left(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in self.folder.glob("out*")}

@@ -12,8 +12,7 @@ from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
 from src.data.table.arrow import DatasetTable
 from src.data.table.base import Table
-from src.data.table.hub import open_hub
-from src.data.table.open import open_table
+from src.data.table.open import open_hub, open_table
 from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
 

@@ -306,7 +306,7 @@ def _table(given: Table | Path) -> Table:
 
 def _fingerprint(table: Table, columns: Columns) -> str:
     """Return a checksum of a table's content and of the columns that are read."""
-    content = table.fingerprint()
+    content = table.fingerprint
     if columns == Columns():
         return content
     return hashlib.sha256(f"{content}:{columns}".encode()).hexdigest()

@@ -9,9 +9,9 @@ import os
 import re
 import signal
 import sys
-from dataclasses import replace
 
 import hydra
+from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
@@ -54,11 +54,7 @@ def _predict(config: DictConfig, output: str) -> None:
     from src.predict.predict import Settings, predict_file
 
     quiet_libraries()
-    given = {str(name): value for name, value in config.items() if name != "hydra"}
-    # in a config of its own, `${` would be a reference again
-    texts = {name: given[name] for name in _LITERAL if isinstance(given[name], str)}
-    settings = typed(OmegaConf.create(given | dict.fromkeys(texts, "")), Settings)
-    settings = replace(settings, **texts)
+    settings = typed(config, Settings)
     done = predict_file(settings)
     shares = ", ".join(f"{printable(label)} {count:,}" for label, count in done.counts.items())
     before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
@@ -77,10 +73,9 @@ def quote_values(arguments: list[str]) -> list[str]:
         name, equals, value = argument.partition("=")
         is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
         if name in _LITERAL and equals and value != "null" and not is_quoted:
-            # backslashes count before a quote or a reference only
+            # backslashes before a reference count
             escaped = re.sub(r"(\\*)(\$\{)", lambda m: m[1] * 2 + "\\" + m[2], value)
-            value = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + (r"\'" if m[2] else ""), escaped)
-            argument = f"{name}='{value}'"
+            argument = f"{name}={QuotedString(escaped, Quote.single).with_quotes()}"
         quoted.append(argument)
     return quoted
 

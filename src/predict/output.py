@@ -1,156 +1,135 @@
-"""Writes predictions to standard output, or to a file that can be resumed after an interruption.
+"""Gathers predictions beside the output file until all are there, so that a kill loses no row.
 
-Rows are appended to `OUTPUT.part`. The record `OUTPUT.part.json` says how many bytes of it are
-valid and where the input continues; it is replaced after each chunk has reached the disk. After an
-interruption, the same command cuts off what lies beyond the valid bytes and continues. The record
-has a checksum of these bytes and one of itself, so that damage is noticed.
+`OUTPUT.unfinished` has a line for each chunk: a checksum, and in JSON the rows with their
+predictions (an Arrow stream) and what they depend on. A line reaches the disk before the next chunk
+is predicted. After an interruption, the same command cuts off what follows the last whole line and
+goes on from there. In the end all lines become the output.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from src.data.table.base import BEGINNING
+import pyarrow as pa
+
 from src.errors import UserError
-from src.files.durable import flush_folder, write_durably
+from src.files.durable import write_durably
 from src.files.process_lock import process_lock
-
-_LAYOUT = 4
-"""Version of the formats of `OUTPUT.part` and of its record."""
-_ANEW = "start over with resume=false"
-"""Advice at the end of a message."""
-
-
-@dataclass
-class Written:
-    """The record of what was written so far.
-
-    Attributes:
-        settings: all that the predictions depend on, except the input; they must not change in a
-            file.
-        rows: number of rows written.
-        bytes: number of valid bytes in `OUTPUT.part`.
-        sha256: checksum of these bytes.
-        counts: number of rows by predicted label.
-        place: where the input continues (see `Chunk.place`).
-        is_complete: whether all rows are in `OUTPUT.part`, and only the final file is missing.
-    """
-
-    settings: dict[str, Any]
-    rows: int = 0
-    bytes: int = 0
-    sha256: str = hashlib.sha256().hexdigest()
-    counts: Mapping[str, int] = field(default_factory=dict)
-    place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
-    is_complete: bool = False
+from src.predict.writer import Writer
 
 
 class Output:
-    """Appends chunks of predictions to the output, continuing after what was written before.
+    """Appends chunks of predictions to the output, continuing after what was gathered before.
 
     Args:
         target: the output file; None for standard output, which cannot be resumed.
-        settings: see `Written`.
-        resume: whether to continue an existing `OUTPUT.part`; otherwise it is discarded.
+        writer: makes the output of the rows.
+        settings: all that the rows depend on, except the input, as plain JSON values.
+        resume: whether to continue what an interrupted process gathered, or to discard it.
+
+    Attributes:
+        counts: number of rows by predicted label.
+        digests: of each chunk of the input whose predictions are there (see `Table.digest`).
 
     Raises:
-        UserError: `OUTPUT.part` was begun with other settings, or is damaged.
+        UserError: the gathered rows were predicted with other settings.
     """
 
-    def __init__(self, target: Path | None, settings: dict[str, Any], resume: bool) -> None:
-        self._target, self.written, self._digest = target, Written(settings), hashlib.sha256()
+    def __init__(
+        self, target: Path | None, writer: Writer, settings: Mapping[str, Any], resume: bool
+    ) -> None:
+        self._target, self._writer, self._settings = target, writer, settings
+        self.counts: Counter[str] = Counter()
+        self.digests: list[str] = []
         if target is None:
+            self._print(writer.header())
             return
-        self._part, self._record = target.with_name(f"{target.name}.part"), record_of(target)
-        if resume and self._record.is_file():
-            self.written = self._stored(settings)
-            if self.written.is_complete and not self._part.exists() and target.exists():
-                return
-            size = self._part.stat().st_size if self._part.exists() else -1
-            if size < self.written.bytes:
-                raise UserError(f"{self._part} is shorter than it was; {_ANEW}")
-            os.truncate(self._part, self.written.bytes)
-            with self._part.open("rb") as file:
-                self._digest = hashlib.file_digest(file, "sha256")
-            if self._digest.hexdigest() != self.written.sha256:
-                raise UserError(
-                    f"{self._part} is not what was written (its checksum differs); {_ANEW}"
-                )
+        self._gathered = gathered_of(target)
+        if not resume:
+            self._gathered.unlink(missing_ok=True)
+        end = 0
+        for length, chunk in self._chunks():
+            self._check(chunk["settings"])
+            self.counts.update(chunk["counts"])
+            self.digests.append(chunk["input"])
+            end += length
+        if self._gathered.exists():
+            os.truncate(self._gathered, end)
+
+    def append(self, rows: pa.Table, digest: str) -> None:
+        """Write a chunk: when this returns, it survives an interruption.
+
+        Args:
+            rows: the rows with their predictions.
+            digest: that of the same rows in the input.
+        """
+        counts = self._writer.counts(rows)
+        if self._target is None:
+            self._print(self._writer.text(rows))
         else:
-            self._record.unlink(missing_ok=True)
-            self._part.write_bytes(b"")
-            self._note()
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows.schema) as stream:
+                stream.write_table(rows)
+            content = base64.b64encode(sink.getvalue()).decode()
+            chunk = {"settings": self._settings, "counts": counts, "input": digest, "rows": content}
+            line = json.dumps(chunk).encode()
+            with self._gathered.open("ab") as file:
+                file.write(_checksum(line) + b" " + line + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        self.counts.update(counts)
 
-    def append(self, content: bytes, labels: Sequence[str], place: Mapping[str, Any]) -> None:
-        """Write a chunk durably: after this returns, it survives an interruption."""
-        written = self.written
-        written.rows, written.bytes = written.rows + len(labels), written.bytes + len(content)
-        written.counts, written.place = Counter(written.counts) + Counter(labels), place
-        if self._target is None:
-            sys.stdout.buffer.write(content)
-            sys.stdout.buffer.flush()
-            return
-        with self._part.open("ab") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        self._digest.update(content)
-        written.sha256 = self._digest.hexdigest()
-        self._note()
+    def finish(self) -> None:
+        """Make the output file of all chunks; an interrupted call can be repeated."""
+        if self._target is not None:
+            write_durably(self._target, lambda path: self._writer.write(self._tables(), path))
+            self._gathered.unlink(missing_ok=True)
 
-    def finish(self, write: Callable[[Path, Path], object]) -> None:
-        """Let `write` make the final file of `OUTPUT.part`; an interrupted call can be repeated."""
-        if self._target is None:
-            return
-        self.written.is_complete = True
-        self._note()
-        if self._part.exists():
-            whole = self._target.with_name(f"{self._target.name}.whole")
-            write_durably(whole, lambda scratch: write(self._part, scratch))
-            whole.replace(self._target)
-            flush_folder(self._target.parent)
-            self._part.unlink()
-        self._record.unlink()
+    def _chunks(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the gathered chunks with their lengths in bytes, up to a torn or damaged one."""
+        if self._gathered.exists():
+            with self._gathered.open("rb") as file:
+                for line in file:
+                    checksum, _, content = line.removesuffix(b"\n").partition(b" ")
+                    if not line.endswith(b"\n") or checksum != _checksum(content):
+                        return
+                    yield len(line), json.loads(content)
 
-    def _note(self) -> None:
-        record = {"layout": _LAYOUT, **vars(self.written)}
-        content = json.dumps(record | {"check": _check_of(record)}, indent=1) + "\n"
-        write_durably(self._record, lambda path: path.write_text(content, encoding="utf-8"))
+    def _tables(self) -> Iterator[pa.Table]:
+        rows = 0
+        for _, chunk in self._chunks():
+            table = pa.ipc.open_stream(base64.b64decode(chunk["rows"])).read_all()
+            rows += table.num_rows
+            yield table
+        if rows < self.counts.total():
+            raise UserError(f"{self._gathered} was damaged meanwhile; run the same command again")
 
-    def _stored(self, settings: dict[str, Any]) -> Written:
-        try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
-            if record.pop("check") != _check_of(record) or record.pop("layout") != _LAYOUT:
-                raise ValueError("not as it was written")
-            stored = Written(**record)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise UserError(f"{self._record} is damaged, or another version's; {_ANEW}") from error
-        for name in sorted(stored.settings.keys() | settings):
-            before, now = stored.settings.get(name), settings.get(name)
-            if before != now:
+    def _check(self, before: Mapping[str, Any]) -> None:
+        for name in sorted(before.keys() | self._settings):
+            then, now = before.get(name), self._settings.get(name)
+            if then != now:
                 raise UserError(
-                    f"{self._part} was begun with {name}={before!s:.40}, here it is "
-                    f"{now!s:.40}; use the same, or {_ANEW}"
+                    f"{self._gathered} was begun with {name}={then!s:.40}, here it is {now!s:.40}; "
+                    "use the same, or start over with resume=false"
                 )
-        return stored
+
+    def _print(self, content: bytes) -> None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
-def _check_of(record: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-
-
-def record_of(target: Path) -> Path:
-    """Return the path of the record of an unfinished output file."""
-    return target.with_name(f"{target.name}.part.json")
+def gathered_of(target: Path) -> Path:
+    """Return the path of the file in which the rows of an output file are gathered."""
+    return target.with_name(f"{target.name}.unfinished")
 
 
 @contextmanager
@@ -168,14 +147,18 @@ def exclusive_output(target: Path, overwrite: bool = False) -> Iterator[None]:
         raise UserError(f"output={target} is a folder; name a file in it")
     if not target.parent.is_dir():
         raise UserError(f"output={target}: there is no folder {target.parent}")
-    if target.exists() and not overwrite and not record_of(target).exists():
+    if target.exists() and not overwrite and not gathered_of(target).exists():
         raise UserError(
             f"output={target} exists already; name another file, or replace it with overwrite=true"
         )
-    lock = target.with_name(f"{target.name}.part.lock")
+    lock = target.with_name(f"{target.name}.lock")
     with process_lock(lock, f"another process is writing {target}; wait for it"):
         try:
             yield
         finally:
-            if not record_of(target).exists():
+            if not gathered_of(target).exists():
                 lock.unlink(missing_ok=True)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()

@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from rich.console import Console
@@ -18,7 +18,7 @@ from src.configuration.options import Checked, Count, Length
 from src.data.columns import Columns, columns_to_predict, read_trained_columns
 from src.data.labelled import text_of
 from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
-from src.data.table.formats import STREAM, Format
+from src.data.table.formats import TABLES, Format, endings_of, format_of
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
@@ -27,7 +27,12 @@ from src.files.durable import disk_advice
 from src.predict.latest import LATEST, latest_run
 from src.predict.output import Output, exclusive_output
 from src.predict.predictor import Predictor, device_of
-from src.predict.writers import Streamed, Writer, formats_of, stream_of
+from src.predict.writer import Writer
+
+STREAM = "-"
+"""Name that stands for standard input or output."""
+_Streamed = Literal["csv", "tsv", "jsonl"]
+_STREAMED = get_args(_Streamed)
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Settings(Checked):
     input: str
     output: str
     runs_dir: str = "runs"
-    format: Streamed | None = None
+    format: _Streamed | None = None
     text: str | None = None
     text_pair: str | None = None
     prefix: str = ""
@@ -72,7 +77,6 @@ def predict_file(settings: Settings) -> Predicted:
     Raises:
         UserError: an option, the classifier, or the input is invalid.
     """
-    formats = formats_of(settings.input, settings.output, settings.format)
     device = device_of(settings.device)
     source, target, model, runs = (
         Path(path).expanduser()
@@ -82,60 +86,85 @@ def predict_file(settings: Settings) -> Predicted:
         model = latest_run(runs)
     path = None if settings.output == STREAM else target
     with ExitStack() as stack:
+        written_as = None
         if path is not None:
+            written_as = _format_of_output(path)
             stack.enter_context(exclusive_output(path, settings.overwrite))
             if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
             stack.enter_context(disk_advice(path))
+        if settings.input == STREAM:
+            table = open_lines(None, _format_of_stream(settings.format, written_as))
+        else:
+            table = open_table(source)
+        if written_as is None:
+            written_as = _format_of_stream(settings.format, format_of(source, TABLES))
         classifier = load_classifier(model)
         max_length = _max_length(settings, classifier)
-        is_stream = settings.input == STREAM
-        table = open_lines(None, formats[0]) if is_stream else open_table(source)
-        columns = columns_to_predict(
-            table, settings.text, settings.text_pair, read_trained_columns(model)
-        )
-        writer = Writer(table, formats, classifier.labels, settings.prefix)
-        recorded = _recorded(settings, classifier, columns, formats)
+        trained = read_trained_columns(model)
+        columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
+        recorded = _recorded(settings, classifier, columns, written_as)
         recorded |= {"max_length": max_length, "device": str(device)}
-        output = Output(path, recorded, settings.resume)
-        resumed = output.written.rows
-        if not output.written.is_complete:
-            predictor = Predictor(classifier, device, settings.batch_size, max_length)
-            _predict_rows(table, columns, predictor, writer, output, is_text=path is None)
-        output.finish(writer.write)
-    counts = {label: output.written.counts.get(label, 0) for label in classifier.labels}
-    return Predicted(model, output.written.rows, counts, resumed)
+        writer = Writer(table, written_as, classifier.labels, settings.prefix)
+        output = Output(path, writer, recorded, settings.resume)
+        resumed = output.counts.total()
+        predictor = Predictor(classifier, device, settings.batch_size, max_length)
+        _predict_rows(table, columns, predictor, writer, output)
+        output.finish()
+    counts = {label: output.counts[label] for label in classifier.labels}
+    return Predicted(model, output.counts.total(), counts, resumed)
+
+
+def _format_of_output(path: Path) -> Format:
+    found = format_of(path, _STREAMED) or format_of(path, ("parquet", "arrow"), packed=())
+    if found is None:
+        raise UserError(
+            f"output={path}: the name must end in {endings_of(_STREAMED)}; or in .parquet or .arrow"
+        )
+    return found
+
+
+def _format_of_stream(stated: str | None, other: Format | None) -> Format:
+    """Return the format of standard input or output: as stated, or that of the other of the two."""
+    kind = stated or (other.kind if other else "")
+    kind = "jsonl" if kind == "json" else kind
+    if kind not in _STREAMED:
+        raise UserError(
+            f"input=- and output=- need a format of text lines: format={'|'.join(_STREAMED)}"
+        )
+    return Format(kind)
 
 
 def _predict_rows(
-    table: Table, columns: Columns, predictor: Predictor, writer: Writer, output: Output,
-    is_text: bool,
-) -> None:  # fmt: skip
-    """Predict the rows that are not yet written; with `is_text`, write them as text at once."""
-    bar = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty())
-    with bar:
+    table: Table, columns: Columns, predictor: Predictor, writer: Writer, output: Output
+) -> None:
+    """Predict the rows that are not yet gathered."""
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("predicting")
-        if is_text:
-            output.append(writer.header(), [], output.written.place)
-        for chunk in table.chunks(output.written.place):
+        chunks = table.chunks()
+        for digest in output.digests:
+            if (chunk := next(chunks, None)) is None or table.digest(chunk) != digest:
+                raise UserError(
+                    f"{table.source} has changed since its first rows were predicted; put it back, "
+                    "or start over with resume=false"
+                )
+        for chunk in chunks:
             texts, pairs = (
                 None if name is None else [text_of(table, row, name) for row in chunk.rows]
                 for name in (columns.text, columns.pair)
             )
             assert texts is not None
-            predictions = predictor.predict(texts, pairs)
-            finite = np.isfinite(predictions.probabilities).all(axis=1)
+            probabilities = predictor.predict(texts, pairs)
+            finite = np.isfinite(probabilities).all(axis=1)
             if not finite.all():  # the first class is no default
-                row = output.written.rows + int(finite.argmin()) + 1
+                row = output.counts.total() + int(finite.argmin()) + 1
                 raise UserError(
                     f"row {row:,}: the classifier gives it no finite probabilities; its weights "
                     "are damaged, or its training diverged. The rows before are kept"
                 )
-            rows = writer.joined(chunk, predictions)
-            content = writer.text(rows) if is_text else stream_of(rows)
-            output.append(content, predictions.labels, chunk.place)
+            output.append(writer.joined(chunk, probabilities), table.digest(chunk))
             done, total = table.progress()
-            said = f"predicting {output.written.rows:,} rows"
+            said = f"predicting {output.counts.total():,} rows"
             bar.update(task, completed=done, total=total, description=said)
 
 
@@ -150,7 +179,7 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
 
 
 def _recorded(
-    settings: Settings, classifier: SavedClassifier, columns: Columns, formats: tuple[Format, ...]
+    settings: Settings, classifier: SavedClassifier, columns: Columns, written_as: Format
 ) -> dict[str, Any]:
     """Return everything that the bytes of the output depend on, apart from the input."""
     digest = hashlib.sha256()
@@ -161,7 +190,7 @@ def _recorded(
     return {
         "model": digest.hexdigest(),
         "columns": [columns.text, columns.pair],
-        "format": [list(one) for one in formats],
+        "format": list(written_as),
         "prefix": settings.prefix,
         "batch_size": settings.batch_size,
         "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],

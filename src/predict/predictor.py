@@ -11,7 +11,6 @@ import torch
 from src.data.leading_part import leading_pairs, leading_parts, portions
 from src.encoders.saved_classifier import SavedClassifier
 from src.errors import UserError
-from src.predict.writers import Predictions
 
 
 class Predictor:
@@ -28,8 +27,8 @@ class Predictor:
         self._batch_size, self._max_length = batch_size, max_length
         classifier.model.to(device)
 
-    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Predictions:
-        """Return the most probable label of each text, and the probabilities of all labels.
+    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
+        """Return the probabilities of all labels for each text, float32 `(texts, classes)`.
 
         Texts of similar length are batched together, which saves padding.
         """
@@ -40,8 +39,7 @@ class Predictor:
         for start in range(0, len(order), self._batch_size):
             members = order[start : start + self._batch_size]
             found[members] = self._batch({k: [v[i] for i in members] for k, v in encoded.items()})
-        names = [self._classifier.labels[i] for i in found.argmax(axis=1)]
-        return Predictions(names, found)
+        return found
 
     def _tokenised(
         self, texts: Sequence[str], pairs: Sequence[str] | None
@@ -83,14 +81,10 @@ def device_of(name: str) -> torch.device:
     Raises:
         UserError: there is no such device.
     """
+    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    there = ["cpu", *(["cuda", *gpus] if gpus else [])]
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"device={name} is none of auto, cpu, cuda")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UserError(f"device={name}: there is no such GPU; use device=cpu")
-    return device
+        return torch.device("cuda" if gpus else "cpu")
+    if name not in there:
+        raise UserError(f"device={name} is none of auto, {', '.join(there)}, which are there")
+    return torch.device(name)

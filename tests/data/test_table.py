@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.table.hub import open_hub
-from src.data.table.open import open_table
+from src.data.table.open import open_hub, open_table
 from src.errors import UserError
 
 COLUMNS = ("id", "text", "label")
@@ -149,7 +148,11 @@ HEAD = b"text,label\na,b\n"
         ("t.csv", HEAD.decode().encode("utf-16"), "t.csv, line 1: not UTF-8"),
         ("t.csv", HEAD.decode().encode("utf-16-le"), "t.csv, line 1: holds a null character"),
         ("t.csv", b"text,text\n", "t.csv: its header names the column 'text' twice; rename one"),
-        ("t.csv", b"PK\x03\x04" + HEAD, "t.csv is no text but an archive, as Excel's .xlsx is;"),
+        (
+            "t.csv",
+            b"PK\x03\x04" + HEAD,
+            "t.csv, line 1: no text but an archive, as Excel's",
+        ),
         ("t.xlsx", b"PK", "t.xlsx is a spreadsheet program's own file; save it as CSV (UTF-8)"),
         ("t.doc", b"", "t.doc: the name must end in .csv, .tsv, .jsonl, .ndjson, .json,"),
         ("t.json", b'[{"text": "a"}, 5]', "t.json, row 2: expected an object"),
@@ -184,9 +187,9 @@ def test_nothing_but_the_beginning_is_read_to_tell_the_columns(tmp_path):
 
 
 def test_the_fingerprint_is_that_of_the_content(tmp_path):
-    first = table_of(tmp_path, "a.csv", as_csv()).fingerprint()
-    assert table_of(tmp_path, "b.csv", as_csv()).fingerprint() == first
-    assert table_of(tmp_path, "b.csv", as_csv(";")).fingerprint() != first
+    first = table_of(tmp_path, "a.csv", as_csv()).fingerprint
+    assert table_of(tmp_path, "b.csv", as_csv()).fingerprint == first
+    assert table_of(tmp_path, "b.csv", as_csv(";")).fingerprint != first
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import json
 import shutil
 import subprocess
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
@@ -150,7 +152,9 @@ def files(tmp_path, classifier):
         "no.parquet": b"PAR1 but not really",
         "not.csv.gz": b"text\na\n",
         "texts.xlsx": b"",
+        "texts.doc": b"",
     }
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "good.parquet")
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     return tmp_path
@@ -160,8 +164,10 @@ def files(tmp_path, classifier):
     ("source", "options", "said"),
     [
         ("missing.csv", {}, r"missing\.csv does not exist"),
-        (".", {}, "cannot tell the format"),
-        ("texts.xlsx", {}, r"texts\.xlsx: cannot tell the format; .* end in one of \.csv"),
+        (".", {}, "is a folder; name a file in it"),
+        ("texts.xlsx", {}, r"output=.*out\.xlsx: the name must end in \.csv"),
+        ("texts.xlsx", {"output": "-"}, r"texts\.xlsx is a spreadsheet program's own file"),
+        ("texts.doc", {"output": "-"}, r"texts\.doc: the name must end in \.csv"),
         ("empty.csv", {}, r"empty\.csv is empty"),
         (
             "two.csv",
@@ -189,12 +195,13 @@ def files(tmp_path, classifier):
         ("no.parquet", {}, r"no\.parquet \(Parquet\) cannot be read"),
         ("not.csv.gz", {}, r"not\.csv\.gz cannot be read: Not a gzipped"),
         ("good.csv", {"batch_size": 0}, "batch_size must be a whole number of at least 1"),
-        ("good.csv", {"device": "tpu"}, "device=tpu is none of auto, cpu, cuda"),
-        ("good.csv", {"device": "cuda:99"}, "device=cuda:99: there is no such GPU"),
+        ("good.csv", {"device": "tpu"}, "device=tpu is none of auto, cpu"),
+        ("good.csv", {"device": "cuda:99"}, "device=cuda:99 is none of auto, cpu"),
         ("good.csv", {"max_length": 4}, "max_length must be"),
         ("good.csv", {"max_length": 5000}, "max_length=5000 is more than the 512 tokens"),
-        ("-", {"output": "-"}, r"need the format of rows: format=csv\|tsv\|jsonl"),
-        ("-", {"output": "x.parquet"}, "input=- cannot be parquet"),
+        ("-", {"output": "-"}, r"need a format of text lines: format=csv\|tsv\|jsonl"),
+        ("-", {"output": "x.parquet"}, r"input=- and .* need a format of text lines: format=csv"),
+        ("good.parquet", {"output": "-"}, r"and output=- need a format of text lines: format=csv"),
         ("-", {"format": "xml"}, "format must be csv, tsv, jsonl or null, got 'xml'"),
     ],
 )
@@ -207,15 +214,15 @@ def test_a_bad_input_is_one_line(files, predict, source, options, said):
         predict(source if source == "-" else files / source, output, **options)
     assert "\n" not in str(caught.value)
     assert not target.exists()
-    begun = (files / f"{target.name}.part.json").exists()  # rows before the bad one are kept
-    assert (files / f"{target.name}.part.lock").exists() == begun
+    begun = (files / f"{target.name}.unfinished").exists()  # rows before the bad one are kept
+    assert (files / f"{target.name}.lock").exists() == begun
 
 
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("out.json", r"output=.*out\.json: cannot tell the format; .* ends? in one of \.csv"),
-        ("out.parquet.gz", "output=.*: cannot tell the format"),
+        ("out.json", r"output=.*out\.json: the name must end in \.csv"),
+        ("out.parquet.gz", "output=.*: the name must end in"),
         ("nowhere/out.csv", "there is no folder"),
         ("good.csv", "exists already"),
     ],

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import src.data.table.base
-import src.predict.writers
+import src.predict.writer
 from src.errors import UserError
 from tests.predict.conftest import LABELS, TEXTS
 
@@ -87,7 +87,7 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(src.predict.writers, "GROUP_ROWS", 6)
+    monkeypatch.setattr(src.predict.writer, "GROUP_ROWS", 6)
     table = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int16()),

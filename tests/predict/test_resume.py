@@ -20,6 +20,7 @@ import src.data.table.base
 import src.predict.output
 import src.predict.predict
 from src.errors import UserError
+from src.predict.output import gathered_of
 from tests.conftest import ROOT
 
 ROWS = 11
@@ -50,6 +51,13 @@ def write_input(folder: Path, kind: str, rows: int = ROWS, extra: str = "") -> P
 
 def files_beside(target: Path) -> list[str]:
     return sorted(path.name for path in target.parent.iterdir() if path.name.startswith("out"))
+
+
+def rows_gathered(target: Path) -> int:
+    """Number of rows on the whole lines of an unfinished output."""
+    path = gathered_of(target)
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return sum(sum(json.loads(line.partition(b" ")[2])["counts"].values()) for line in lines)
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
@@ -84,8 +92,8 @@ def test_a_kill_at_any_moment_changes_nothing(predict, tmp_path, small_chunks, m
             except KilledError:
                 assert not target.exists() or target.read_bytes() == expected
                 deaths, left = deaths + 1, moment + 5 * deaths + 1
-                if (part := tmp_path / f"out-{moment}.{kind}.part").exists() and deaths == 1:
-                    with part.open("ab") as file:  # what was being written
+                if (gathered := gathered_of(target)).exists() and deaths == 1:
+                    with gathered.open("ab") as file:  # what was being written
                         file.write(b"torn")
                 continue
             except UserError as error:  # it died when all was done
@@ -96,7 +104,7 @@ def test_a_kill_at_any_moment_changes_nothing(predict, tmp_path, small_chunks, m
             break
         assert target.read_bytes() == expected
         rest = [name for name in files_beside(target) if name.startswith(f"{target.name}.")]
-        assert set(rest) <= {f"{target.name}.part.lock"}
+        assert set(rest) <= {f"{target.name}.lock"}
         if not deaths:
             return
     pytest.fail("it never came to its end undisturbed")
@@ -106,7 +114,6 @@ def test_a_real_kill_changes_nothing(classifier, predict, tmp_path):
     source = write_input(tmp_path, "csv", rows=9000)
     predict(source, tmp_path / "whole.csv")
     target = tmp_path / "out.csv"
-    record = tmp_path / "out.csv.part.json"
     command = [
         sys.executable, "-m", "src.predict", f"model={classifier}", f"input={source}",
         f"output={target}", "device=cpu",
@@ -117,12 +124,12 @@ def test_a_real_kill_changes_nothing(classifier, predict, tmp_path):
         process = subprocess.Popen(command, env=environment, cwd=tmp_path)
         end = time.monotonic() + 120
         while time.monotonic() < end and process.poll() is None:
-            if record.exists() and json.loads(record.read_text())["rows"] >= least:
+            if rows_gathered(target) >= least:
                 break
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        killed_at.append(json.loads(record.read_text())["rows"])
+        killed_at.append(rows_gathered(target))
         assert not target.exists()
     assert killed_at[0] < killed_at[1] < 9000
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
@@ -195,32 +202,46 @@ def test_other_options_are_noticed(begun, predict):
     assert predict(source, target).resumed == 4
 
 
-@pytest.mark.parametrize("name", ["out.csv.part", "out.csv.part.json"])
-def test_a_changed_bit_of_what_is_written_is_noticed(begun, predict, tmp_path, name):
+def test_a_changed_bit_of_what_is_gathered_never_reaches_the_output(begun, predict, tmp_path):
     """A digit of a probability, or of the number of rows, is a digit still."""
     source, target = begun("csv")
-    content = (tmp_path / name).read_bytes()
-    for place in range(0, len(content), len(content) // 8):
+    predict(source, tmp_path / "whole.csv")
+    content = gathered_of(target).read_bytes()
+    for place in range(0, len(content), len(content) // 16):
         changed = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-        (tmp_path / name).write_bytes(changed)
-        with pytest.raises(UserError, match="resume=false"):
-            predict(source, target)
-    (tmp_path / name).write_bytes(content)
+        gathered_of(target).write_bytes(changed)
+        assert predict(source, target).resumed == 0
+        assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+        target.unlink()
+    gathered_of(target).write_bytes(content)
     assert predict(source, target).resumed == 4
 
 
-def test_a_part_that_was_cut_is_noticed(begun, predict, tmp_path):
+@pytest.mark.parametrize("content", [b"", b"{", b"\n", b"torn"])
+def test_what_was_cut_or_is_damaged_is_predicted_again(begun, predict, tmp_path, content):
     source, target = begun("csv")
-    os.truncate(tmp_path / "out.csv.part", 10)
-    with pytest.raises(UserError, match=r"out\.csv\.part is shorter than it was"):
-        predict(source, target)
+    predict(source, tmp_path / "whole.csv")
+    gathered_of(target).write_bytes(gathered_of(target).read_bytes()[:10] + content)
+    assert predict(source, target).resumed == 0
+    assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
-def test_a_record_that_is_damaged_is_noticed(begun, predict, tmp_path):
+def test_what_is_damaged_at_the_very_end_is_not_left_out(begun, predict, monkeypatch):
     source, target = begun("csv")
-    (tmp_path / "out.csv.part.json").write_text("{")
-    with pytest.raises(UserError, match=r"out\.csv\.part\.json is damaged"):
-        predict(source, target)
+    finish = src.predict.output.Output.finish
+
+    def damage(self):
+        with gathered_of(target).open("r+b") as file:
+            file.write(b"#")
+        finish(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(src.predict.output.Output, "finish", damage)
+        with pytest.raises(UserError, match=r"unfinished was damaged .* same command again"):
+            predict(source, target)
+    assert not target.exists()
+    done = predict(source, target)
+    assert (done.rows, done.resumed) == (ROWS, 0)
 
 
 def test_a_row_that_cannot_be_read_costs_nothing_of_those_before(predict, tmp_path, small_chunks):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from src.data.table import base
-from src.data.table.base import Row, Table
+from src.data.table.base import Chunk, Row, Table, check_names
+from src.data.table.formats import Format
 from src.data.table.lines import LONGEST_ROW, UNREADABLE, cannot_be_read, unpacked
 from src.errors import UserError
 
@@ -40,36 +41,34 @@ class ArrowTable(Table):
     ) -> None:
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
         self._batches, self._total, self._done = batches, total, 0
-        twice = [name for name, count in Counter(schema.names).items() if count > 1]
-        if twice:
-            raise UserError(f"{source}: it has two columns {twice[0]!r}; rename one")
+        check_names(f"{source}: its schema", self.columns)
 
     def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`; for nested values and times the type stands in place of the value."""
-        for rows, _ in self._pieces():
-            yield from rows
+        for chunk in self.chunks():
+            yield from chunk.rows
 
     def progress(self) -> tuple[int, int | None]:
         return self._done, self._total
 
-    def _pieces(self) -> Iterator[tuple[list[Row], pa.Table]]:
+    def chunks(self) -> Iterator[Chunk]:
         self._done = 0
         try:
             for batch in self._batches():
                 for start in range(0, batch.num_rows, base.CHUNK_ROWS):
                     part = batch.slice(start, base.CHUNK_ROWS)
-                    rows = self._rows(part)
+                    columns = (self._values(name, part[name]) for name in self.columns)
+                    rows = [
+                        Row(number, dict(zip(self.columns, values, strict=True)))
+                        for number, values in enumerate(zip(*columns, strict=True), self._done + 1)
+                    ]
                     self._done += len(rows)
-                    yield rows, pa.Table.from_batches([part], self.schema)
+                    yield Chunk(rows, pa.Table.from_batches([part], self.schema))
         except UNREADABLE as error:
             raise cannot_be_read(self.source, error, f" (after row {self._done})") from error
 
-    def _rows(self, batch: pa.RecordBatch) -> list[Row]:
-        columns = zip(*(self._values(name, batch[name]) for name in self.columns), strict=True)
-        return [
-            Row(number, dict(zip(self.columns, values, strict=True)))
-            for number, values in enumerate(columns, start=self._done + 1)
-        ]
+    def digest(self, chunk: Chunk) -> str:
+        return self.fingerprint
 
     def _values(self, name: str, column: pa.Array) -> list[Any]:
         if not _is_plain(column.type):
@@ -82,13 +81,10 @@ class ArrowTable(Table):
         for number, value in enumerate(values, start=self._done + 1):
             if isinstance(value, str) and len(value) > LONGEST_ROW:
                 raise UserError(
-                    f"{self.where(number)}: column {name!r} is longer than {LONGEST_ROW >> 20} "
-                    "MiB, which no row may be"
+                    f"{self.where(number)}: column {name!r} is longer than {LONGEST_ROW:,} "
+                    "characters, which no row may be"
                 )
         return values
-
-    def _beginning(self) -> str:
-        return self.fingerprint()
 
 
 class DatasetTable(ArrowTable):
@@ -114,6 +110,7 @@ class DatasetTable(ArrowTable):
         labels = [row.values[column] for row in self.sample() for column in self._names]
         return bool(labels) and all(label is None for label in labels)
 
+    @cached_property
     def fingerprint(self) -> str:
         return str(self._dataset._fingerprint)
 
@@ -125,56 +122,50 @@ class DatasetTable(ArrowTable):
         return [None if index is None or index < 0 else names[index] for index in values]
 
 
-def open_parquet(path: Path, compression: str | None) -> ArrowTable:
-    """Return the table in a Parquet file, plain or compressed (then unpacked in memory).
+def open_columns(path: Path, written_as: Format) -> ArrowTable:
+    """Return the table in a Parquet or Arrow IPC file; a compressed one is unpacked in memory.
 
     Raises:
-        UserError: the file is not Parquet, or is damaged.
+        UserError: the file is not of this format, or is damaged.
     """
+    compression = written_as.compression
     try:
-        content = _content(path, compression)
-        file = parquet.ParquetFile(content, page_checksum_verification=True)
+        if written_as.kind == "parquet":
+            content = _content(path, compression)
+            file = parquet.ParquetFile(content, page_checksum_verification=True)
+            batches = partial(_in_row_groups, file)
+            table = ArrowTable(str(path), file.schema_arrow, batches, file.metadata.num_rows)
+        else:
+            batches = partial(_in_messages, path, compression)
+            table = ArrowTable(str(path), _ipc_reader(path, compression).schema, batches)
     except UNREADABLE as error:
-        raise cannot_be_read(f"{path} (Parquet)", error) from error
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for group in range(file.num_row_groups):
-            found = file.metadata.row_group(group)
-            room = base.CHUNK_CHARACTERS * found.num_rows // max(found.total_byte_size, 1)
-            rows = max(1, min(base.CHUNK_ROWS, room))
-            yield from file.iter_batches(rows, row_groups=[group])
-
-    table = ArrowTable(str(path), file.schema_arrow, batches, file.metadata.num_rows)
+        raise cannot_be_read(f"{path} ({written_as.kind.title()})", error) from error
     table.path = path
     return table
 
 
-def open_ipc(path: Path, compression: str | None) -> ArrowTable:
-    """Return the table in an Arrow IPC file, of the file or stream format, plain or compressed.
+def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
+    for group in range(file.num_row_groups):
+        found = file.metadata.row_group(group)
+        room = base.CHUNK_CHARACTERS * found.num_rows // max(found.total_byte_size, 1)
+        rows = max(1, min(base.CHUNK_ROWS, room))
+        yield from file.iter_batches(rows, row_groups=[group])
 
-    Raises:
-        UserError: the file is not Arrow IPC, or is damaged.
-    """
 
-    def opened() -> Any:
-        content = _content(path, compression)
-        try:
-            return pa.ipc.open_file(content)
-        except pa.ArrowInvalid:
-            content.seek(0)
-            return pa.ipc.open_stream(content)
+def _in_messages(path: Path, compression: str | None) -> Iterator[pa.RecordBatch]:
+    reader = _ipc_reader(path, compression)
+    is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
+    yield from reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        reader = opened()
-        is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
-        yield from reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
 
+def _ipc_reader(path: Path, compression: str | None) -> Any:
+    """Return a reader of the file format of Arrow IPC, or of its stream format."""
+    content = _content(path, compression)
     try:
-        table = ArrowTable(str(path), opened().schema, batches)
-    except UNREADABLE as error:
-        raise cannot_be_read(f"{path} (Arrow)", error) from error
-    table.path = path
-    return table
+        return pa.ipc.open_file(content)
+    except pa.ArrowInvalid:
+        content.seek(0)
+        return pa.ipc.open_stream(content)
 
 
 def _content(path: Path, compression: str | None) -> pa.NativeFile:

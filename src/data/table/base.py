@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from src.data.table.lines import Lines
 from src.errors import UserError
 from src.files.checksum import sha256_of
 
@@ -21,12 +24,9 @@ CHUNK_ROWS = 1024
 """Maximum number of rows in a chunk."""
 CHUNK_CHARACTERS = 1 << 24
 """Number of characters at which a chunk ends early, so that long texts do not fill the memory."""
-BEGINNING: Mapping[str, Any] = {"row": 0}
-"""The place before the first chunk."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A row's values by column.
 
     Attributes:
@@ -41,19 +41,14 @@ class Row:
     record: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Consecutive rows that fit into memory; the bounds depend on the input alone.
+class Chunk(NamedTuple):
+    """Consecutive rows that fit into memory, and the same rows as an Arrow table.
 
-    Attributes:
-        rows: the rows.
-        columns: the same rows as an Arrow table of the table's schema.
-        place: where the next chunk begins, as plain JSON values.
+    The bounds of chunks depend on the input alone.
     """
 
     rows: list[Row]
     columns: pa.Table
-    place: dict[str, Any]
 
 
 class Table(ABC):
@@ -62,6 +57,7 @@ class Table(ABC):
     Attributes:
         source: the file's path, or the data set's name.
         path: the file's path; None where there is no file.
+        lines: the lines of a text; None for other tables.
         columns: column names in the table's order; empty where there is not even a header.
         schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
         header: column names as they are written, where the file begins with them.
@@ -72,6 +68,7 @@ class Table(ABC):
 
     source: str
     path: Path | None = None
+    lines: Lines | None = None
     columns: tuple[str, ...]
     schema: pa.Schema
     header: Sequence[str] = ()
@@ -90,31 +87,31 @@ class Table(ABC):
             UserError: a row is malformed; the message names file and line.
         """
 
+    @cached_property
     def fingerprint(self) -> str:
         """Return a string that changes when the content changes; empty for standard input."""
         return "" if self.path is None else sha256_of(self.path)
 
     def progress(self) -> tuple[int, int | None]:
         """Return how much was read, and how much there is (None: unknown), in the same unit."""
-        return 0, None
+        return (0, None) if self.lines is None else self.lines.progress()
 
-    def chunks(self, after: Mapping[str, Any] = BEGINNING) -> Iterator[Chunk]:
-        """Yield the chunks that follow the place `after`.
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all rows in chunks; standard input is not kept in memory.
 
         Raises:
-            UserError: a row is malformed, or the content before `after` has changed.
+            UserError: a row is malformed; the message names file and line.
         """
-        digest, done = hashlib.sha256(self._beginning().encode()), 0
-        for rows, columns in self._pieces():
-            start, done = done, done + len(rows)
-            digest.update("".join("\n" + "\0".join(row.record) for row in rows).encode())
-            place = {"row": done, "digest": digest.hexdigest()}
-            if start >= after["row"]:
-                yield Chunk(rows, columns, place)
-            elif done >= after["row"] and place != after:
-                raise self._changed()
-        if done < after["row"]:
-            raise self._changed()
+        rows = self.rows(last=True)
+        while piece := list(_until_full(rows, CHUNK_ROWS)):
+            fields = zip(*(row.record for row in piece), strict=True)
+            arrays = [pa.array(field, pa.string()) for field in fields]
+            yield Chunk(piece, pa.Table.from_arrays(arrays, schema=self.schema))
+
+    def digest(self, chunk: Chunk) -> str:
+        """Return a string that changes when the content of a chunk changes."""
+        records = json.dumps([self.header, *(row.record for row in chunk.rows)])
+        return hashlib.sha256(records.encode()).hexdigest()
 
     def where(self, number: int) -> str:
         """Return the name of the row with this number in messages, e.g. `labels.csv, line 3`."""
@@ -127,41 +124,27 @@ class Table(ABC):
             UserError: the very first row is malformed.
         """
         found: list[Row] = []
-        size = 0
         try:
-            for row in islice(self.rows(), SAMPLE):
-                found.append(row)
-                size += sum(map(len, row.record))
-                if size >= CHUNK_CHARACTERS:
-                    break
+            for row in _until_full(self.rows(), SAMPLE):
+                found.append(row)  # noqa: PERF402  # an error keeps those before it
         except UserError:
             if not found:
                 raise
         return found
 
-    def _pieces(self) -> Iterator[tuple[list[Row], pa.Table]]:
-        """Yield all rows in chunks, as rows and as an Arrow table."""
-        rows: list[Row] = []
-        size = 0
-        for row in self.rows(last=True):
-            rows.append(row)
-            size += sum(map(len, row.record))
-            if len(rows) == CHUNK_ROWS or size >= CHUNK_CHARACTERS:
-                yield rows, self._columns_of(rows)
-                rows, size = [], 0
-        if rows:
-            yield rows, self._columns_of(rows)
 
-    def _columns_of(self, rows: Sequence[Row]) -> pa.Table:
-        fields = zip(*(row.record for row in rows), strict=True)
-        return pa.Table.from_arrays([pa.array(f, pa.string()) for f in fields], schema=self.schema)
+def check_names(source: str, columns: Iterable[str]) -> None:
+    """Raise `UserError` if two columns of `source` have the same name."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise UserError(f"{source} names the column {twice[0]!r} twice; rename one")
 
-    def _beginning(self) -> str:
-        """Return a string that tells this table from others with the same records."""
-        return "\0".join(self.header)
 
-    def _changed(self) -> UserError:
-        return UserError(
-            f"{self.source} has changed since its first rows were predicted; put it back, or start "
-            "over with resume=false"
-        )
+def _until_full(rows: Iterator[Row], most: int) -> Iterator[Row]:
+    """Yield rows up to a number of them, or of their characters."""
+    size = 0
+    for row in islice(rows, most):
+        yield row
+        size += sum(map(len, row.record))
+        if size >= CHUNK_CHARACTERS:
+            return

@@ -9,15 +9,13 @@ are longer than their blocks.
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
 import pyarrow as pa
 
-from src.data.table.base import Row, Table
+from src.data.table.base import Row, Table, check_names
 from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
 
@@ -28,10 +26,9 @@ _TRIED, _TRIED_LINES = 20, 1000
 would otherwise make one row of the whole file.
 """
 _TOO_LONG = (
-    f"a row of more than {LONGEST_ROW >> 20} MiB; or a double quote that opens in it is never "
+    f"a row of more than {LONGEST_ROW:,} characters; or a double quote that opens in it is never "
     "closed"
 )
-"""Message for a row that is too long."""
 _REASONS = {
     "unexpected end of data": "a double quote that opens in this row is never closed",
     "expected after": 'a double quote inside a quoted field must be written twice ("")',
@@ -47,36 +44,34 @@ class DelimitedTable(Table):
 
     Args:
         lines: the file's lines.
-        separator: the separator that the file's name implies.
+        usual: the separator that the file's name implies.
 
     Attributes:
+        usual: the separator that the file's name implies.
         separator: the separator that was found.
         line_end: line end of the header.
-        lines: the file's lines.
 
     Raises:
         UserError: the header is malformed, or names a column twice.
     """
 
-    def __init__(self, lines: Lines, separator: str) -> None:
-        self.source, self.path, self.lines = lines.name, lines.path, lines
-        first = next((line for line in self._parts() if line.strip()), "")
+    lines: Lines
+
+    def __init__(self, lines: Lines, usual: str) -> None:
+        self.source, self.path, self.lines, self.usual = lines.name, lines.path, lines, usual
+        first = next((line for _, line in lines.read() if line.strip()), "")
         told = re.fullmatch(r'"?sep=(.)"?', first.strip("\r\n"))  # Excel's own way of saying it
         self._before = 0 if told is None else 1
-        self.separator = told[1] if told else self._found(separator)
+        self.separator = self._found() if told is None else told[1]
         self._separators = SEPARATORS.get(self.separator, repr(self.separator))
-        if self.separator != separator:
+        if self.separator != usual:
             self.remark = f"{self._separators} separate its columns"
         self.line_end = "\r\n" if first.endswith("\r\n") else "\n"
         _, self.header = next(self._records(self.separator), (0, []))
         self.schema = pa.schema([(name, pa.string()) for name in self.header])
         self._names = [name.strip() for name in self.header]
         self.columns = tuple(name for name in self._names if name)
-        twice = [name for name, count in Counter(self.columns).items() if count > 1]
-        if twice:
-            raise UserError(
-                f"{self.source}: its header names the column {twice[0]!r} twice; rename one"
-            )
+        check_names(f"{self.source}: its header", self.columns)
 
     def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`; rows are numbered by their first line, and all values are strings."""
@@ -91,10 +86,7 @@ class DelimitedTable(Table):
             values = zip(self._names, record, strict=True)
             yield Row(number, {name: value for name, value in values if name}, record)
 
-    def progress(self) -> tuple[int, int | None]:
-        return self.lines.progress()
-
-    def _found(self, expected: str) -> str:
+    def _found(self) -> str:
         """Return the separator with which the first rows have the most, equally many columns."""
 
         def fit(separator: str) -> tuple[bool, int]:
@@ -106,14 +98,14 @@ class DelimitedTable(Table):
                 return False, max(widths[:1], default=0)
             return len(set(widths)) == 1 and widths[0] > 1, max(widths[:1], default=0)
 
-        return max([expected, *(s for s in SEPARATORS if s != expected)], key=fit)
+        return max([self.usual, *(s for s in SEPARATORS if s != self.usual)], key=fit)
 
     def _records(
         self, separator: str, most: int | None = None, last: bool = False
     ) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the fields of each row: header first, no blank rows."""
         csv.field_size_limit(LONGEST_ROW)
-        lines = islice(self._parts(last), self._before, most)
+        lines = (line for _, line in islice(self.lines.read(last), self._before, most))
         reader = csv.reader(lines, delimiter=separator, strict=True)
         width, number = None, self._before
         try:
@@ -128,12 +120,3 @@ class DelimitedTable(Table):
             told = str(error)
             said = next((said for part, said in _REASONS.items() if part in told), told)
             raise UserError(f"{self.where(number + 1)}: {said}") from error
-
-    _before = 0
-
-    def _parts(self, last: bool = False) -> Iterator[str]:
-        for _, line in self.lines.read(last):
-            if "\r" in line:  # a carriage return alone ends a line too
-                yield from io.StringIO(line, newline="")
-            else:
-                yield line

@@ -6,8 +6,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-STREAM = "-"
-"""Name that stands for standard input or output."""
 KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
     ".parquet": "parquet", ".arrow": "arrow", ".txt": "text", ".md": "markdown",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +19,16 @@ from src.data.table.lines import LONGEST_ROW, Lines
 from src.errors import UserError
 
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
+_PIECE = 1 << 16
+"""Number of characters of a list that are read at once."""
 _BLANK = re.compile(r"[ \t\r\n]*")
 _FOLLOWING = {"[": "{]", ",": "{", "]": ""}
-"""Characters that may come next in a list, by the one that came last; after an
-object, `,` or `]`.
-"""
+"""Characters that may come next in a list, by the one that came last; an object: `,` or `]`."""
+_UNEXPECTED = {
+    ",]": "not JSON (a comma or ] is missing before it)",
+    "": "not JSON (something follows the list)",
+}
+"""Messages for any other character, by those that may come next."""
 
 
 class JsonTable(Table):
@@ -39,10 +43,11 @@ class JsonTable(Table):
 
     entry = "field"
     schema = pa.schema([("record", pa.string())])
+    lines: Lines
 
     def __init__(self, lines: Lines, kind: str) -> None:
-        self.source, self.path, self._lines = lines.name, lines.path, lines
-        first = (piece.lstrip() for _, piece in lines.read(in_pieces=True) if piece.strip())
+        self.source, self.path, self.lines = lines.name, lines.path, lines
+        first = (piece.lstrip() for _, piece in lines.read(longest=_PIECE) if piece.strip())
         self._is_list = kind == "json" and next(first, "").startswith("[")
         self.unit = "row" if self._is_list else "line"
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
@@ -52,58 +57,53 @@ class JsonTable(Table):
         if self._is_list:
             yield from self._items()
             return
-        for number, line in self._lines.read(last):
+        for number, line in self.lines.read(last):
             if record := line.strip(" \t\r\n"):
-                where = self.where(number)
                 try:
                     values = _DECODER.decode(record)
                 except (ValueError, RecursionError) as error:
-                    raise _malformed(error, where) from error
+                    raise self._malformed(number, _reason(error)) from error
                 if not isinstance(values, dict):
-                    raise UserError(f"{where}: {_OBJECT}")
+                    raise self._malformed(number, _OBJECT)
                 yield Row(number, values, (record,))
-
-    def progress(self) -> tuple[int, int | None]:
-        return self._lines.progress()
 
     def _items(self) -> Iterator[Row]:
         """Yield the list's items, of which one is in memory at a time."""
-        held, least, number, expected = "", 0, 0, "["
-        for piece in chain((piece for _, piece in self._lines.read(in_pieces=True)), [""]):
-            held, at = held + piece, 0
-            if piece and len(held) < least:
-                continue
-            while (at := _BLANK.match(held, at).end()) < len(held):  # type: ignore[union-attr]
-                found = held[at]
-                if found not in expected:
-                    raise self._unexpected(number, expected)
-                if found != "{":
-                    at, expected = at + 1, _FOLLOWING[found]
+        pieces = (piece for _, piece in self.lines.read(longest=_PIECE))
+        held, at, number, expected = "", 0, 1, "["
+        while True:
+            at = _BLANK.match(held, at).end()  # type: ignore[union-attr]
+            if at == len(held):
+                held, at = next(pieces, ""), 0
+                if held:
                     continue
-                try:
-                    values, end = _DECODER.raw_decode(held, at)
-                except (ValueError, RecursionError) as error:
-                    where, least = self.where(number + 1), 2 * (len(held) - at)
-                    if least > 2 * LONGEST_ROW:
-                        message = f"longer than {LONGEST_ROW >> 20} MiB, or not JSON"
-                        raise UserError(f"{where}: {message}") from error
-                    if not piece or isinstance(error, _RepeatedError):
-                        raise _malformed(error, where) from error
-                    break  # the rest of it may come yet
-                # line breaks stand between the parts of an object only: in strings they are escaped
-                record = held[at:end].replace("\r", " ").replace("\n", " ")
-                at, number, expected = end, number + 1, ",]"
-                yield Row(number, values, (record,))
-            held = held[at:]
-        if expected:
-            raise self._unexpected(number, expected)
+                if not expected:
+                    return
+            found = held[at : at + 1]
+            if not found or found not in expected:
+                raise self._malformed(number, _UNEXPECTED.get(expected, _OBJECT))
+            if found != "{":
+                at, expected = at + 1, _FOLLOWING[found]
+                continue
+            try:
+                values, end = _DECODER.raw_decode(held, at)
+            except (ValueError, RecursionError) as error:
+                held, at, size = held[at:], 0, len(held) - at
+                if size > LONGEST_ROW:
+                    reason = f"longer than {LONGEST_ROW:,} characters, or not JSON"
+                    raise self._malformed(number, reason) from error
+                while len(held) < 2 * size and (piece := next(pieces, "")):
+                    held += piece  # the rest of it may come yet
+                if len(held) == size or not isinstance(error, json.JSONDecodeError):
+                    raise self._malformed(number, _reason(error)) from error
+                continue
+            # line breaks stand between the parts of an object only: in strings they are escaped
+            record = held[at:end].replace("\r", " ").replace("\n", " ")
+            yield Row(number, values, (record,))
+            at, number, expected = end, number + 1, ",]"
 
-    def _unexpected(self, number: int, expected: str) -> UserError:
-        if "{" in expected:
-            return UserError(f"{self.where(number + 1)}: {_OBJECT}")
-        if expected:
-            return UserError(f"{self.source}, after row {number}: not JSON (expected a comma)")
-        return UserError(f"{self.source}: not JSON (something follows the list)")
+    def _malformed(self, number: int, reason: str) -> UserError:
+        return UserError(f"{self.where(number)}: {reason}")
 
 
 class _RepeatedError(ValueError):
@@ -121,11 +121,11 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
 
 
-def _malformed(error: Exception, where: str) -> UserError:
+def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return UserError(f"{where}: not JSON ({error.msg}, column {error.colno})")
+        return f"not JSON ({error.msg}, column {error.colno})"
     if isinstance(error, _RepeatedError):
-        return UserError(f"{where}: names the field {str(error)!r} twice; rename one")
+        return f"names the field {str(error)!r} twice; rename one"
     if isinstance(error, RecursionError):
-        return UserError(f"{where}: its brackets are nested too deeply")
-    return UserError(f"{where}: holds a number of too many digits")
+        return "its brackets are nested too deeply"
+    return "holds a number of too many digits"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import io
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, tee
+from itertools import tee
 from pathlib import Path
 from typing import IO, cast
 
@@ -18,19 +17,18 @@ import pyarrow as pa
 from src.errors import UserError
 
 LONGEST_ROW = 1 << 24
-"""Maximum length of a line [bytes] and of a row [characters]: 16 MiB. No task's text is as long,
-and without it a missing double quote or line break would fill the memory.
+"""Maximum length of a line and of a row [characters]. No task's text is as long, and without it a
+missing double quote or line break would fill the memory.
 """
 UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
 """Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
-_PIECE = 1 << 16
-"""Number of bytes in a piece of a line."""
 
 
 class Lines:
     """Lines with their line ends, counted from 1; each reading starts from the beginning.
 
-    A byte order mark at the beginning belongs to no line.
+    A line feed, a carriage return or both end a line. A byte order mark at the beginning belongs to
+    no line.
 
     Args:
         path: the file; None for standard input, of which only the last reading goes past the
@@ -46,42 +44,36 @@ class Lines:
         self.name = "standard input" if path is None else str(path)
         self.path, self.is_marked = path, False
         self._compression = compression
-        self._stream = iter(()) if path else _lines_of(sys.stdin.buffer, LONGEST_ROW + 1)
         self._raw: IO[bytes] | None = None
+        if path is None:
+            stream = cast(io.TextIOWrapper, sys.stdin)
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="")
+            self._stream = _lines_of(stream, LONGEST_ROW + 1)
 
-    def read(self, last: bool = False, in_pieces: bool = False) -> Iterator[tuple[int, str]]:
+    def read(self, last: bool = False, longest: int = LONGEST_ROW + 1) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers.
 
         Args:
             last: whether this is the last reading; standard input is then not kept in memory.
-            in_pieces: whether to cut lines into numbered pieces, so that they may be of any length.
+            longest: length at which lines of a file are cut into pieces of the same number.
 
         Raises:
             UserError: the file cannot be opened or unpacked, is not UTF-8 text, or a line is longer
                 than `LONGEST_ROW`; the message names the line.
         """
-        number, where = 0, self.name
-        decode = codecs.getincrementaldecoder("utf-8")().decode
+        number, is_first = 1, True
         try:
-            with self._opened(last, _PIECE if in_pieces else LONGEST_ROW + 1) as lines:
-                for number, raw in enumerate(chain(lines, [b""]), start=1):
-                    where = f"{self.name}, line {number}" if raw and not in_pieces else where
-                    if len(raw) > LONGEST_ROW:
-                        raise UserError(f"{where}: longer than {LONGEST_ROW >> 20} MiB, which no "
-                                        "row may be")  # fmt: skip
-                    line = decode(self._checked_beginning(raw) if number == 1 else raw, not raw)
-                    if "\0" in line:
-                        raise UserError(
-                            f"{where}: holds a null character, as UTF-16 files do; save the file "
-                            "as UTF-8"
-                        )
-                    if raw:
-                        yield number, line
-        except UnicodeDecodeError as error:
-            raise UserError(f"{where}: not UTF-8; convert the file first") from error
+            with self._opened(last, longest) as lines:
+                for line in lines:
+                    if flaw := _flaw_of(line):
+                        raise UserError(f"{self.name}, line {number}: {flaw}")
+                    if is_first:
+                        self.is_marked, is_first = line.startswith("\ufeff"), False
+                        line = line.removeprefix("\ufeff")
+                    yield number, line
+                    number += line.endswith(("\n", "\r"))
         except UNREADABLE as error:
-            place = "" if in_pieces else f" (line {number + 1})"
-            raise cannot_be_read(self.name, error, place) from error
+            raise cannot_be_read(self.name, error, f" (line {number})") from error
 
     def progress(self) -> tuple[int, int | None]:
         """Return the number of the file's bytes that were read, and its size (None: unknown)."""
@@ -89,26 +81,18 @@ class Lines:
         return self._raw.tell() if self._raw and not self._raw.closed else 0, size
 
     @contextmanager
-    def _opened(self, last: bool, size: int) -> Iterator[Iterator[bytes]]:
+    def _opened(self, last: bool, longest: int) -> Iterator[Iterator[str]]:
         if self.path is not None:
-            with unpacked(self.path, self._compression) as (self._raw, file):
-                yield _lines_of(file, size)
+            with (
+                unpacked(self.path, self._compression) as (self._raw, file),
+                io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="") as text,
+            ):
+                yield _lines_of(text, longest)
         elif last:
             yield self._stream
         else:
             self._stream, lines = tee(self._stream)
             yield lines
-
-    def _checked_beginning(self, raw: bytes) -> bytes:
-        if raw.startswith(b"PK\x03\x04"):
-            raise UserError(
-                f"{self.name} is no text but an archive, as Excel's .xlsx is; save it as CSV "
-                "(UTF-8)"
-            )
-        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise UserError(f"{self.name}, line 1: not UTF-8 but UTF-16; save the file as UTF-8")
-        self.is_marked = raw.startswith(codecs.BOM_UTF8)
-        return raw.removeprefix(codecs.BOM_UTF8)
 
 
 @contextmanager
@@ -131,5 +115,22 @@ def cannot_be_read(name: str, error: Exception, place: str = "") -> UserError:
     return UserError(f"{name} cannot be read: {reason}{place}")
 
 
-def _lines_of(file: IO[bytes], longest: int) -> Iterator[bytes]:
-    return iter(lambda: file.readline(longest), b"")
+def _lines_of(file: io.TextIOWrapper, longest: int) -> Iterator[str]:
+    return iter(lambda: file.readline(longest), "")
+
+
+def _flaw_of(line: str) -> str | None:
+    """Return what is wrong with a line, in which surrogates stand for bytes that are not UTF-8."""
+    if len(line) > LONGEST_ROW:
+        return f"longer than {LONGEST_ROW:,} characters, which no row may be"
+    if line.startswith("PK\x03\x04"):
+        return "no text but an archive, as Excel's .xlsx is; save it as CSV (UTF-8)"
+    if line.startswith(("\udcff\udcfe", "\udcfe\udcff")):
+        return "not UTF-8 but UTF-16; save the file as UTF-8"
+    if "\0" in line:
+        return "holds a null character, as UTF-16 files do; save the file as UTF-8"
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return "not UTF-8; convert the file first"
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from src.data.table.base import Row, Table
@@ -26,27 +27,28 @@ class MemoryTable(Table):
 
     def __init__(self, rows: Iterable[Any], source: str) -> None:
         self.source = source
-        self._rows = [self._named(row, number) for number, row in enumerate(rows, start=1)]
+        self._rows = [self._row(number, given) for number, given in enumerate(rows, start=1)]
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
     def rows(self, last: bool = False) -> Iterator[Row]:
         """See `Table.rows`."""
-        return (Row(number, values) for number, values in enumerate(self._rows, start=1))
+        return iter(self._rows)
 
+    @cached_property
     def fingerprint(self) -> str:
-        rows = (json.dumps(row, default=repr, sort_keys=True) for row in self._rows)
+        rows = (json.dumps(row.values, default=repr, sort_keys=True) for row in self._rows)
         return hashlib.sha256("".join(rows).encode()).hexdigest()
 
-    def _named(self, row: Any, number: int) -> dict[str, Any]:
-        if isinstance(row, tuple | list) and len(row) in (2, 3):
-            names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
-            row = dict(zip(names, row, strict=True))
-        if not isinstance(row, Mapping):
+    def _row(self, number: int, given: Any) -> Row:
+        if isinstance(given, tuple | list) and len(given) in (2, 3):
+            names = ("text", "label") if len(given) == 2 else ("text", "text_pair", "label")
+            given = dict(zip(names, given, strict=True))
+        if not isinstance(given, Mapping):
             raise UserError(
                 f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
-                f"them, got {type(row).__name__}"
+                f"them, got {type(given).__name__}"
             )
-        return {str(name): _plain(value) for name, value in row.items()}
+        return Row(number, {str(name): _plain(value) for name, value in given.items()})
 
 
 def _plain(value: Any) -> Any:

@@ -1,19 +1,22 @@
-"""Opens the table in a file; the file's name tells its format."""
+"""Opens tables: files, whose names tell their formats, and data sets on the Hugging Face Hub."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import datasets
+from huggingface_hub import constants
 
-from src.data.table.arrow import DatasetTable, open_ipc, open_parquet
+from src.data.table.arrow import DatasetTable, open_columns
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
 from src.data.table.formats import TABLES, Format, endings_of, format_of
 from src.data.table.json_rows import JsonTable
 from src.data.table.lines import Lines
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.checksum import check_is_file
+from src.files.reachable import check_reachable
 
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
@@ -36,7 +39,7 @@ def open_table(path: Path) -> Table:
     if found is None:
         raise UserError(f"{path}: the name must end in {endings_of(TABLES)}")
     if found.kind in ("parquet", "arrow"):
-        return (open_parquet if found.kind == "parquet" else open_ipc)(path, found.compression)
+        return open_columns(path, found)
     return open_lines(path, found)
 
 
@@ -50,3 +53,21 @@ def open_lines(path: Path | None, written_as: Format) -> Table:
     if written_as.kind in ("csv", "tsv"):
         return DelimitedTable(lines, "," if written_as.kind == "csv" else "\t")
     return JsonTable(lines, written_as.kind)
+
+
+def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, DatasetTable]:
+    """Return the splits of a data set on the Hub, or in a folder that `datasets` reads, as tables.
+
+    Raises:
+        UserError: the Hub does not answer, or has no such data set or configuration.
+    """
+    local = Path(name).expanduser()
+    if not local.is_dir() and not constants.HF_HUB_OFFLINE:  # offline: it may be in the Hub's cache
+        check_reachable(constants.ENDPOINT, f"data set {name}")
+    try:
+        found = datasets.load_dataset(
+            str(local) if local.is_dir() else name, config, cache_dir=str(cache_dir / "datasets")
+        )
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise UserError(f"task.hub={name} cannot be loaded: {first_line(error)}") from error
+    return {split: DatasetTable(f"{name}, {split}", rows) for split, rows in found.items()}
