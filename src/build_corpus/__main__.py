@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import hydra
 from omegaconf import DictConfig
 
+from src.build_corpus.building import shown
 from src.command_line.hydra_errors import run_command_line
 from src.data.corpus_manifest import MANIFEST, CorpusFolder
 from src.errors import UserError, printable
@@ -19,10 +20,10 @@ def main(config: DictConfig) -> None:
     """Build a corpus and print a summary; the exit codes are those of `src.run`."""
     # here, so that --help answers at once
     from src.build_corpus.build import build_corpus
-    from src.build_corpus.settings import request_of
+    from src.build_corpus.settings import options_of
 
     try:
-        corpus = build_corpus(request_of(config), lambda line: print(printable(line), flush=True))
+        corpus = build_corpus(options_of(config), lambda line: print(printable(line), flush=True))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
@@ -37,11 +38,9 @@ def summary_of(corpus: CorpusFolder) -> Iterator[str]:
     """Yield the lines of a corpus' summary: counts, and how to train on it."""
     counts, size = corpus.manifest.counts, sum(shard.bytes for shard in corpus.manifest.shards)
     for kind, done in (("records", "read"), ("examples", "made")):
-        here = counts[kind]
-        left = [
-            f"{here[key]:,} {key.replace('_', ' ')}" for key in here if key not in (done, "kept")
-        ]
-        yield f"{kind:9} {here[done]:,} {done}, {here['kept']:,} kept; left out: {', '.join(left)}"
+        left = dict(counts[kind])
+        first, kept = left.pop(done), left.pop("kept")
+        yield f"{kind:9} {first:,} {done}, {kept:,} kept; left out: {shown(left)}"
     yield (
         f"corpus    {counts['words']:,} words in {len(corpus.manifest.shards)} shards, "
         f"{size / 1e9:.3g} GB"

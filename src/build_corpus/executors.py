@@ -7,7 +7,6 @@ as one line.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -25,17 +24,11 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
-from src.build_corpus.repeats import NoExamplesError
 from src.configuration.options import Count
 from src.configuration.values import check
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
-_KILLED = (
-    "a process was killed, perhaps for want of memory; the same command goes on, with less memory "
-    "where executor.workers is lower"
-)
-"""Message for when a process was killed."""
 
 
 class LocalTasks(LocalPipelineExecutor):
@@ -60,7 +53,10 @@ class LocalTasks(LocalPipelineExecutor):
             tasks = (delayed(_run)(self, rank, os.getpid()) for rank in ranks)
             Parallel(min(self.workers, len(ranks)), batch_size=1)(tasks)
         except TerminatedWorkerError as error:
-            raise UserError(_KILLED) from error
+            raise UserError(
+                "a process was killed, perhaps for want of memory; the same command goes on, with "
+                "less memory where executor.workers is lower"
+            ) from error
 
 
 def _run(executor: LocalTasks, rank: int, parent: int) -> None:
@@ -104,22 +100,22 @@ class RayTasks(RayPipelineExecutor):
             )  # fmt: skip
         super().run()
         if ranks := self.get_incomplete_ranks():
-            errors = [f"errors/{rank:05d}" for rank in ranks]
-            for path in filter(self.logging_dir.isfile, errors):
-                with self.logging_dir.open(path) as file:
-                    told = json.load(file)  # no pickle: the folder may be a stranger's
-                raise (NoExamplesError if told["no_examples"] else UserError)(told["error"])
+            for told in filter(self.logging_dir.isfile, map(_error_of, ranks)):
+                raise UserError(self.logging_dir.read_text(told))
             logs = self.logging_dir.resolve_paths("logs")
             raise UserError(f"{len(ranks)} tasks failed; {logs} says why, the same command goes on")
 
     def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
         try:
             return super()._run_for_rank(rank, local_rank, node_rank)
-        except UserError as error:
-            told = {"error": str(error), "no_examples": isinstance(error, NoExamplesError)}
-            with self.logging_dir.open(f"errors/{rank:05d}", "w") as file:
-                json.dump(told, file)
+        except UserError as error:  # Ray tells the first process nothing of it
+            with self.logging_dir.open(_error_of(rank), "w") as file:
+                file.write(str(error))
             raise
+
+
+def _error_of(rank: int) -> str:
+    return f"errors/{rank:05d}"
 
 
 class SlurmTasks(SlurmPipelineExecutor):

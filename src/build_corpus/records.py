@@ -15,8 +15,10 @@ from typing import Any
 
 Record = Mapping[str, Any]
 
-_FIELDS = ("mag_field_of_study", "fields_of_study", "fieldsOfStudy", "fieldsofstudy")
 _CATEGORIES = ("s2fieldsofstudy", "s2FieldsOfStudy")
+_FIELDS = (
+    "mag_field_of_study", "fields_of_study", "fieldsOfStudy", "fieldsofstudy", *_CATEGORIES
+)  # fmt: skip
 _IDENTITIES = ("paper_id", "corpusid", "corpusId", "corpus_id", "id")
 _TEXTS = ("body_text", "pdf_parse", "content", "text", "abstract", "paperAbstract")
 BREAK = "\n\n"
@@ -57,16 +59,13 @@ def fields_of(record: Record) -> set[str]:
     inner = record.get("metadata")
     found: set[str] = set()
     for holder in [record, inner] if isinstance(inner, dict) else [record]:
-        for key in (*_FIELDS, *_CATEGORIES):
+        for key in _FIELDS:
             value = holder.get(key) or []
-            entries = [value] if isinstance(value, str) else value
-            if not isinstance(entries, list):
-                raise BadRecordError(f"{key!r} must be a list, not {_kind(value)}")
-            for entry in entries:
+            for entry in value if isinstance(value, list) else [value]:
                 is_object = key in _CATEGORIES and isinstance(entry, dict)
                 name = entry.get("category") if is_object else entry
                 if not isinstance(name, str):
-                    raise BadRecordError(f"{key!r} must name fields of study")
+                    raise BadRecordError(f"{key!r} must be a list of fields of study")
                 found.add(name)
     return found
 
@@ -102,43 +101,40 @@ def text_of(record: Record) -> str:
 def paragraphs_of(record: Record) -> Iterator[str]:
     """Yield the article's paragraphs in order, abstract first; none where its text is empty.
 
+    A text that is no list has its paragraphs apart by blank lines, or by S2ORC's `:::`.
+
     Raises:
         BadRecordError: the layout is unknown.
     """
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
-    abstract, parse = record.get("abstract"), record.get("pdf_parse")
+    abstract, body, parse = map(record.get, ("abstract", "body_text", "pdf_parse"))
+    texts: dict[str, Any]
     if isinstance(parse, dict):
-        yield from _paragraphs(parse.get("abstract") or abstract, "abstract")
-        yield from _paragraphs(parse.get("body_text"), "body_text")
+        texts = {"abstract": parse.get("abstract") or abstract, "body_text": parse.get("body_text")}
     elif record.get("content") is not None:
-        yield from _annotated(record["content"])
+        texts = {"content.text": _annotated(record["content"])}
     else:
-        yield from _paragraphs(
-            record.get("paperAbstract") if abstract is None else abstract, "abstract"
-        )
-        yield from _paragraphs(record.get("body_text"), "body_text")
-        yield from _paragraphs(record.get("text"), "text")
+        first = record.get("paperAbstract") if abstract is None else abstract
+        texts = {"abstract": first, "body_text": body, "text": record.get("text")}
+    for key, value in texts.items():
+        if value is None:
+            continue
+        if isinstance(value, str):
+            yield from _BREAKS.split(value)
+            continue
+        if not isinstance(value, list):
+            expected = "text or a list of paragraphs"
+            raise BadRecordError(f"{key!r} must be {expected}, not {_kind(value)}")
+        for paragraph in value:
+            text = paragraph.get("text") if isinstance(paragraph, dict) else paragraph
+            if not isinstance(text, str):
+                raise BadRecordError(f"a paragraph in {key!r} has no text but {_kind(text)}")
+            yield text
 
 
-def _paragraphs(value: object, key: str) -> Iterator[str]:
-    """Yield the paragraphs of a text, split at blank lines (or S2ORC's `:::`), or of a list."""
-    if value is None:
-        return
-    if isinstance(value, str):
-        yield from _BREAKS.split(value)
-        return
-    if not isinstance(value, list):
-        raise BadRecordError(f"{key!r} must be text or a list of paragraphs, not {_kind(value)}")
-    for paragraph in value:
-        text = paragraph.get("text") if isinstance(paragraph, dict) else paragraph
-        if not isinstance(text, str):
-            raise BadRecordError(f"a paragraph in {key!r} has no text but {_kind(text)}")
-        yield text
-
-
-def _annotated(content: object) -> Iterator[str]:
-    """Yield the paragraphs that annotations mark in a text; without them, those at blank lines."""
+def _annotated(content: object) -> str | list[str] | None:
+    """Return the paragraphs that annotations mark in a text; without them, the text."""
     if not isinstance(content, dict):
         raise BadRecordError(f"'content' must be an object, not {_kind(content)}")
     text = content.get("text")
@@ -146,8 +142,7 @@ def _annotated(content: object) -> Iterator[str]:
         raise BadRecordError(f"'content.text' must be text, not {_kind(text)}")
     spans = (content.get("annotations") or {}).get("paragraph")
     if text is None or not spans:
-        yield from _paragraphs(text, "content.text")
-        return
+        return text
     try:
         marks = json.loads(spans) if isinstance(spans, str) else spans
         places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
@@ -156,7 +151,7 @@ def _annotated(content: object) -> Iterator[str]:
     for start, end in places:
         if not 0 <= start <= end <= len(text):
             raise BadRecordError(f"a paragraph from {start} to {end} in text of {len(text)}")
-        yield text[start:end]
+    return [text[start:end] for start, end in places]
 
 
 def _kind(value: object) -> str:

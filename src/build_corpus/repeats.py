@@ -1,4 +1,4 @@
-"""A datatrove block that finds examples that repeat an earlier one, by the digests of all parts.
+"""Finds examples that repeat an earlier one, by the digests of all parts.
 
 Digests are BLAKE2b with 128 bits: among 10^9 different texts, two have the same digest with a
 probability below 10^-20. The memory does not grow with the number of examples, but for a byte each.
@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from datatrove.pipeline.base import PipelineStep
 
-from src.build_corpus.layout import Building, sums_of
+from src.build_corpus.building import Building, shown, sums_of
 from src.errors import UserError
 from src.files.durable import write_with_checksum
 
@@ -20,50 +19,35 @@ AT_ONCE = 1 << 22
 """Approximate number of digests that are compared at a time."""
 
 
-class NoExamplesError(UserError):
-    """Raised where no example is left to make a corpus of."""
-
-
-class Repeats(PipelineStep):
-    """Writes which examples of each part repeat an earlier one, in the order of the sources.
+def write_repeats(
+    building: Building, deduplicate: bool, data: object, rank: int, world_size: int
+) -> None:
+    """Write which examples of each part repeat an earlier one, in the order of the sources.
 
     Raises:
-        NoExamplesError: no example is left; the message says why.
+        UserError: no example is left; the message says why.
     """
-
-    type, name = "dedup", "exact repeats"
-
-    def __init__(self, building: Building, deduplicate: bool) -> None:
-        super().__init__()
-        self.building, self.deduplicate = building, deduplicate
-
-    def run(self, data: object = None, rank: int = 0, world_size: int = 1) -> None:
-        files = sorted(self.building.folder.glob("sources-*.keys"))
-        keys = [
-            # what is empty cannot be mapped
-            (np.memmap(file, "<u8", mode="r") if file.stat().st_size else np.zeros(0, "<u8"))
-            for file in files
-        ]
-        if not sum(map(len, keys)):
-            raise NoExamplesError(self._why_none(len(files)))
-        dropped = [np.zeros(len(part) // 2, dtype=bool) for part in keys]
-        if self.deduplicate:
-            mark_repeats([part.reshape(-1, 2) for part in keys], dropped)
-        for file, marks in zip(files, dropped, strict=True):
-            write_with_checksum(file.with_suffix(".marks"), marks.tofile)
-
-    def _why_none(self, files: int) -> str:
-        parts = self.building.noted("sources")
-        records, found, fields = (sums_of(parts, key) for key in ("records", "examples", "fields"))
-        reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in records.items())
+    files = sorted(building.folder.glob("sources-*.keys"))
+    keys = [
+        # what is empty cannot be mapped
+        (np.memmap(file, "<u8", mode="r") if file.stat().st_size else np.zeros(0, "<u8"))
+        for file in files
+    ]
+    if not sum(map(len, keys)):
+        notes = building.noted("sources")
+        building.remove()  # there is nothing to go on with
+        records, found, fields = (sums_of(notes, key) for key in ("records", "examples", "fields"))
         most = sorted(fields, key=lambda name: -fields[name])[:8]
-        named = ", ".join(f"{name} ({fields[name]:,})" for name in most)
-        return (
-            f"no examples in {records['read']:,} records of {files} files: {reasons}; of "
-            f"{found['made']:,} examples {found['too_short']:,} are too short and "
-            f"{found['contaminated']:,} hold texts of dev or test"
-            + (f"; fields of study: {named}" if named else "")
+        named = ", ".join(f"{name} ({fields[name]:,})" for name in most) or "not asked for"
+        raise UserError(
+            f"no examples in {records.pop('read'):,} records of {len(files)} files: "
+            f"{shown(records)}; of the examples: {shown(found)}; fields of study: {named}"
         )
+    dropped = [np.zeros(len(part) // 2, dtype=bool) for part in keys]
+    if deduplicate:
+        mark_repeats([part.reshape(-1, 2) for part in keys], dropped)
+    for file, marks in zip(files, dropped, strict=True):
+        write_with_checksum(file.with_suffix(".marks"), marks.tofile)
 
 
 def mark_repeats(keys: Sequence[np.ndarray], dropped: Sequence[np.ndarray]) -> None:

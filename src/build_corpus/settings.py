@@ -1,4 +1,4 @@
-"""Checks the options of `conf/build_corpus.yaml`."""
+"""The options of `conf/build_corpus.yaml`, checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from src.configuration.build import typed
 from src.configuration.options import Count, Text
 from src.errors import UserError
 
-BadRecords = Literal["refuse", "skip"]
 Listed: TypeAlias = Text | Sequence[Text] | None
 Node = Mapping[str, Any]
 
@@ -27,7 +26,7 @@ class ExampleOptions:
     min_words: Count
 
 
-@dataclass
+@dataclass(frozen=True)
 class Options:
     """The options of `conf/build_corpus.yaml`, with its groups."""
 
@@ -40,7 +39,7 @@ class Options:
     near_duplicates: bool
     decontaminate: Count | None
     tasks: Mapping[str, Node]
-    bad_records: BadRecords
+    bad_records: Literal["refuse", "skip"]
     data_dir: str | None
     cache_dir: Text
     quality: Node
@@ -48,76 +47,53 @@ class Options:
     executor: Node
     task: Node | None = None
 
+    @property
+    def folder(self) -> Path:
+        """The corpus' folder."""
+        return Path(str(self.output)).expanduser()
 
-@dataclass(frozen=True)
-class Settings(ExampleOptions):
-    """The options that decide a corpus, besides its sources; see `conf/build_corpus.yaml`.
+    @property
+    def filters(self) -> dict[str, Any]:
+        """Config of each filter of articles, by name."""
+        return {**self.quality, **self.language}
 
-    Attributes:
-        filters: config of every filter of articles, by name.
-        decontaminate: number of words in an n-gram; None keeps texts that overlap with dev and
-            test.
-    """
+    @property
+    def end_tasks(self) -> dict[str, Node]:
+        """Config of each end task whose dev and test texts stay out of the corpus, by name."""
+        return {**self.tasks, **({"task": self.task} if self.task else {})}
 
-    field_of_study: tuple[str, ...]
-    deduplicate: bool
-    near_duplicates: bool
-    decontaminate: int | None
-    bad_records: BadRecords
-    filters: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to build, from what, and where.
-
-    Attributes:
-        sources: files, folders or patterns, or `PROTOCOL://` addresses of such, with the articles.
-        metadata: the same for files that only give the articles' fields of study; may be empty.
-        output: the corpus folder.
-        tasks: configs of the end tasks whose dev and test texts are kept out of the corpus.
-        executor: config of the executor that runs the tasks; it does not change the corpus.
-    """
-
-    settings: Settings
-    sources: tuple[str, ...]
-    metadata: tuple[str, ...]
-    output: Path
-    tasks: dict[str, Any]
-    executor: Any
+    def deciding(self) -> dict[str, Any]:
+        """Return the options that decide a corpus, besides its sources, for its manifest."""
+        plain = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
+        return {
+            **asdict(self.examples),
+            "field_of_study": sorted(listed(self.field_of_study)),
+            **{name: getattr(self, name) for name in plain},
+            "filters": self.filters,
+        }
 
 
-def request_of(config: DictConfig) -> Request:
-    """Return the options of a command line, checked.
+def listed(value: Listed) -> list[str]:
+    """Return the entries of an option that takes one or several."""
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def options_of(config: DictConfig) -> Options:
+    """Return the options of a command line.
 
     Raises:
         UserError: an option is missing or invalid; the message names it.
     """
-    given = typed(config, Options)
-    named = {
-        name: (value,) if isinstance(value, str) else tuple(value or ())
-        for name in ("field_of_study", "sources", "metadata")
-        for value in [getattr(given, name)]
-    }
-    kept = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
-    settings = Settings(
-        field_of_study=tuple(sorted(named["field_of_study"])),
-        filters={**given.quality, **given.language},
-        **asdict(given.examples),
-        **{name: getattr(given, name) for name in kept},
-    )
-    sources, metadata = named["sources"], named["metadata"]
-    if not sources:
+    options = typed(config, Options)
+    if not options.sources:
         raise UserError("name the articles: sources=FILE, a folder, a pattern or hf://datasets/...")
-    if metadata and not settings.field_of_study:
+    if options.metadata and not options.field_of_study:
         raise UserError("metadata is read for the field of study only: give field_of_study as well")
-    if given.output is None:
+    if options.output is None:
         raise UserError("name the corpus' folder: output=FOLDER")
-    tasks = {**given.tasks, **({"task": given.task} if given.task else {})}
-    if given.decontaminate is not None and not tasks:
+    if options.decontaminate is not None and not options.end_tasks:
         raise UserError(
             "name the end task whose dev and test texts have to stay out of the corpus: "
             "task=acl_arc, task=files task.train=FILE ..., or none of them: decontaminate=null"
         )
-    folder = Path(given.output).expanduser()
-    return Request(settings, sources, metadata, folder, tasks, given.executor)
+    return options

@@ -70,30 +70,27 @@ def _files(entry: str, option: str) -> list[Source]:
         check_reachable(constants.ENDPOINT, entry, "offline, give local files")
     try:
         system, path = fsspec.core.url_to_fs(entry if remote else Path(entry).expanduser())
-        missing = f"there is no file {entry}"
-        if system.isdir(path):
-            missing = f"the folder {entry} holds no file that ends in {kinds}"
-            infos = [info for info in system.ls(path, detail=True) if _is_records(info)]
+        folder = system.isdir(path)
+        if folder:
+            infos = system.ls(path, detail=True)
         elif glob.has_magic(path) and not system.exists(path):
-            found = system.glob(path, detail=True).values()
-            infos = [info for info in found if info["type"] == "file"]
+            infos = system.glob(path, detail=True).values()
         else:
             infos = [system.info(path)] if remote or system.isfile(path) else []
     except (OSError, ValueError, ImportError) as error:
         raise UserError(f"{option}: cannot list {entry}: {first_line(error)}") from error
-    if not infos:
-        raise UserError(f"{option}: {missing}")
-    for info in infos:
-        if not _is_records(info):
-            raise UserError(f"{option}: {info['name']} must end in one of {kinds}")
+    files = {str(info["name"]): info for info in infos if info["type"] != "directory"}
+    known = sorted(path for path in files if path.lower().endswith(SUFFIXES))
+    if folder and not known:
+        raise UserError(f"{option}: the folder {entry} holds no file that ends in {kinds}")
+    if not files:
+        raise UserError(f"{option}: there is no file {entry}")
+    if not folder and (others := files.keys() - set(known)):
+        raise UserError(f"{option}: {min(others)} must end in one of {kinds}")
     sources = []
-    for info in sorted(infos, key=lambda info: str(info["name"])):
-        path = str(info["name"])
+    for path in known:
+        info = files[path]
         version = (info.get("lfs") or {}).get("sha256") or info.get("blob_id") or system.ukey(path)
         name = system.unstrip_protocol(path) if remote else path
         sources.append(Source(name, int(info["size"] or 0), str(version)))
     return sources
-
-
-def _is_records(info: dict[str, Any]) -> bool:
-    return str(info["name"]).lower().endswith(SUFFIXES)

@@ -20,8 +20,7 @@ _AT_ONCE = 10_000
 
 def held_out_of(task: TextTask) -> HeldOutGrams:
     """Return the task's dev and test texts, both texts of each pair."""
-    splits = (task.dev, task.test)
-    return HeldOutGrams.of(text for own in splits for text in (*own.texts, *(own.pairs or ())))
+    return HeldOutGrams.of(task.evaluated_texts)
 
 
 def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:

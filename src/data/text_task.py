@@ -153,6 +153,12 @@ class TextTask(EndTaskOfSource):
         return self.source.max_length
 
     @property
+    def evaluated_texts(self) -> list[str]:
+        """All texts of dev and test, both texts of each pair."""
+        splits = (self.dev, self.test)
+        return [text for own in splits for text in (*own.texts, *(own.pairs or ()))]
+
+    @property
     def label_counts(self) -> tuple[int, ...]:
         counts = Counter(self.train.labels)
         return tuple(counts[index] for index in range(len(self.labels)))

@@ -11,7 +11,7 @@ from typing import Any
 import datasets
 
 from src.build_corpus.build import build_corpus
-from src.build_corpus.settings import Request, Settings
+from src.build_corpus.settings import ExampleOptions, Options
 
 FIELDS = (["Computer Science"], ["Biology", "Medicine"], None, ["Computer Science", "Physics"])
 
@@ -49,35 +49,34 @@ def write_articles(folder: Path, shards: int = 3, articles: int = 40) -> Path:
     return folder
 
 
-def request(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=None, **options):
-    settings = {
+def options(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=None, **given):
+    """The command's options; those of `examples` and `filters` by themselves."""
+    split = {"by": "paragraph", "words": 4, "min_words": 1}
+    split |= {name: given.pop(name) for name in split.keys() & given.keys()}
+    defaults: dict[str, Any] = {
         "field_of_study": (),
-        "by": "paragraph",
-        "words": 4,
-        "min_words": 1,
         "deduplicate": True,
         "near_duplicates": False,
         "decontaminate": 12 if tasks else None,
         "bad_records": "refuse",
-        "filters": {},
-        **options,
+        "data_dir": None,
+        "cache_dir": "cache",
+        "quality": given.pop("filters", {}),
+        "language": {},
+        "executor": {"_target_": "src.build_corpus.executors.LocalTasks", "workers": workers},
     }
-    executor = {
-        "_target_": "src.build_corpus.executors.LocalTasks",
-        "workers": workers,
-    }
-    return Request(
-        Settings(**settings),
-        (str(sources),),
-        tuple(map(str, metadata)),
-        output,
-        tasks or {},
-        executor,
+    return Options(
+        sources=str(sources),
+        metadata=[str(path) for path in metadata],
+        output=str(output),
+        examples=ExampleOptions(**split),
+        tasks=tasks or {},
+        **defaults | given,
     )
 
 
-def built(sources: Path, output: Path, say=lambda line: None, **options):
-    return build_corpus(request(sources, output, **options), say)
+def built(sources: Path, output: Path, say=lambda line: None, **given):
+    return build_corpus(options(sources, output, **given), say)
 
 
 def texts_of(output: Path) -> list[str]:

@@ -19,7 +19,7 @@ from hydra import compose, initialize_config_dir
 
 from src.build_corpus import repeats
 from src.build_corpus.build import build_corpus
-from src.build_corpus.settings import request_of
+from src.build_corpus.settings import options_of
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 from src.files.checksum import sha256_of
@@ -44,7 +44,7 @@ def articles(tmp_path):
 @pytest.fixture
 def _small_pieces(monkeypatch):
     """So few examples a batch and a range that small corpora have several."""
-    monkeypatch.setattr("src.build_corpus.examples.ROWS", 7)
+    monkeypatch.setattr("src.build_corpus.parts.ROWS", 7)
     monkeypatch.setattr(repeats, "AT_ONCE", 13)
 
 
@@ -93,7 +93,7 @@ def test_it_holds_each_text_of_its_fields_once_where_it_came_first(articles, tmp
 
 
 def test_memory_does_not_grow_with_a_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr("src.build_corpus.examples.ROWS", 500)
+    monkeypatch.setattr("src.build_corpus.parts.ROWS", 500)
     monkeypatch.setattr(repeats, "AT_ONCE", 1_000)
     peaks, made = [], []
     for articles in (1_000, 6_000):
@@ -417,7 +417,7 @@ def test_a_wrong_option_is_one_line(options, message):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = compose("build_corpus", overrides=options)
     with pytest.raises(UserError, match=message):
-        build_corpus(request_of(config), print)
+        build_corpus(options_of(config), print)
 
 
 def test_the_command_line_says_what_it_built_and_what_is_wrong(articles, tmp_path):

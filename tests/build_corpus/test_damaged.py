@@ -102,7 +102,7 @@ def test_what_is_left_of_a_folder_that_was_being_removed_does_not_count(articles
 
 def write_half(articles, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(src.build_corpus.build, "Repeats", None)
+        patch.setattr(src.build_corpus.build, "write_repeats", None)
         with pytest.raises(TypeError):
             built(articles, tmp_path / "half")
     (tmp_path / "half" / "building" / "sources-00000.arrow").unlink()
@@ -110,7 +110,7 @@ def write_half(articles, tmp_path):
 
 
 def test_a_line_without_an_end_is_named(articles, tmp_path, monkeypatch):
-    monkeypatch.setattr(src.build_corpus.articles, "LONGEST_RECORD", 1000)
+    monkeypatch.setattr(src.build_corpus.parts, "LONGEST_RECORD", 1000)
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n{"text": "' + "a" * 2000 + '"}\n')
     with pytest.raises(UserError, match=r"in\.jsonl, line 2: longer than .* no record may be"):
         built(tmp_path / "in.jsonl", tmp_path / "out")

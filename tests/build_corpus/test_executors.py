@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 
 from src.build_corpus.build import build_corpus
 from src.build_corpus.executors import LocalTasks
-from src.build_corpus.settings import request_of
+from src.build_corpus.settings import options_of
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 from tests.build_corpus.made_up import built, contents, write_articles, write_shard
@@ -41,7 +41,7 @@ def articles(tmp_path):
 def composed(articles, output, *options):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         given = [f"sources={articles}", f"output={output}", "decontaminate=null", *options]
-        return request_of(compose("build_corpus", overrides=given))
+        return options_of(compose("build_corpus", overrides=given))
 
 
 def programs(folder, monkeypatch, **texts):
@@ -51,8 +51,9 @@ def programs(folder, monkeypatch, **texts):
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
+@pytest.mark.parametrize(("at_once", "arrays"), [(1, "0-2 0-0 0-2 0-0"), (2, "0-1 0-0 0-1 0-0")])
 def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
-    articles, tmp_path, monkeypatch, capfd
+    articles, tmp_path, monkeypatch, capfd, at_once, arrays
 ):
     """The scripts that would be submitted; then their tasks, run here as SLURM would."""
     (notes := tmp_path / "notes").mkdir()
@@ -65,8 +66,9 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
         squeue=f"#!/bin/bash\necho $@ > {tmp_path}/asked; [ -e {tmp_path}/over ] || echo 103",
     )
     said = []
-    request = composed(articles, tmp_path / "out", "executor=slurm", "executor.partition=cpu")
-    assert build_corpus(request, said.append) is None
+    chosen = ("executor=slurm", "executor.partition=cpu", f"executor.tasks_per_job={at_once}")
+    given = composed(articles, tmp_path / "out", *chosen)
+    assert build_corpus(given, said.append) is None
     assert said == [
         "sources: 3 tasks in job 100",
         "repeats: 1 tasks in job 101",
@@ -74,12 +76,8 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
         "manifest: 1 tasks in job 103",
     ]
     scripts = [path.read_text() for path in sorted(notes.iterdir())]
-    assert [re.search(r"array=(\S+)", script)[1] for script in scripts] == [
-        "0-2",
-        "0-0",
-        "0-2",
-        "0-0",
-    ]
+    found = [re.search(r"array=(\S+)", script)[1] for script in scripts]
+    assert found == arrays.split()
     assert ["--dependency=afterok:" in script for script in scripts] == [False, True, True, True]
     assert "--dependency=afterok:102" in scripts[3]
     assert all("#SBATCH --partition=cpu" in script for script in scripts)
@@ -99,7 +97,8 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     corpus = build_corpus(composed(articles, tmp_path / "out"), said.append)
     assert "finished; comparing checksums" in said[-1]
     built(articles, tmp_path / "local")
-    assert corpus.manifest.shards == read_corpus_folder(tmp_path / "local").manifest.shards
+    local = read_corpus_folder(tmp_path / "local").manifest
+    assert (corpus.manifest.shards, corpus.manifest.counts) == (local.shards, local.counts)
 
 
 def test_slurm_wants_a_partition(articles, tmp_path):

@@ -9,7 +9,7 @@ import random
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.build_corpus.settings import request_of
+from src.build_corpus.settings import options_of
 from src.errors import UserError
 from tests.build_corpus.made_up import built, contents, texts_of, write_shard
 from tests.conftest import ROOT
@@ -61,9 +61,9 @@ def test_an_end_task_of_images_is_refused(tmp_path):
     write_shard(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         given = [f"sources={tmp_path}/in", f"output={tmp_path}/out", "task=digits"]
-        request = request_of(compose("build_corpus", overrides=given))
+        chosen = options_of(compose("build_corpus", overrides=given))
     with pytest.raises(UserError, match="task: a task of images has no texts"):
-        built(tmp_path / "in", tmp_path / "out", tasks=request.tasks)
+        built(tmp_path / "in", tmp_path / "out", tasks=chosen.end_tasks)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -87,7 +87,7 @@ def test_of_near_duplicates_one_stays_whatever_the_number_of_workers(tmp_path, w
 def filters(*options):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         given = ["sources=x", "output=x", "decontaminate=null", *options]
-        return request_of(compose("build_corpus", overrides=given)).settings.filters
+        return options_of(compose("build_corpus", overrides=given)).filters
 
 
 @pytest.mark.parametrize("quality", ["gopher", "fineweb"])
