@@ -72,7 +72,10 @@ How to read it:
   *not decided*. All contrasts have to agree, so that no correction for several looks is due.
 - **unseen** is test without the texts that are in train too. **tfidf** is TF-IDF with logistic
   regression, its settings chosen on dev.
-- Checkpoints are chosen on dev; test was looked at once a run."""
+- **TFLOP** is what a run's training took, in 10^12 operations. It, **dev** and **test** are means
+  over seeds. Checkpoints are chosen on dev; test was looked at once a run.
+- **Domain text** and the `_adapted` encoders are of two corpora that are not published with the
+  paper: [what they are](study.md#the-corpora), and which public text takes their place."""
 
 
 def _progress(name: str, part: Part, rows: Sequence[Row]) -> str:
