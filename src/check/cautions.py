@@ -59,9 +59,10 @@ def _about_dev(facts: Facts, method: str) -> Iterator[str]:
     if facts.dev < SMALL_DEV:
         weights = " and the task weights" if method == "meta_tartan" else ""
         yield (
-            f"dev has {facts.dev} examples, on which the choice of the checkpoint{weights} rest: "
-            f"two standard errors of an accuracy there are up to {_two_errors(facts.dev):.0f} "
-            "points; compare methods over several seeds"
+            f"dev has {facts.dev} examples, on which the choice of the checkpoint{weights} "
+            f"rest{'' if weights else 's'}: by chance alone an accuracy there is off by up to "
+            f"{_two_errors(facts.dev):.0f} points (two standard errors); compare methods over "
+            "several seeds"
         )
     if facts.missing_in_dev:
         yield f"dev has no example of {', '.join(facts.missing_in_dev)}"
@@ -80,7 +81,10 @@ def _about_labels(facts: Facts) -> Iterator[str]:
             f"{_against_imbalance(facts)}; more examples of {label} help most"
         )
     if count < RARE:
-        yield f"label {label} has {count} training examples: find at least {RARE}, or merge it"
+        yield (
+            f"label {label} has {count} training examples: find at least {RARE}, or merge it with "
+            "another label"
+        )
 
 
 def _against_imbalance(facts: Facts) -> str:

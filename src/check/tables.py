@@ -38,13 +38,14 @@ def print_findings(found: Findings, console: Console | None = None) -> None:
         if sampled:
             some = ", ".join(sampled)
             _note(console, f"lengths of {some}: of a random sample; what is cut: of all")
-        _note(console, "1 % at: a max_length at which less than 1 % of the texts are cut")
+        _note(console, "95 % up to: 95 % of the texts are no longer than this")
+        _note(console, "cut at: the max_length set now; enough: one at which less than 1 % are cut")
         console.print()
     if found.repeated:
         console.print(_repeats(found))
         if found.lengths:
-            _note(console, "in brackets: regardless of case and white space")
-        _note(console, "label differs: from every one that train has for the same")
+            _note(console, "in brackets: regardless of case and white space, where that is more")
+        _note(console, "other label: train has the same, with other labels only")
         _print_overlap(found, console)
         console.print()
     if found.vocabulary:
@@ -96,14 +97,15 @@ def _print_balance(found: Findings, console: Console) -> None:
     if most == least:
         line = f"every label has {most:,} examples in train"
     else:
-        line = f"{often} has {counts.imbalance:.1f} times the {least:,} training examples of {rare}"
+        line = f"train: {often} has {counts.imbalance:.1f} times as many examples as {rare}"
     _line(console, f"{line}\n")
 
 
 def _lengths(lengths: Sequence[Lengths]) -> Table:
     table = _table(
-        "lengths in tokens, and what cutting at max_length loses",
-        "text", "texts", "median", "95 %", "longest", "cut at", "texts", "tokens", "1 % at",
+        "lengths in tokens, and what is lost where longer texts are cut",
+        "texts\nof", "number", "median", "95 %\nup to", "longest", "cut\nat", "texts\ncut",
+        "tokens\nlost", "enough",
     )  # fmt: skip
     for found in lengths:
         table.add_row(
@@ -120,10 +122,18 @@ def _share(share: float) -> str:
 
 def _repeats(found: Findings) -> Table:
     text = bool(found.lengths)
-    names = ("in", "examples", "repeated", "in train", "in dev", "label differs")
-    table = _table("the same twice", *names)
+    thing = "texts" if text else "images"
+    names = (
+        f"{thing}\nof",
+        "number",
+        "repeats\nwithin",
+        "also in\ntrain",
+        "also in\ndev",
+        "other\nlabel",
+    )
+    table = _table(f"{thing} that occur more than once", *names)
     for name in found.corpora:
-        table.add_column(escape(f"in {name.auxiliary}"), justify="right")
+        table.add_column(f"also in\n{escape(name.auxiliary)}", justify="right")
     inside = {repeat.split: repeat for repeat in found.repeated}
     across = {(pair.split, pair.other): pair for pair in found.shared}
     for split in SPLITS:
@@ -178,7 +188,8 @@ def _or_dash(count: int) -> str:
 def _vocabulary(vocabulary: Sequence[Vocabulary]) -> Table:
     table = _table(
         "how the encoder's vocabulary fits",
-        "text", "words", "pieces a word", f"{MANY} or more", "unknown", "x English",
+        "texts of", "words", "pieces\nper word", f"words in {MANY}\npieces or more",
+        "words\nunknown", "x general\nEnglish",
     )  # fmt: skip
     reference = vocabulary[0]
     for found in vocabulary:
@@ -192,21 +203,23 @@ def _vocabulary(vocabulary: Sequence[Vocabulary]) -> Table:
 
 
 def _print_broken_words(vocabulary: Sequence[Vocabulary], console: Console) -> None:
-    _note(console, f"general English: {vocabulary[0].words:,} words, src/check/{REFERENCE.name}")
+    _note(console, "pieces: what the encoder breaks words into; a frequent word is one piece")
+    _note(console, "x general English: pieces per word, as a multiple of those of everyday")
+    _note(console, f"sentences (src/check/{REFERENCE.name})")
     for found in vocabulary[1:]:
         if not found.comparable:
             _line(console, f"{found.source}: words are not set apart by spaces; not compared")
         elif found.most_broken:
-            _line(console, f"often in pieces in {found.source}: {', '.join(found.most_broken)}")
+            _line(console, f"words in pieces in {found.source}: {', '.join(found.most_broken)}")
 
 
 def _estimates(found: Findings) -> Table:
     table = Table(
-        title="estimate for this machine", title_justify="left", title_style="bold",
+        title="estimated time and memory on this machine", title_justify="left", title_style="bold",
         show_edge=False, box=None, padding=(0, 2, 0, 0),
     )  # fmt: skip
     table.add_column("method", no_wrap=True)
-    for name in ("steps", "batch", "passes", "s/step", "time", "GiB"):
+    for name in ("steps", "batch", "passes\nper step", "seconds\nper step", "time", "memory\nGiB"):
         table.add_column(name, justify="right", no_wrap=True)
     for method in found.estimates:
         name = f"{method.name} *" if method.configured else method.name
@@ -246,17 +259,17 @@ def _gib(size: int) -> str:
 
 def _print_basis(found: Findings, console: Console) -> None:
     machine = found.measured.machine
-    unit = "positions" if found.lengths else "images"
+    unit = "tokens with padding" if found.lengths else "images"
     measured = sum(rate.measured for rate in found.measured.rates.values())
-    beside = "" if found.process is None else f"; process {_gib(found.process)}"
-    has = "" if found.memory is None else f"; there are {_gib(found.memory)}"
+    beside = "" if found.process is None else f"; the program: {_gib(found.process)}"
+    has = "" if found.memory is None else f"; this machine: {_gib(found.memory)}"
     for line in (
-        "* this command's; the others as in conf/method, stages they share as here",
-        f"measured: {measured:,} {unit} forwards and backwards, {machine.device}, "
+        "* the method of this command; below each method, its stages one after the other",
+        f"measured: {measured:,} {unit}, forwards and backwards, {machine.device}, "
         f"{machine.precision}",
-        "time: of as many passes, updates and evaluations as the stages take; the least",
-        "where patience ends a stage early; up to 15 % more for the rest of a step",
-        f"GiB: parameters, gradients, moments, activations{beside}{has}",
+        "time: of passes, updates and evaluations; it is a range where a stage may end",
+        "early (patience); the rest of a step takes up to 15 % more",
+        f"memory: what is trained and computed{beside}{has}",
     ):
         _note(console, line)
     for name, why in found.missing.items():
@@ -274,7 +287,7 @@ def _print_recommendation(found: Findings, console: Console) -> None:
             _item(console, warning)
     said = [*found.remarks, *(f"auxiliary {n}: {why}" for n, why in found.unusable.items())]
     if said:
-        console.print("\n[bold]The run will say, or leave aside[/bold]")
+        console.print("\n[bold]Remarks[/bold]")
         for remark in said:
             _item(console, remark)
 

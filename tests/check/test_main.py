@@ -34,7 +34,7 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     for part in (
         "meta_tartan on own, tiny",
-        "A has 3.0 times the 2 training examples of B",
+        "train: A has 3.0 times as many examples as B",
         "Begin with method=mt_tartan",
         "dev has only 3 examples",
         "2 dev and test texts are in the domain corpus",
@@ -108,7 +108,7 @@ def test_images_have_no_lengths_and_no_words(check):
     assert "lengths in tokens" not in done.stdout
     assert "vocabulary" not in done.stdout
     assert "pretrain" in done.stdout
-    assert "images forwards and backwards" in done.stdout
+    assert "images, forwards and backwards" in done.stdout
 
 
 def test_the_leaks_of_a_published_task_are_found(check, tmp_path, real_data):
