@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import shutil
+import textwrap
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 import src.report.__main__ as report
 import src.study.__main__ as study
 from src.compare.request import request_of
+from src.core.weighting.meta import Meta
 from tests.conftest import ROOT
 from tests.in_process import CONF
 
@@ -209,6 +212,11 @@ def test_every_weighting_is_in_the_gallery():
 def test_every_table_and_figure_of_the_paper_has_a_row():
     wanted = {f"table {n}" for n in range(1, 9)} | {f"figure {n}" for n in (2, 3, 4)}
     assert wanted <= set(rows_of("reproduce.md"))
+
+
+def test_the_code_beside_algorithm_1_is_the_program_s():
+    (shown,) = blocks(ROOT / "docs" / "algorithm.md", "python")
+    assert shown == textwrap.dedent(inspect.getsource(Meta.mix))
 
 
 def test_readme_is_short():
