@@ -18,7 +18,7 @@ from src.core.gradients import Gradient, put_gradient
 from src.core.processes import Summed
 from src.core.task import Batch, MicroBatch
 from src.distributed.replicas import Replicas
-from src.distributed.states import whole_state
+from src.distributed.states import reshard, whole_state
 
 
 class ShardedBody(WholeBody):
@@ -26,6 +26,12 @@ class ShardedBody(WholeBody):
 
     `backward` sums over the processes, so that a gradient is that of this process's shard.
     """
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Shards of this process; what passes without a backward pass left gathered is freed."""
+        reshard(self.module)
+        return super().parameters
 
     def backward(
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False

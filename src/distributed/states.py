@@ -24,7 +24,7 @@ def whole_state(module: nn.Module) -> dict[str, Tensor]:
     All processes have to call this; of a sharded module only the main process gets the state.
     """
     if is_sharded(module):
-        _reshard(module)
+        reshard(module)
         options = StateDictOptions(full_state_dict=True, cpu_offload=True)
         found = get_model_state_dict(module, options=options)
         return {name: value.clone() for name, value in found.items() if isinstance(value, Tensor)}
@@ -34,14 +34,14 @@ def whole_state(module: nn.Module) -> dict[str, Tensor]:
 def load_whole_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Load the main process's result of `whole_state`, or a checkpoint's `state_dict`."""
     if is_sharded(module):
-        _reshard(module)
+        reshard(module)
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
         set_model_state_dict(module, dict(state), options=options)
     else:
         module.load_state_dict(state)
 
 
-def _reshard(module: nn.Module) -> None:
+def reshard(module: nn.Module) -> None:
     """Reshard what a forward pass without a backward pass has left gathered."""
     for part in module.modules():
         if isinstance(part, FSDPModule):
