@@ -111,7 +111,7 @@ class ResumePoints(Checkpoint):
         decided = self._agreement.highest(2 * (self._asked or 0) + due)
         if not decided:
             return
-        self._asked = decided // 2 or None
+        asked = decided // 2  # a signal that came since then waits for the next decision
         before = points(self._folder)
         trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt")
         if trainer.is_global_zero:
@@ -119,7 +119,8 @@ class ResumePoints(Checkpoint):
                 remove(old)
             self._after()
         self._last, self._soon = time.monotonic(), False
-        if self._asked is not None:
+        if asked:
+            self._asked = asked
             self._requeue()
             self.leave_if_asked(trainer.global_step)
 

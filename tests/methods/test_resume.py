@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import src.experiment.run
+from src.distributed.agreement import Agreement
 from src.errors import UserError
 from src.files.durable import write_with_checksum
 from src.methods.checkpoint_io import DurableCheckpointIO
@@ -133,6 +134,35 @@ def test_wherever_it_dies_the_same_command_gives_the_same_run(
     expected = undisturbed(method)
     kill_at(owner, name, moments)
     assert run_until_done(options_of(method, data_dir, cache_dir), tmp_path) >= 2
+    assert_same_run(tmp_path, expected)
+
+
+@pytest.mark.parametrize("moment", ["while processes agree", "while a point is written"])
+def test_a_signal_beside_a_point_that_is_due_is_not_lost(
+    moment, undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
+):
+    """All processes decided on the point without it: it ends the run after the next step."""
+    expected = undisturbed("meta_tartan")
+    owner, name = {
+        "while processes agree": (Agreement, "highest"),
+        "while a point is written": (DurableCheckpointIO, "save_checkpoint"),
+    }[moment]
+    original, seen = getattr(owner, name), [0]
+
+    def signalled(self, *args, **kwargs):
+        found = original(self, *args, **kwargs)
+        seen[0] += 1
+        if seen[0] == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return found
+
+    monkeypatch.setattr(owner, name, signalled)
+    options = [*options_of("meta_tartan", data_dir, cache_dir), "checkpoint_minutes=0"]
+    with pytest.raises(Interrupted) as stopped:
+        run(options, tmp_path)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert seen[0] <= 5
+    run(options, tmp_path)
     assert_same_run(tmp_path, expected)
 
 
