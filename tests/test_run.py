@@ -233,12 +233,15 @@ def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_during_the_test_evaluation_is_no_success(
-    signum, code, finetune_options, tmp_path, monkeypatch
+    signum, code, finetune_options, tmp_path, monkeypatch, request
 ):
     """Lightning's own handlers are in charge there, and leave with 0 and 1."""
     from src.experiment.run import run_experiment
     from src.methods.module import TaskMixing
 
+    if signum == signal.SIGINT:  # which a shell's background job ignores, and so its tests
+        before = signal.signal(signum, signal.default_int_handler)
+        request.addfinalizer(lambda: signal.signal(signum, before))
     test_step = TaskMixing.test_step
 
     def signalled(self, *args):
