@@ -138,7 +138,7 @@ class Parts:
         source.check_unchanged()
 
     def _chosen_by(self) -> Callable[[Record], bool]:
-        """Return what tells whether a record is of the fields."""
+        """Return a function that says whether a record is of the fields."""
         wanted = {name.casefold() for name in listed(self.options.field_of_study)}
         if not self.joined:
             return lambda record: not wanted or self._names_any(wanted, record)

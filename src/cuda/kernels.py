@@ -17,7 +17,7 @@ Kernel = Literal["varlen_attn", "flash_attn"]
 
 HALF = (torch.bfloat16, torch.float16)
 LARGEST_HEAD = 256
-"""Of which FlashAttention takes multiples of 8."""
+"""Size of the largest attention head that the kernels take; sizes have to be multiples of 8."""
 
 
 def kernel_for(
@@ -26,9 +26,9 @@ def kernel_for(
     """Return the kernel for such attention; None where there is none.
 
     Args:
-        dtype: that query, key and value are computed in.
-        dropout: of attention's weights in this pass.
-        head_size: of a query's, key's or value's vector.
+        dtype: type of query, key and value.
+        dropout: dropout probability of attention's weights in this pass.
+        head_size: size of a head's query, key and value vectors.
         usable: see `usable_kernels`.
     """
     if dtype not in HALF or head_size % 8 or head_size > LARGEST_HEAD:
@@ -40,7 +40,7 @@ def kernel_for(
 
 @cache
 def usable_kernels() -> tuple[Kernel, ...]:
-    """Return those that this machine's packages and GPU have; FlashAttention needs Ampere."""
+    """Return the kernels that this machine's packages and GPU support (from Ampere on)."""
     if not torch.cuda.is_available() or torch.version.cuda is None:
         return ()
     if torch.cuda.get_device_capability() < (8, 0):
