@@ -25,6 +25,11 @@ REAL_DATA = ROOT.parent / "shared" / "data"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest tests first: begun last, one of them would keep one core busy alone."""
+    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+
+
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache for the whole test session: nothing is found there that a test did not put there."""

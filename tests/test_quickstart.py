@@ -15,7 +15,7 @@ from src.configuration.build import build
 from src.data.text_task import load_text_task
 from tests.in_process import config_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.longest]
 
 
 def baseline_macro_f1(cache_dir):
