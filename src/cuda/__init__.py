@@ -1,1 +1,1 @@
-"""Attention within packed rows on a GPU; all else there is torch's own."""
+"""Attention within packed rows on a GPU; torch computes everything else."""

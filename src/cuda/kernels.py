@@ -1,4 +1,4 @@
-"""Kernels that attend within each text of a packed row on a GPU, and which of them is taken."""
+"""Kernels for attention within each text of a packed row on a GPU, and the choice among them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 Kernel = Literal["varlen_attn", "flash_attn"]
-"""PyTorch's own, which has no dropout; that of the package flash-attn, which has."""
+"""PyTorch's own kernel, without dropout, and that of the package flash-attn, with dropout."""
 
 HALF = (torch.bfloat16, torch.float16)
 LARGEST_HEAD = 256
-"""Size of the largest attention head that the kernels take; sizes have to be multiples of 8."""
+"""Size of the largest attention head that the kernels support; sizes are multiples of 8."""
 
 
 def kernel_for(
     dtype: torch.dtype, dropout: float, head_size: int, usable: Collection[Kernel]
 ) -> Kernel | None:
-    """Return the kernel for such attention; None where there is none.
+    """Return the kernel for attention of this kind, or None if no usable kernel supports it.
 
     Args:
         dtype: type of query, key and value.
@@ -40,7 +40,7 @@ def kernel_for(
 
 @cache
 def usable_kernels() -> tuple[Kernel, ...]:
-    """Return the kernels that this machine's packages and GPU support (from Ampere on)."""
+    """Return the kernels that the installed packages and the GPU (Ampere or newer) support."""
     if not torch.cuda.is_available() or torch.version.cuda is None:
         return ()
     if torch.cuda.get_device_capability() < (8, 0):
@@ -61,14 +61,16 @@ def attend(
     scale: float | None,
     window: int | None,
 ) -> Tensor:
-    """Attend within texts: `(tokens, heads, size)`, as are `query`, `key` and `value`.
+    """Return the output of attention within each text, `(tokens, heads, size)`.
 
     Args:
-        ends: where each text begins, and the last one ends: int32, `(texts + 1,)`.
-        longest: text [tokens].
-        dropout: of the weights; 0 for `varlen_attn`.
-        scale: of the scores; None for one over the root of `size`.
-        window: positions so far apart, and farther, do not attend to each other.
+        kernel: one of `usable_kernels`.
+        query: `(tokens, heads, size)`, as are `key` and `value`.
+        ends: first position of each text, then the end of the last one: int32, `(texts + 1,)`.
+        longest: length of the longest text [tokens].
+        dropout: dropout probability of attention's weights; 0 for `varlen_attn`.
+        scale: factor of the scores; None for one over the root of `size`.
+        window: positions this far apart or farther do not attend to each other; None for no window.
     """
     near = (-1, -1) if window is None else (window - 1, window - 1)
     if kernel == "varlen_attn":
@@ -76,7 +78,7 @@ def attend(
         function = _varlen_attn()
     else:
         own = {"dropout_p": dropout, "softmax_scale": scale, "window_size": near}
-        # its gradient of the queries is else added up in whatever order threads come
+        # without it the queries' gradient is summed in the order in which threads finish
         own["deterministic"] = True
         function = _flash_attn()
     assert function is not None, "only usable kernels are chosen"
@@ -90,7 +92,7 @@ def _varlen_attn() -> Callable[..., Any] | None:
         module = importlib.import_module("torch.nn.attention.varlen")  # since torch 2.10
     except ImportError:
         return None
-    # it says in each call which backend it uses
+    # it logs its backend at every call
     logging.getLogger(module.__name__).setLevel(logging.WARNING)
     function: Callable[..., Any] = module.varlen_attn
     known = inspect.signature(function).parameters

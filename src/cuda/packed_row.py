@@ -1,4 +1,4 @@
-"""Where the texts of one row of tokens on a GPU are."""
+"""Boundaries of the texts within one packed row of tokens on a GPU."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from src.cuda.kernels import Kernel, attend, kernel_for
 
 
 class PackedRow:
-    """Tells attention where each text of a row ends, by kernels made for that.
+    """Boundaries of a row's texts, and attention that stays within them.
 
     Args:
-        lengths: of the texts, in their order, on the host.
-        on_device: the same where the row is, `(texts,)`; what the row holds beyond them is one
-            more text.
+        lengths: lengths of the texts [tokens], in their order, on the host.
+        on_device: the same lengths on the row's device, `(texts,)`. Positions of the row after the
+            last text (padding) count as one more text.
         tokens: length of the row.
 
     Attributes:
-        lengths: of all texts, that beyond them included.
-        ends: where each begins, and the last one ends: int32, `(texts + 1,)`.
-        tokens: see above.
-        used: whether anything has been attended to by it.
+        lengths: lengths of all texts, the padding's included.
+        ends: first position of each text, then the end of the last one: int32, `(texts + 1,)`.
+        tokens: length of the row.
+        used: whether `attend` has been called.
     """
 
     def __init__(self, lengths: Sequence[int], on_device: Tensor, tokens: int) -> None:
@@ -41,7 +41,7 @@ class PackedRow:
         return sum(length**2 for length in self.lengths)
 
     def kernel(self, query: Tensor, dropout: float, usable: Collection[Kernel]) -> Kernel | None:
-        """Return the kernel for a `query` of the row; None where there is none."""
+        """Return the kernel for a `query` of the row, or None if no usable kernel supports it."""
         return kernel_for(_dtype_of(query), dropout, query.shape[-1], usable)
 
     def attend(
@@ -55,12 +55,12 @@ class PackedRow:
         scale: float | None,
         window: int | None,
     ) -> Tensor:
-        """Let the tokens of each text attend to each other: `(1, tokens, heads, size)`.
+        """Return the output of attention within each text, `(1, tokens, heads, size)`.
 
         Args:
-            kernel: as chosen by `kernel`.
+            kernel: one that `kernel` returned.
             query: `(1, heads, tokens, size)`, as are `key` and `value`.
-            dropout: see `attend`, as are `scale` and `window`.
+            dropout: as in `src.cuda.kernels.attend`, like `scale` and `window`.
         """
         self.used = True
         dtype = _dtype_of(query)
@@ -73,7 +73,7 @@ class PackedRow:
 
 
 def _dtype_of(tensor: Tensor) -> torch.dtype:
-    """Return what torch's own attention would be computed in: kernels know nothing of autocast."""
+    """Return the type that torch would compute attention in; the kernels ignore autocast."""
     kind = tensor.device.type
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
         return torch.get_autocast_dtype(kind)
