@@ -97,6 +97,15 @@ def _scores(rows: Sequence[Row]) -> Iterator[str]:
         yield f"**{escape(task)}**, {labelled:,} labelled training examples, {metric} in percent"
         yield _table([_score_row(*cell, own) for cell in _cells(own)], left=2)
         yield from _published(task, labelled)
+        learned = [row for row in own if row.end_task_loss is not None]
+        if learned:
+            yield _LEARNED
+            yield _table([_learning_row(*cell, learned) for cell in _cells(learned)], left=2)
+
+
+_LEARNED = """\
+How they learned: mean training losses in the last tenth of the steps, and the share of the steps
+after which dev was best. Rows written before these were kept are not in this table."""
 
 
 def _published(task: str, labelled: int) -> Iterator[str]:
@@ -145,6 +154,28 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
         "test, against fine-tuning": _NONE if gain is None else _signed(gain),
         "p": _p(gain),
     }
+
+
+def _learning_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
+    own = [row for row in rows if (row.budget, row.setting) == (budget, setting)]
+    best = [row.best_at for row in own if row.best_at is not None]
+    losses = {
+        "end task's loss": [row.end_task_loss for row in own],
+        "auxiliary tasks' loss": [row.auxiliary_loss for row in own],
+    }
+    return {
+        "budget": budget,
+        "setting": setting,
+        "seeds": str(len(own)),
+        **{name: _loss([v for v in values if v is not None]) for name, values in losses.items()},
+        "best on dev after": f"{100 * fmean(best):.0f} %" if best else _NONE,
+        "dev": f"{100 * fmean(row.dev for row in own):.1f}",
+        "test": f"{100 * fmean(row.test for row in own):.1f}",
+    }
+
+
+def _loss(values: Sequence[float]) -> str:
+    return f"{fmean(values):.3g}" if values else _NONE
 
 
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:

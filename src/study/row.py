@@ -17,6 +17,7 @@ from src.files.durable import write_durably
 from src.files.plain import Plain, read_json, violation
 from src.report.reading.run import read_run
 from src.run_folder.result import Result
+from src.study.learning import learning_of
 
 CELL = "study.json"
 """File in a run folder that records its cell of the study, and the commit that trained it."""
@@ -57,6 +58,9 @@ class Row(Plain):
         stages: steps of each stage and its best value on dev, e.g. `tapt 57; finetune 60: 0.512`.
         end_task_weight: the end task's weight at the end of joint training; None without joint
             training.
+        end_task_loss: see `Learning`; None in rows written before it was kept.
+        auxiliary_loss: see `Learning`.
+        best_at: see `Learning`.
         config: digest of all options that change the training, without the seed.
         commit: the commit that trained it.
     """
@@ -78,6 +82,9 @@ class Row(Plain):
     seconds: float
     stages: str = ""
     end_task_weight: float | None = None
+    end_task_loss: float | None = None
+    auxiliary_loss: float | None = None
+    best_at: float | None = None
     config: str = Field(min_length=1)
     commit: str = Field(min_length=1)
 
@@ -99,6 +106,7 @@ def row_of(folder: Path) -> Row:
     if not result.is_tested:
         raise UserError(f"{folder} was not evaluated on test; remove it to run the cell again")
     unseen = result.score("unseen")
+    learning = learning_of(folder, result)
     weights = [stage.final_task_weights for stage in result.stages if stage.final_task_weights]
     return Row(
         budget=note.budget,
@@ -113,14 +121,21 @@ def row_of(folder: Path) -> Row:
         metric=result.metric,
         dev=round(result.dev_score, _DIGITS),
         test=round(result.score("whole") or 0.0, _DIGITS),
-        unseen=None if unseen is None else round(unseen, _DIGITS),
+        unseen=_rounded(unseen),
         tflop=None if result.flops is None else round(result.flops / 1e12, 3),
         seconds=round(result.seconds, 1),
         stages="; ".join(_stages(result)),
         end_task_weight=round(weights[-1][END_TASK], _DIGITS) if weights else None,
+        end_task_loss=_rounded(learning.end_task_loss),
+        auxiliary_loss=_rounded(learning.auxiliary_loss),
+        best_at=_rounded(learning.best_at),
         config=digest_of(run.options),
         commit=note.commit,
     )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)
 
 
 def digest_of(options: dict[str, Any]) -> str:

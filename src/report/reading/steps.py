@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,10 +19,14 @@ _TAIL = 4096
 """Number of bytes at the end of a log in which its last whole line is looked for."""
 
 
-def read_steps(folder: Path) -> pd.DataFrame:
-    """Return the step log of a run: a row for each step and task, with the columns `NEEDED`.
+def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the step log of a run: a row for each step and task.
 
     An incomplete last line is left out.
+
+    Args:
+        folder: the run folder.
+        more: columns of numbers to return beside `NEEDED`; where an entry is empty, NaN.
 
     Raises:
         UserError: there is no log, or it is of another form.
@@ -29,8 +34,9 @@ def read_steps(folder: Path) -> pd.DataFrame:
     content = read_bytes(folder / "steps.csv", _LARGEST)
     content = content[: content.rfind(b"\n") + 1]
     kinds = {"stage": str, "step": float, "task": str, "weight": float}
+    kinds |= dict.fromkeys(more, float)
     try:
-        return pd.read_csv(io.BytesIO(content), dtype=kinds, usecols=list(NEEDED))
+        return pd.read_csv(io.BytesIO(content), dtype=kinds, usecols=list(kinds))
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
         raise UserError(f"steps.csv: {first_line(error)}") from error
 
