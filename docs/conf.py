@@ -29,6 +29,7 @@ extensions = [
     "sphinx_copybutton",
     "docs.builder.mathml",
     "docs.builder.checked",
+    "docs.builder.included_code",
     "docs.builder.repository_links",
 ]
 exclude_patterns = ["_build", "builder"]

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 import src.report.__main__ as report
 import src.study.__main__ as study
+from docs.builder.included_code import with_code
 from src.compare.request import request_of
 from src.core.weighting.meta import Meta
 from tests.conftest import ROOT
@@ -215,8 +216,11 @@ def test_every_table_and_figure_of_the_paper_has_a_row():
 
 
 def test_the_code_beside_algorithm_1_is_the_program_s():
+    page = (ROOT / "docs" / "algorithm.md").read_text(encoding="utf-8")
     (shown,) = blocks(ROOT / "docs" / "algorithm.md", "python")
     assert shown == textwrap.dedent(inspect.getsource(Meta.mix))
+    stale = page.replace(shown, "def mix(): ...\n")
+    assert with_code(page) == with_code(stale) == page
 
 
 def test_readme_is_short():
