@@ -31,6 +31,8 @@ def test_the_quickstart_beats_tfidf_and_leaves_its_pictures(run_cli, tmp_path, c
     folder = tmp_path / "quickstart"
     done = run_cli(
         "+experiment=quickstart",
+        # its comparison takes half of the time, and has tests of its own
+        "~stage@fine_tuning_baseline",
         f"cache_dir={cache_dir}",
         f"hydra.run.dir={folder}",
         timeout=2400,

@@ -15,6 +15,7 @@ import pytest
 from src.run import exit_code
 from tests.conftest import ROOT
 from tests.in_process import config_of
+from tests.programs import started
 
 pytestmark = pytest.mark.slow
 
@@ -193,15 +194,10 @@ def test_four_jobs_at_once_share_the_caches(toy_options, data_dir, tmp_path):
     options = [*toy_options, f"cache_dir={tmp_path}/cache", "method=mt_tartan", "max_steps=2"]
     options += ["auxiliary=dapt_tapt", f"auxiliary.dapt.path={data_dir}/corpus.txt"]
     options += ["method.stages.joint.batch_size=8"]
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, "-m", "src.run", *options, f"hydra.run.dir={tmp_path}/run{number}"],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for number in range(4)
-    ]  # fmt: skip
-    errors = [job.communicate(timeout=280)[1] for job in jobs]
-    assert [job.returncode for job in jobs] == [0] * 4, errors
+    folders = [f"hydra.run.dir={tmp_path}/run{number}" for number in range(4)]
+    jobs = [started("src.run", *options, folder, cwd=ROOT) for folder in folders]
+    done = [job.wait(timeout=280) for job in jobs]
+    assert [job.returncode for job in done] == [0] * 4, [job.stderr for job in done]
     results = [json.loads((tmp_path / f"run{n}" / "result.json").read_text()) for n in range(4)]
     for result in results:
         for part in (result, *result["stages"]):

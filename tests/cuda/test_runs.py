@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import DEVICE
-from tests.distributed.commands import PROGRAM, difference, disturbed, finished
+from tests.distributed.commands import difference, wait_for_point
 from tests.in_process import toy
+from tests.programs import called, started
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
-]
+pytestmark = pytest.mark.slow
 ON_GPU = DEVICE.type == "cuda"
 
 
@@ -24,26 +20,28 @@ ON_GPU = DEVICE.type == "cuda"
     params=[0.1, pytest.param(0.0, marks=pytest.mark.skipif(not ON_GPU, reason="needs a GPU"))],
     ids=["padded where no kernel has dropout", "packed"],
 )
-def command(request, data_dir, cache_dir):
+def options(request, data_dir, cache_dir):
     """A run in the precision in which texts are packed on a GPU."""
     return [
-        *PROGRAM, *toy(data_dir, cache_dir, "meta_tartan"), f"encoder.dropout={request.param}",
+        *toy(data_dir, cache_dir, "meta_tartan"), f"encoder.dropout={request.param}",
         f"trainer.accelerator={'gpu' if ON_GPU else 'cpu'}", "+trainer.deterministic=true",
         f"trainer.precision={'bf16-mixed' if ON_GPU else '32-true'}", "max_steps=15",
         "checkpoint_minutes=0",
     ]  # fmt: skip
 
 
-def test_a_seed_gives_one_run_also_after_a_kill(command, tmp_path):
+def test_a_seed_gives_one_run_also_after_a_kill(options, tmp_path):
     whole, again, killed = (tmp_path / name for name in ("whole", "again", "killed"))
     for run in (whole, again):
-        code, output = finished([*command, f"hydra.run.dir={run}"], tmp_path)
-        assert code == 0, output
+        done = called("src.run", *options, f"hydra.run.dir={run}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
     assert difference(whole, again, "joint") == 0
-    command = [*command, f"hydra.run.dir={killed}"]
-    code, _ = disturbed(command, tmp_path, killed, lambda pid: os.kill(pid, signal.SIGKILL))
-    assert code == -signal.SIGKILL
-    code, output = finished(command, tmp_path)
-    assert code == 0, output
-    assert "goes on after step" in output
+    options = [*options, f"hydra.run.dir={killed}"]
+    run = started("src.run", *options, cwd=tmp_path)
+    wait_for_point(killed, "joint", 3)
+    run.kill()
+    assert run.wait().returncode == -signal.SIGKILL
+    done = called("src.run", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"goes on after step" in done.stderr + done.stdout
     assert difference(whole, killed, "joint") == 0

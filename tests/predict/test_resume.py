@@ -7,7 +7,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ import src.predict.output
 import src.predict.predict
 from src.errors import UserError
 from src.predict.output import gathered_of
-from tests.conftest import ROOT
+from tests.programs import called_for_text, started
 
 ROWS = 11
 
@@ -114,25 +113,21 @@ def test_a_real_kill_changes_nothing(classifier, predict, tmp_path):
     source = write_input(tmp_path, "csv", rows=9000)
     predict(source, tmp_path / "whole.csv")
     target = tmp_path / "out.csv"
-    command = [
-        sys.executable, "-m", "src.predict", f"model={classifier}", f"input={source}",
-        f"output={target}", "device=cpu",
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    options = [f"model={classifier}", f"input={source}", f"output={target}", "device=cpu"]
     killed_at = []
     for least in (1, 3000):
-        process = subprocess.Popen(command, env=environment, cwd=tmp_path)
+        process = started("src.predict", *options, cwd=tmp_path)
         end = time.monotonic() + 120
-        while time.monotonic() < end and process.poll() is None:
+        while time.monotonic() < end and not process.is_over():
             if rows_gathered(target) >= least:
                 break
             time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        process.kill()
+        assert process.wait().returncode == -signal.SIGKILL
         killed_at.append(rows_gathered(target))
         assert not target.exists()
     assert killed_at[0] < killed_at[1] < 9000
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    done = called_for_text("src.predict", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"9,000 rows, {killed_at[1]:,} of them before it was stopped" in done.stdout
     assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
