@@ -32,8 +32,6 @@ STAGE_OF = {
     "aang": "joint",
 }
 """The stage to measure, by method."""
-OBJECTIVE = "task-bert-bidirectional-denoise"
-"""The only objective of the smallest space of composed ones, which is in the larger ones too."""
 _SPACES = {
     1: ["auxiliary=aang_td"]
     + [f"~auxiliary.aang.transforms.{name}" for name in ("none", "replace", "mask")]
@@ -45,7 +43,7 @@ _SPACES = {
     24: ["auxiliary=aang_td"],
     40: ["auxiliary=aang_td_ed"],
 }
-"""Options that compose a space of objectives, by their number."""
+"""Options that compose a space of objectives, by their number; the single one is in all spaces."""
 _AUXILIARIES = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in range(4, 17)))
 """Names of auxiliary tasks, of which a case has the first ones."""
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from src.bench.case import OBJECTIVE, Case, build_case
+from src.bench.case import Case, build_case
 from src.bench.manual_step import ManualStep
 from src.core.memory import peak_bytes
+from src.core.task import StepBatch
 from src.core.task_names import END_TASK
+
+STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -30,22 +35,31 @@ class MemoryRow:
     heads: int
 
 
-def measure_memory(case: Case, folder: Path, device: torch.device) -> MemoryRow:
-    """Take three steps of a case, and measure the peak memory of the third.
+def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) -> list[MemoryRow]:
+    """Take three steps of each case, and measure the peak memory of the third.
 
-    With composed objectives, all three sample the same one, so that cases can be compared.
+    Args:
+        cases: the cases; all take their steps on the first one's batches, because a step's memory
+            also depends on how many tokens its batch has, and how many of them are masked.
+        folder: the folder of the runs, which is emptied.
+        device: the device.
     """
-    built = build_case(case, 3 if case.method != "aang" else 1000, folder)
-    by_hand = ManualStep(built, device)
-    steps = built.data.steps(built.module.batch_needs, device.type, built.precision)
-    sampling, numbers = steps.sampling, range(len(steps))
-    chosen = [n for n in numbers if sampling is None or sampling.at(n) == [OBJECTIVE]]
-    batches = [built.batch(number, device) for number in chosen[:3]]
-    by_hand.all_steps(batches[:2])()
-    heads = [head for name, head in by_hand.module.heads.items() if name != END_TASK]
-    return MemoryRow(
-        method=case.method,
-        tasks=0 if case.method == "finetune" else case.tasks,
-        peak=peak_bytes(lambda: by_hand.step(batches[0]), device),
-        heads=sum(p.numel() * p.element_size() for head in heads for p in head.parameters()),
-    )
+    rows: list[MemoryRow] = []
+    batches: list[StepBatch] = []
+    for case in cases:
+        built = build_case(case, STEPS, folder)
+        batches = batches or built.batches(device)
+        by_hand = ManualStep(built, device)
+        by_hand.all_steps(batches[:-1])()
+        heads = [head for name, head in by_hand.module.heads.items() if name != END_TASK]
+        rows.append(
+            MemoryRow(
+                method=case.method,
+                tasks=0 if case.method == "finetune" else case.tasks,
+                peak=peak_bytes(partial(by_hand.step, batches[-1]), device),
+                heads=sum(
+                    p.numel() * p.element_size() for head in heads for p in head.parameters()
+                ),
+            )
+        )
+    return rows

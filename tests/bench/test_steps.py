@@ -182,9 +182,15 @@ def test_evaluations_are_measured_over_dev(case, tmp_path):
 
 
 def test_memory_of_heads_grows_with_the_tasks(case, tmp_path):
-    few, many = (measure_memory(case("meta_tartan", n), tmp_path, CPU) for n in (1, 4))
+    few, many = (measure_memory([case("meta_tartan", n)], tmp_path, CPU)[0] for n in (1, 4))
     assert many.heads == 4 * few.heads
     assert many.peak > 0
+
+
+def test_memory_does_not_grow_with_composed_objectives(case, data_dir, tmp_path):
+    cases = [case("aang", n, f"task.domain={data_dir}/corpus.txt") for n in (1, 24, 40)]
+    one, *more = measure_memory(cases, tmp_path, CPU)
+    assert [row.peak for row in more] == pytest.approx([one.peak] * 2, rel=0.02)
 
 
 def test_proportional_growth_has_slope_one(case, tmp_path, monkeypatch):
