@@ -178,7 +178,7 @@ def torture(new: Callable[[str], Tortured], kills: int, seed: int, damages: floa
             assert damaged, ended
             told["refused"] += 1
             victim.follow(ended)
-            assert victim.finish() == "finished"
+            assert (ended := victim.finish()) == "finished", ended
         assert victim.left() == expected
     seconds = time.monotonic() - began
     print(f"{dict(told)} in {seconds:.0f} s; all ended as the undisturbed one", flush=True)

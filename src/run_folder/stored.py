@@ -113,7 +113,8 @@ def stored_options(folder: Path) -> dict[str, Any]:
 def fresh_folder(folder: Path) -> Path:
     """Return `folder` if no run was begun there, else the first unused of `folder-2`, ..."""
     candidate, number = folder, 1
-    while (candidate / "config.yaml").exists():
+    # a run writes its inputs first: one that was killed then has no config yet
+    while any((candidate / name).exists() for name in (INPUTS, "config.yaml")):
         number += 1
         candidate = folder.with_name(f"{folder.name}-{number}")
     return candidate

@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.errors import UserError
-from src.run_folder.stored import check_same_inputs, stored_result
+from src.run_folder.stored import check_same_inputs, fresh_folder, stored_result
 from tests.run_folder.small_result import SMALL, small_result
 
 CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${seed}", "run": {}}
@@ -107,3 +107,15 @@ def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
 )
 def test_a_file_that_would_fill_the_memory_is_named(name, content, finished):
     check_is_named(finished, name, content)
+
+
+@pytest.mark.parametrize("begun_with", ["inputs.json", "config.yaml"])
+def test_a_run_that_starts_over_takes_no_folder_in_which_one_was_begun(begun_with, tmp_path):
+    assert fresh_folder(tmp_path / "run") == tmp_path / "run"
+    for name in ("run", "run-2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.log").touch()
+    assert fresh_folder(tmp_path / "run") == tmp_path / "run"
+    for name in ("run", "run-2"):
+        (tmp_path / name / begun_with).touch()
+    assert fresh_folder(tmp_path / "run") == tmp_path / "run-3"
