@@ -178,7 +178,8 @@ def torture(new: Callable[[str], Tortured], kills: int, seed: int, damages: floa
             assert damaged, ended
             told["refused"] += 1
             victim.follow(ended)
-            assert (ended := victim.finish()) == "finished", ended
+            ended = victim.finish()
+            assert ended == "finished", ended
         assert victim.left() == expected
     seconds = time.monotonic() - began
     print(f"{dict(told)} in {seconds:.0f} s; all ended as the undisturbed one", flush=True)
