@@ -56,9 +56,22 @@ def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConf
 
 
 def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """Load the tokenizer in `folder`; see `load_config` for arguments and errors."""
+    """Load the tokenizer in `folder`; see `load_config` for its arguments.
+
+    Raises:
+        UserError: the folder is not safe to load (see `check_folder`), or an entry of
+            `tokenizer_config.json` is malformed that Transformers does not check.
+        Exception: any that Transformers raises where it cannot read the tokenizer.
+    """
     check_folder(folder, trust_remote_code)
-    return _load(AutoTokenizer, folder, trust_remote_code)  # type: ignore[no-any-return]
+    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
+    path, limit = folder / "tokenizer_config.json", tokenizer.model_max_length
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        raise UserError(f"{path}: model_max_length has to be a number of at least 1")
+    names = tokenizer.model_input_names
+    if not isinstance(names, list) or names[:1] != ["input_ids"]:
+        raise UserError(f"{path}: model_input_names has to be a list that begins with input_ids")
+    return tokenizer
 
 
 def load_model(

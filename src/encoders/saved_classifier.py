@@ -116,13 +116,13 @@ def load_classifier(given: Path) -> SavedClassifier:
         ) from error
     if tokenizer.pad_token_id is None:
         raise UserError(f"model={given}: its tokenizer has no padding token")
-    limit = int(tokenizer.model_max_length)
+    limit = tokenizer.model_max_length
     return SavedClassifier(
         folder,
         model.eval(),
         tokenizer,
         labels,
-        max_length=limit if limit <= _LONGEST else None,
+        max_length=int(limit) if limit <= _LONGEST else None,
         max_positions=max_positions_of(config),
     )
 

@@ -334,3 +334,31 @@ def test_no_architecture_is_built_from_code_that_a_configuration_names():
     for place, node in found:
         trusted = {k.arg: ast.unparse(k.value) for k in node.keywords}.get("trust_remote_code")
         assert trusted == "False", place
+
+
+@pytest.mark.parametrize(
+    ("entries", "named"),
+    [
+        ({"model_max_length": [1]}, "model_max_length"),
+        ({"model_max_length": "../../x"}, "model_max_length"),
+        ({"model_max_length": {}}, "model_max_length"),
+        ({"model_max_length": True}, "model_max_length"),
+        ({"model_max_length": float("nan")}, "model_max_length"),
+        ({"model_max_length": -1}, "model_max_length"),
+        ({"model_input_names": ["../../x"]}, "model_input_names"),
+        ({"model_input_names": "input_ids"}, "model_input_names"),
+    ],
+)
+def test_a_tokenizers_settings_that_nothing_else_checks_are_one_line(entries, named, tmp_path):
+    folder = save(tmp_path / "model")
+    change(folder / "tokenizer_config.json", **entries)
+    for use in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        with pytest.raises(UserError, match=rf"tokenizer_config\.json: {named}") as caught:
+            use()
+        assert in_one_line(caught)
+
+
+def test_a_tokenizer_without_a_longest_length_has_none(tmp_path):
+    folder = save(tmp_path / "model")
+    change(folder / "tokenizer_config.json", model_max_length=float("inf"))
+    assert load_classifier(folder).max_length is None
