@@ -108,7 +108,7 @@ def test_slurm_wants_a_partition(articles, tmp_path):
 
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs pip install -e '.[ray]'")
 def test_ray_builds_the_same_corpus_and_says_what_is_wrong(articles, tmp_path):
-    built(articles, tmp_path / "local")
+    build_corpus(composed(articles, tmp_path / "local"), print)
     build_corpus(composed(articles, tmp_path / "ray", "executor=ray"), print)
     assert contents(tmp_path / "ray") == contents(tmp_path / "local")
     bad = write_shard(tmp_path / "bad" / "a.jsonl", [{"text": "a"}, b"{"])
