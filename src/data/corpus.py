@@ -145,7 +145,25 @@ def _read(
     column = "text" if kind in TEXTS else column
     if kind == "json" and column in rows.column_names and not _is_text(rows, column):
         _check_json_texts(files[0], column)
+    if kind not in TEXTS and column in rows.column_names:
+        _check_utf8(rows, column, kind, files[0])
     return rows, column, str(files[0])
+
+
+def _check_utf8(rows: datasets.Dataset, column: str, kind: str, path: Path) -> None:
+    """Check that texts are UTF-8, which the readers of JSON and Parquet take for granted.
+
+    Raises:
+        UserError: a text is not; the message names its line or row.
+    """
+    number = 0
+    for chunk in rows.data.column(column).chunks:
+        try:
+            chunk.validate(full=True)
+        except pyarrow.ArrowInvalid as error:
+            cause = _cause_in_file(path, kind) or f"after row {number:,}, {first_line(error)}"
+            raise UserError(f"corpus {path} cannot be read as {kind}: {cause}") from error
+        number += len(chunk)
 
 
 def _check_line_lengths(path: Path, kind: str) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -44,6 +45,7 @@ class SavedClassifier:
         labels: label names in index order.
         max_length: longest input in training; None where the folder does not tell [tokens].
         max_positions: longest input that it can read; None where there is no limit [tokens].
+        vocabulary: number of token embeddings, which ids of tokens have to be below.
     """
 
     folder: Path
@@ -52,6 +54,7 @@ class SavedClassifier:
     labels: tuple[str, ...]
     max_length: int | None
     max_positions: int | None
+    vocabulary: int
 
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -124,7 +127,14 @@ def load_classifier(given: Path) -> SavedClassifier:
         labels,
         max_length=int(limit) if limit <= _LONGEST else None,
         max_positions=max_positions_of(config),
+        vocabulary=_embeddings_of(model),
     )
+
+
+def _embeddings_of(model: nn.Module) -> int:
+    """Return the number of token embeddings of a sequence classifier."""
+    body: Any = model.body if isinstance(model, _BodyAndHead) else model
+    return int(body.get_input_embeddings().weight.shape[0])
 
 
 def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:

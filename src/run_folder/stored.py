@@ -68,7 +68,8 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
         more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
         raise UserError(
             f"{folder} holds another run: {first} is {stored.get(first)!r} there, "
-            f"{ours.get(first)!r} here{more}; name another folder: hydra.run.dir=FOLDER"
+            f"{ours.get(first)!r} here{more}; name another folder: hydra.run.dir=FOLDER, or start "
+            "over beside it with resume=false"
         )
 
 

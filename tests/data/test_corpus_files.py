@@ -13,6 +13,7 @@ import pytest
 
 from src.data.corpus import load_corpus
 from src.errors import UserError
+from tests.data.test_bad_files import not_utf8
 
 
 @pytest.fixture
@@ -79,6 +80,12 @@ def test_the_fingerprint_is_that_of_all_files_and_not_of_where_they_lie(folder, 
         ("b/bad.txt", b"fine\ncaf\xe9\n", "b/bad.txt cannot be read as text: line 2 is not UTF-8"),
         ("z.txt.gz", b"no gzip\n", "z.txt.gz cannot be read as text: Not a gzipped file"),
         ("t.jsonl", b'{"text": "a"}\n{\n', "t.jsonl cannot be read as json: line 2 is not JSON"),
+        (
+            "t.jsonl",
+            b'{"text": "a"}\n{"text": "\xe9"}\n',
+            "t.jsonl cannot be read as json: line 2 is",
+        ),
+        ("t.parquet", not_utf8(), "t.parquet cannot be read as parquet: after row 0, Invalid UTF8"),
         ("t.jsonl", b'{"words": "a"}\n', "t.jsonl has no column 'text', only ['words']"),
         ("t.jsonl", b'{"text": 5}\n', "t.jsonl, line 1: the field 'text' must be a string"),
     ],

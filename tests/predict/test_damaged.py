@@ -40,6 +40,17 @@ def test_weights_that_are_not_finite_are_refused(value, name, classifier, predic
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_tokens_that_the_model_has_no_embedding_of_are_refused(classifier, predict, tmp_path):
+    shutil.copytree(classifier, tmp_path / "model")
+    tokenizer = letter_pair_tokenizer()
+    tokenizer.add_tokens(["red"])
+    tokenizer.model_max_length = 16
+    tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "in.csv").write_text("text\nred\n")
+    with pytest.raises(UserError, match="its tokenizer has tokens that its model has no embedding"):
+        predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(tmp_path / "model"))
+
+
 def test_a_head_apart_that_is_not_finite_is_refused(tmp_path):
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = BertConfig(vocab_size=len(letter_pair_tokenizer()), intermediate_size=24, **sizes)

@@ -8,7 +8,12 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.errors import UserError
-from src.run_folder.stored import check_same_inputs, fresh_folder, stored_result
+from src.run_folder.stored import (
+    check_same_config,
+    check_same_inputs,
+    fresh_folder,
+    stored_result,
+)
 from tests.run_folder.small_result import SMALL, small_result
 
 CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${seed}", "run": {}}
@@ -119,3 +124,10 @@ def test_a_run_that_starts_over_takes_no_folder_in_which_one_was_begun(begun_wit
     for name in ("run", "run-2"):
         (tmp_path / name / begun_with).touch()
     assert fresh_folder(tmp_path / "run") == tmp_path / "run-3"
+
+
+def test_of_another_config_the_line_says_how_to_go_on(tmp_path):
+    (tmp_path / "config.yaml").write_text("seed: 1\ncache_dir: /a\nencoder: {name: tiny}\nlr: 0\n")
+    said = "seed is 1 there, 0 here; name another .*, or start over .*resume=false"
+    with pytest.raises(UserError, match=said):
+        check_same_config(OmegaConf.create(CONFIG), tmp_path)
