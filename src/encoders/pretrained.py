@@ -100,6 +100,32 @@ def load_model(
     return model, loading
 
 
+def check_they_fit(tokenizer: PreTrainedTokenizerBase, body: PreTrainedModel, where: str) -> None:
+    """Check that the body has an embedding for each token, and the tokenizer a padding token.
+
+    Args:
+        tokenizer: the tokenizer.
+        body: the model that reads its tokens.
+        where: what holds both, for messages.
+
+    Raises:
+        UserError: embeddings or the padding token are missing.
+    """
+    # a damaged tokenizer can have few tokens of large numbers
+    tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
+    embedded = len(body.get_input_embeddings().weight)  # type: ignore[arg-type]
+    if tokens > embedded:
+        raise UserError(
+            f"{where}: its tokenizer has {tokens} tokens, but its model embeds only {embedded}; "
+            "save the tokenizer that belongs to the model there"
+        )
+    if tokenizer.pad_token_id is None:
+        raise UserError(
+            f"{where}: its tokenizer has no padding token; set pad_token and save the tokenizer "
+            "there again"
+        )
+
+
 def check_finite_weights(model: nn.Module, folder: Path) -> None:
     """Check that all parameters are finite: training would go on with others without an error.
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -22,6 +21,7 @@ from transformers import (
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.pretrained import (
     check_finite_weights,
+    check_they_fit,
     load_config,
     load_model,
     load_tokenizer,
@@ -45,7 +45,6 @@ class SavedClassifier:
         labels: label names in index order.
         max_length: longest input in training; None where the folder does not tell [tokens].
         max_positions: longest input that it can read; None where there is no limit [tokens].
-        vocabulary: number of token embeddings, which ids of tokens have to be below.
     """
 
     folder: Path
@@ -54,7 +53,6 @@ class SavedClassifier:
     labels: tuple[str, ...]
     max_length: int | None
     max_positions: int | None
-    vocabulary: int
 
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -109,6 +107,7 @@ def load_classifier(given: Path) -> SavedClassifier:
         tokenizer = load_tokenizer(folder)
         config = load_config(folder)
         separate = (folder / HEAD).is_file()
+        model: PreTrainedModel | _BodyAndHead
         model, labels = _body_and_head(folder, config) if separate else _whole(folder)
     except UserError:
         raise
@@ -117,8 +116,8 @@ def load_classifier(given: Path) -> SavedClassifier:
         raise UserError(
             f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
         ) from error
-    if tokenizer.pad_token_id is None:
-        raise UserError(f"model={given}: its tokenizer has no padding token")
+    body = model.body if isinstance(model, _BodyAndHead) else model
+    check_they_fit(tokenizer, body, f"model={given}")
     limit = tokenizer.model_max_length
     return SavedClassifier(
         folder,
@@ -127,17 +126,10 @@ def load_classifier(given: Path) -> SavedClassifier:
         labels,
         max_length=int(limit) if limit <= _LONGEST else None,
         max_positions=max_positions_of(config),
-        vocabulary=_embeddings_of(model),
     )
 
 
-def _embeddings_of(model: nn.Module) -> int:
-    """Return the number of token embeddings of a sequence classifier."""
-    body: Any = model.body if isinstance(model, _BodyAndHead) else model
-    return int(body.get_input_embeddings().weight.shape[0])
-
-
-def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:
+def _whole(folder: Path) -> tuple[PreTrainedModel, tuple[str, ...]]:
     model, loading = load_model(AutoModelForSequenceClassification, folder)
     missing = sorted(name for name in loading["missing_keys"] if "position_ids" not in name)
     if missing:
@@ -148,7 +140,7 @@ def _whole(folder: Path) -> tuple[nn.Module, tuple[str, ...]]:
     return model, labels
 
 
-def _body_and_head(folder: Path, config: PretrainedConfig) -> tuple[nn.Module, tuple[str, ...]]:
+def _body_and_head(folder: Path, config: PretrainedConfig) -> tuple[_BodyAndHead, tuple[str, ...]]:
     labels = tuple(json.loads((folder / LABELS).read_text(encoding="utf-8")))
     body, _ = load_model(AutoModel, folder)
     state = load_file(folder / HEAD)

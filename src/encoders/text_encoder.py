@@ -26,7 +26,13 @@ from src.encoders.base import require_encoder
 from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
 from src.encoders.packing import can_pack
-from src.encoders.pretrained import LoadingInfo, load_config, load_model, load_tokenizer
+from src.encoders.pretrained import (
+    LoadingInfo,
+    check_they_fit,
+    load_config,
+    load_model,
+    load_tokenizer,
+)
 from src.encoders.transformers_classifier import save_classifier, uses_token_types
 from src.errors import UserError, first_line
 
@@ -286,27 +292,8 @@ def load_folder(
     except Exception as error:  # a damaged configuration leads to errors of any class
         reason = first_line(error)
         raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
-    _check_tokenizer(encoder, folder)
+    check_they_fit(encoder.tokenizer, encoder.body, f"encoder folder {folder}")
     return encoder
-
-
-def _check_tokenizer(encoder: TextEncoder, folder: Path) -> None:
-    """Check that the body has an embedding for each token, and the tokenizer a padding token.
-
-    Raises:
-        UserError: embeddings or the padding token are missing.
-    """
-    tokens, embedded = len(encoder.tokenizer), len(encoder.body.get_input_embeddings().weight)
-    if tokens > embedded:
-        raise UserError(
-            f"encoder folder {folder}: its tokenizer has {tokens} tokens, but its model embeds "
-            f"only {embedded}; save the tokenizer that belongs to the model there"
-        )
-    if encoder.tokenizer.pad_token_id is None:
-        raise UserError(
-            f"encoder folder {folder}: its tokenizer has no padding token; set pad_token and save "
-            "the tokenizer there again"
-        )
 
 
 def _load(

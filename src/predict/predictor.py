@@ -61,11 +61,6 @@ class Predictor:
 
     def _batch(self, encoded: dict[str, list[list[int]]]) -> np.ndarray:
         padded = self._classifier.tokenizer.pad(encoded, return_tensors="pt")
-        if int(padded["input_ids"].max()) >= self._classifier.vocabulary:
-            raise UserError(
-                f"model={self._classifier.folder}: its tokenizer has tokens that its model has no "
-                "embedding of; they do not belong together"
-            )
         inputs = {name: value.to(self._device) for name, value in padded.items()}
         try:
             logits = self._classifier.logits(inputs)

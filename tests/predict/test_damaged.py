@@ -47,7 +47,9 @@ def test_tokens_that_the_model_has_no_embedding_of_are_refused(classifier, predi
     tokenizer.model_max_length = 16
     tokenizer.save_pretrained(tmp_path / "model")
     (tmp_path / "in.csv").write_text("text\nred\n")
-    with pytest.raises(UserError, match="its tokenizer has tokens that its model has no embedding"):
+    with pytest.raises(
+        UserError, match=r"model=.*: its tokenizer has \d+ tokens, but its model embeds only"
+    ):
         predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(tmp_path / "model"))
 
 
