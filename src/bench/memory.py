@@ -15,7 +15,8 @@ from src.core.memory import peak_bytes
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 
-STEPS = 3
+BATCHES = 2
+"""Number of batches; the step that is measured takes the first one again."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class MemoryRow:
 
 
 def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) -> list[MemoryRow]:
-    """Take three steps of each case, and measure the peak memory of the third.
+    """Measure the peak memory of a step of each case, the third, on the batch of the first.
 
     Args:
         cases: the cases; all take their steps on the first one's batches, because a step's memory
@@ -47,16 +48,16 @@ def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) ->
     rows: list[MemoryRow] = []
     batches: list[StepBatch] = []
     for case in cases:
-        built = build_case(case, STEPS, folder)
+        built = build_case(case, BATCHES, folder)
         batches = batches or built.batches(device)
         by_hand = ManualStep(built, device)
-        by_hand.all_steps(batches[:-1])()
+        by_hand.all_steps(batches)()
         heads = [head for name, head in by_hand.module.heads.items() if name != END_TASK]
         rows.append(
             MemoryRow(
                 method=case.method,
                 tasks=0 if case.method == "finetune" else case.tasks,
-                peak=peak_bytes(partial(by_hand.step, batches[-1]), device),
+                peak=peak_bytes(partial(by_hand.step, batches[0]), device),
                 heads=sum(
                     p.numel() * p.element_size() for head in heads for p in head.parameters()
                 ),
