@@ -130,52 +130,49 @@ def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return [(budget, setting) for budget, settings in order.items() for setting in settings]
 
 
+def _of_cell(budget: str, setting: str, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if (row.budget, row.setting) == (budget, setting)]
+
+
 def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
-    own = [row for row in rows if (row.budget, row.setting) == (budget, setting)]
+    own = _of_cell(budget, setting, rows)
     test = estimate_of({row.seed: row.test for row in own})
-    unseen = [row.unseen for row in own if row.unseen is not None]
-    tflop = [row.tflop for row in own if row.tflop is not None]
-    base = {
-        row.seed: row.test
-        for row in rows
-        if (row.budget, row.setting) == (budget, BASELINE) and setting != BASELINE
-    }
+    compared = _of_cell(budget, BASELINE, rows) if setting != BASELINE else []
+    base = {row.seed: row.test for row in compared}
     shared = {seed: value - base[seed] for seed, value in test.values.items() if seed in base}
     gain = estimate_of(shared) if shared else None
     return {
         "budget": budget,
         "setting": setting,
         "seeds": str(len(own)),
-        "TFLOP": f"{fmean(tflop):.1f}" if tflop else _NONE,
-        "dev": f"{100 * fmean(row.dev for row in own):.1f}",
+        "TFLOP": _mean_of([row.tflop for row in own], ".1f"),
+        "dev": _mean_of([row.dev for row in own], ".1f", 100),
         "test": _mean(test),
         "test, 95 %": _interval(test),
-        "unseen": f"{100 * fmean(unseen):.1f}" if unseen else _NONE,
+        "unseen": _mean_of([row.unseen for row in own], ".1f", 100),
         "test, against fine-tuning": _NONE if gain is None else _signed(gain),
         "p": _p(gain),
     }
 
 
 def _learning_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
-    own = [row for row in rows if (row.budget, row.setting) == (budget, setting)]
-    best = [row.best_at for row in own if row.best_at is not None]
-    losses = {
-        "end task's loss": [row.end_task_loss for row in own],
-        "auxiliary tasks' loss": [row.auxiliary_loss for row in own],
-    }
+    own = _of_cell(budget, setting, rows)
     return {
         "budget": budget,
         "setting": setting,
         "seeds": str(len(own)),
-        **{name: _loss([v for v in values if v is not None]) for name, values in losses.items()},
-        "best on dev after": f"{100 * fmean(best):.0f} %" if best else _NONE,
-        "dev": f"{100 * fmean(row.dev for row in own):.1f}",
-        "test": f"{100 * fmean(row.test for row in own):.1f}",
+        "end task's loss": _mean_of([row.end_task_loss for row in own], ".3g"),
+        "auxiliary tasks' loss": _mean_of([row.auxiliary_loss for row in own], ".3g"),
+        "best on dev after [%]": _mean_of([row.best_at for row in own], ".0f", 100),
+        "dev": _mean_of([row.dev for row in own], ".1f", 100),
+        "test": _mean_of([row.test for row in own], ".1f", 100),
     }
 
 
-def _loss(values: Sequence[float]) -> str:
-    return f"{fmean(values):.3g}" if values else _NONE
+def _mean_of(values: Sequence[float | None], form: str, times: float = 1) -> str:
+    """Return the mean of those that are known, or a dash."""
+    known = [value for value in values if value is not None]
+    return format(times * fmean(known), form) if known else _NONE
 
 
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
