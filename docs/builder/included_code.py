@@ -9,9 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from functools import reduce
 from importlib import import_module
-from typing import Any
+from operator import attrgetter
 
 from sphinx.application import Sphinx
 
@@ -28,7 +27,7 @@ def with_code(page: str) -> str:
     """Return the page with the present source in each block below such a comment."""
 
     def source_of(block: re.Match[str]) -> str:
-        found: Any = reduce(getattr, block[3].split("."), import_module(block[2]))
+        found = attrgetter(block[3])(import_module(block[2]))
         return block[1] + textwrap.dedent(inspect.getsource(found))
 
     return _BLOCK.sub(source_of, page)

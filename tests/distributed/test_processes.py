@@ -68,7 +68,9 @@ def test_two_processes_give_the_run_of_one_also_after_a_kill(options, tmp_path):
     assert summed < stage["measured"]["summed_bytes"] < 1.5 * summed
 
     def kill_one(pid):
-        os.kill(children_of(pid)[0], signal.SIGKILL)
+        children = children_of(pid)
+        assert len(children) == SEVERAL - 1
+        os.kill(children[0], signal.SIGKILL)
 
     killed = [*two, "hydra.run.dir=killed"]
     code, output = disturbed(killed, tmp_path, tmp_path / "killed", kill_one)
