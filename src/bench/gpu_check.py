@@ -68,7 +68,7 @@ class Outcome:
 def items(folder: Path) -> list[Item]:
     """Return all items in order; they write their files to `folder`."""
     sharded = f"{PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one"
-    several = f"{PROCESSES}::test_two_processes_give_the_run_of_one"
+    several = f"{PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill"
     return [
         _tests("training steps (tests/core)", "tests/core"),
         _tests("modules and runs (tests/methods)", "tests/methods"),
