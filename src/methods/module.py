@@ -81,7 +81,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
     trains_auxiliaries: ClassVar[bool]
     has_meta_head: ClassVar[bool] = False
     stage_name: ClassVar[str] = "joint"
-    _planned_steps: int
+    planned_steps: int
+    """Optimiser steps of the training, once its optimiser is made."""
 
     @checked
     def __init__(
@@ -301,8 +302,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         optimiser = self.new_optimiser()
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         epoch = data.epoch_steps(self.batch_needs) if isinstance(data, TaskData) else None
-        self._planned_steps = planned_steps(self.trainer, epoch)
-        schedule = self.optimisation.schedule(optimiser, self._planned_steps)
+        self.planned_steps = planned_steps(self.trainer, epoch)
+        schedule = self.optimisation.schedule(optimiser, self.planned_steps)
         return {"optimizer": optimiser, "lr_scheduler": schedule}
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -310,7 +311,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
         Lightning evaluates at multiples of an interval, and when training is about to stop.
         """
-        if self.trainer.global_step >= self._planned_steps and self.monitor is not None:
+        if self.trainer.global_step >= self.planned_steps and self.monitor is not None:
             self.trainer.should_stop = True
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -60,6 +60,7 @@ class ResumePoints(Checkpoint):
         self._last = time.monotonic()
         self._asked: int | None = None
         self._agreement = Agreement()
+        self._steps = 0
         self._soon = False
         self._handlers: dict[int, Any] = {}
         self._submitit: tuple[int, Callable[..., Any]] | None = None
@@ -67,7 +68,7 @@ class ResumePoints(Checkpoint):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Install handlers for the signals by which a run is told to end."""
         assert isinstance(pl_module, TaskMixing)
-        self._agreement = pl_module.agreement
+        self._agreement, self._steps = pl_module.agreement, pl_module.planned_steps
         if threading.current_thread() is not threading.main_thread():
             return
         self._submitit = submitit_handler()
@@ -102,7 +103,7 @@ class ResumePoints(Checkpoint):
         self._restore_handlers()
 
     def _take(self, trainer: pl.Trainer) -> None:
-        if trainer.should_stop or trainer.global_step >= trainer.max_steps:
+        if trainer.should_stop or trainer.global_step >= self._steps:
             self._requeue()
             return  # the stage's outcome is about to be written; then comes `leave_if_asked`
         due = self._soon or (
