@@ -8,7 +8,7 @@ DOCS_READY := $(VENV)/.docs_ready
 # processes that run the tests
 WORKERS ?= 2
 # the same for the slow ones, which wait for processes of their own much of the time
-SLOW_WORKERS ?= 3
+SLOW_WORKERS ?= 4
 # optimiser steps of each stage in the demonstration of the report
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo

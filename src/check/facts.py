@@ -13,6 +13,7 @@ class Facts:
         text: whether the end task is on text.
         masks: whether the encoder can be trained by masked language modelling.
         brings_head: whether the encoder brings a trained masked-LM head.
+        parameters: number of parameters of the encoder's body.
         train: number of training examples.
         dev: number of validation examples.
         rarest: the rarest label in train, and the number of its training examples.
@@ -45,6 +46,7 @@ class Facts:
     text: bool
     masks: bool
     brings_head: bool
+    parameters: int
     train: int
     dev: int
     rarest: tuple[str, int]

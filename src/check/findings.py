@@ -251,6 +251,7 @@ def _facts(
         text=encoder is not None,
         masks=encoder is not None and encoder.tokenizer.mask_token_id is not None,
         brings_head=encoder is not None and encoder.mlm_head is not None,
+        parameters=sum(p.numel() for p in inputs.prepared.encoder.body.parameters()),
         train=counts.of("train"),
         dev=counts.of("dev"),
         rarest=counts.rarest("train"),

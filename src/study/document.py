@@ -65,11 +65,14 @@ How to read it:
   settings of a budget spend alike unless a part says otherwise.
 - **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
   seeds, given from {least} seeds on. Differences are taken between runs of the same seed.
-- **p** is one-sided, of a permutation test that exchanges the values of a pair (the paper's test,
-  paired). Of 3 seeds it cannot be below 0.125, of 5 not below 0.031.
-- **Statements** hold where the interval of every contrast lies above the margin (0 unless given),
-  and do not hold where one lies at or below it; else, and with fewer than {least} seeds, they are
-  *not decided*. All contrasts have to agree, so that no correction for several looks is due.
+- **p** is one-sided, against being no better (so it is 1 where every seed is worse), of a
+  permutation test that exchanges the values of a pair (the paper's test, paired). Of 3 seeds it
+  cannot be below 0.125, of 5 not below 0.031.
+- **Statements** are decided on the value that is named after them. They hold where the interval of
+  every contrast lies above the margin (0 unless given): all have to agree, which needs no
+  correction for several contrasts. They do not hold as soon as the interval of one contrast lies at
+  or below the margin, which is not corrected for their number. Else they are *not decided*;
+  contrasts of fewer than {least} seeds decide nothing.
 - **unseen** is test without the texts that are in train too. **tfidf** is TF-IDF with logistic
   regression, its settings chosen on dev.
 - **TFLOP** is what a run's training took, in 10^12 operations. It, **dev** and **test** are means
@@ -184,8 +187,9 @@ def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
     for question in part.questions.values():
         points = question.of != "end_task_weight"
         margin = 100 * question.margin if points else question.margin
-        above = f" (margin {margin:+g}{' points' * points})" if margin else ""
-        yield f"**{question.statement}** {answer(question, rows).capitalize()}{above}."
+        above = f", margin {margin:+g}{' points' * points}" if margin else ""
+        by = f"({question.of.replace('_', ' ')}{above})"
+        yield f"**{question.statement}** {answer(question, rows).capitalize()} {by}."
         yield _table(list(_contrasts(question, rows, points)), left=1)
 
 
@@ -210,9 +214,9 @@ def _status(rows: Sequence[Row]) -> str:
     if not roberta:
         return (
             "The paper's encoder, RoBERTa-base: not run (it takes a GPU and the Hugging Face Hub). "
-            "The command that would: `python -m src.run -m +experiment=scierc_finetune,"
-            "scierc_released_tapt,scierc_mt,scierc_meta 'seed=range(10)'`, "
-            "then `python -m src.report runs`."
+            "The commands that would are those of "
+            "[table 1](reproduce.md#table-1-and-6-the-tasks-own-text), with `scierc` in the place "
+            "of `acl_arc`, then `python -m src.report runs`."
         )
     tasks = sorted({row.task for row in roberta})
     return (

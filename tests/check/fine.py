@@ -8,6 +8,7 @@ FINE = Facts(
     text=True,
     masks=True,
     brings_head=True,
+    parameters=124_000_000,
     train=1000,
     dev=400,
     rarest=("rare", 100),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
+from statistics import mean
 
-from src.check.decisions import DECISIONS, MANY_LABELS, ONE_BATCH, as_markdown
+from src.check.decisions import (
+    AHEAD,
+    DECISIONS,
+    MANY_LABELS,
+    ONE_BATCH,
+    SMALL_ENCODER,
+    as_markdown,
+)
 from src.check.recommendation import recommend
+from src.study.row import read_rows
 from tests.check.fine import FINE
 from tests.conftest import ROOT
 
@@ -25,6 +35,24 @@ def test_an_encoder_without_a_mask_can_only_be_finetuned():
     found = of(masks=False)
     assert found.options == ("method=finetune",)
     assert "no mask token" in found.reasons[0]
+
+
+def test_a_small_encoder_calls_for_finetuning_first():
+    assert of(parameters=SMALL_ENCODER).method == "meta_tartan"
+    found = of(parameters=SMALL_ENCODER - 1)
+    assert found.options == ("method=finetune",)
+    assert "50 million parameters" in found.reasons[0]
+    assert of(text=False, parameters=SMALL_ENCODER - 1).method == "meta_tartan"
+
+
+def test_that_advice_rests_on_the_rows_of_the_study():
+    scores = defaultdict(list)
+    for row in read_rows(ROOT / "docs" / "results" / "suspects.csv"):
+        scores[row.budget, row.setting].append(100 * row.dev)
+    for budget in ("1x", "3x"):
+        for setting in ("mt_tartan", "meta_tartan"):
+            ahead = mean(scores[budget, "finetune"]) - mean(scores[budget, setting])
+            assert ahead >= AHEAD
 
 
 def test_weights_are_not_learned_against_a_handful_of_examples():

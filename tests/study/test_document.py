@@ -34,10 +34,10 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
 def test_a_statement_is_answered_with_its_numbers(tmp_path):
     own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
     page = page_of(tmp_path, own)
-    assert "**TAPT is better.** Holds." in page
+    assert "**TAPT is better.** Holds (test)." in page
     differences = ["3", "+10.0 (+7.5 to +12.5)", "0.125"]
     assert line_of(page, "at 1x") == [*differences, *differences[1:]]
-    assert "**TAPT is better.** Not decided." in page_of(tmp_path, own[:4])
+    assert "**TAPT is better.** Not decided (test)." in page_of(tmp_path, own[:4])
 
 
 def test_how_runs_learned_is_shown_of_those_that_tell(tmp_path):
