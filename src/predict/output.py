@@ -147,13 +147,14 @@ def exclusive_output(target: Path, overwrite: bool = False) -> Iterator[None]:
         raise UserError(f"output={target} is a folder; name a file in it")
     if not target.parent.is_dir():
         raise UserError(f"output={target}: there is no folder {target.parent}")
-    if target.exists() and not overwrite and not gathered_of(target).exists():
-        raise UserError(
-            f"output={target} exists already; name another file, or replace it with overwrite=true"
-        )
     lock = target.with_name(f"{target.name}.lock")
     with process_lock(lock, f"another process is writing {target}; wait for it"):
-        try:
+        try:  # inside, so that a lock that a kill has left is removed
+            if target.exists() and not overwrite and not gathered_of(target).exists():
+                raise UserError(
+                    f"output={target} exists already; name another file, or replace it with "
+                    "overwrite=true"
+                )
             yield
         finally:
             if not gathered_of(target).exists():
