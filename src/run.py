@@ -22,6 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.command_line.hydra_errors import run_command_line
 from src.distributed.command import processes_get_arguments
 from src.distributed.identity import is_main_process, torchrun_processes
+from src.distributed.parent import end_with
 from src.errors import UserError, first_line
 from src.run_folder.lock import BusyError
 from src.run_folder.name import command_of, run_name
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 
 FOLDER = "TARTAN_RUN_FOLDER"
 """Environment variable that tells the processes which a run starts where the run folder is."""
+STARTER = "TARTAN_RUN_PROCESS"
+"""Environment variable that tells them the number of the process that starts them."""
 _GRACE_S = 10.0
 """Time that a started process waits for the one that started it to end with the same error [s]."""
 
@@ -140,11 +143,12 @@ def _run_folder(config: DictConfig, folder: Path) -> Path:
     if not is_main_process():
         logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
         if FOLDER in os.environ:
+            end_with(int(os.environ[STARTER]))
             return Path(os.environ[FOLDER])
     if not config.resume:
         folder = fresh_folder(folder)
     if is_main_process():
-        os.environ[FOLDER] = str(folder.absolute())
+        os.environ |= {FOLDER: str(folder.absolute()), STARTER: str(os.getpid())}
     return folder
 
 

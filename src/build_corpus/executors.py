@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -26,6 +25,7 @@ from loguru import logger
 
 from src.configuration.options import Count
 from src.configuration.values import check
+from src.distributed.parent import end_with
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
@@ -63,15 +63,8 @@ def _run(executor: LocalTasks, rank: int, parent: int) -> None:
     logger.disable("datatrove")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
-    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    end_with(parent)  # so that two never write the same file
     executor._run_for_rank(rank)
-
-
-def _follow(parent: int) -> None:
-    """End this process when the first process ends, so that two never write the same file."""
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    os._exit(1)
 
 
 class RayTasks(RayPipelineExecutor):

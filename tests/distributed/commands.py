@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from src.methods.resume_points import points
+from src.run import FOLDER, STARTER
 from tests.conftest import ROOT
 
 PROGRAM = [sys.executable, "-m", "src.run"]
@@ -24,7 +25,7 @@ ENDS_WITHIN_S = 60
 def started(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
     """A run in a process group of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    for name in ("LOCAL_RANK", "RANK", "WORLD_SIZE", "NODE_RANK", "TARTAN_RUN_FOLDER"):
+    for name in ("LOCAL_RANK", "RANK", "WORLD_SIZE", "NODE_RANK", FOLDER, STARTER):
         environment.pop(name, None)
     return subprocess.Popen(
         list(command), cwd=folder, env=environment, text=True, start_new_session=True,
