@@ -16,7 +16,7 @@ from src.run_folder.sweep import RECORDS
 from tests import slurm
 from tests.in_process import CONF
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.longest]
 
 DIGITS = ["+experiment=digits_meta", "max_steps=2", "trainer.enable_progress_bar=false"]
 LAUNCHERS = ["parallel", "slurm", "joblib", "submitit_local", "submitit_slurm"]

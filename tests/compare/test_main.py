@@ -26,6 +26,7 @@ def compare(tmp_path):
     return call
 
 
+@pytest.mark.longest
 def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     options = [o for o in toy_options if not o.startswith("max_steps")]
     options += [*OWN, "methods=finetune,tapt,meta_tartan", "auxiliary=tapt", "folder=it"]

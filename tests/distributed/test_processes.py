@@ -45,6 +45,7 @@ def options(data_dir, cache_dir):
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_two_processes_give_the_run_of_one_also_after_a_kill(options, tmp_path):
     meta = options("meta_tartan", f"max_steps={STEPS}", "checkpoint_minutes=0")
     done = called("src.run", *meta, "hydra.run.dir=one", cwd=tmp_path)
