@@ -32,6 +32,8 @@ STAGES = {
     "pretrain": ["pretrain", "finetune"],
     "mt_tartan": ["joint"],
     "meta_tartan": ["joint"],
+    "tapt_mt_tartan": ["tapt", "joint"],
+    "tapt_meta_tartan": ["tapt", "joint"],
     "aang": ["joint"],
     "aang_static": ["joint"],
     "continued_pretraining": ["adapt"],

@@ -12,6 +12,8 @@ METHODS: dict[str, tuple[str, ...]] = {
     "pretrain": ("pretrain", "finetune"),
     "mt_tartan": ("joint",),
     "meta_tartan": ("joint",),
+    "tapt_mt_tartan": ("tapt", "joint"),
+    "tapt_meta_tartan": ("tapt", "joint"),
     "aang": ("joint",),
     "aang_static": ("joint",),
 }

@@ -13,11 +13,15 @@ METHODS = {
     "released_dapt_tapt": "DAPT+TAPT (released)",
     "mt_tartan": "MT-TARTAN",
     "meta_tartan": "META-TARTAN",
+    "tapt_mt_tartan": "TAPT then MT-TARTAN",
+    "tapt_meta_tartan": "TAPT then META-TARTAN",
     "aang_static": "AANG, static",
     "aang": "AANG",
 }
 """The paper's names of methods, in the order of its tables; other methods keep their own names."""
-JOINT = ("mt_tartan", "meta_tartan", "aang_static", "aang")
+JOINT = (
+    "mt_tartan", "meta_tartan", "tapt_mt_tartan", "tapt_meta_tartan", "aang_static", "aang",
+)  # fmt: skip
 """Methods that train the end task together with its auxiliary tasks."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 """Methods whose names say what their auxiliary tasks are."""
