@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from src.check.facts import Facts
+from src.data.remarks import UNEVEN
 
 SMALL_DEV = 200
 """Number of dev examples below which a warning says what depends on them.
@@ -15,12 +16,6 @@ examples is off by up to 7 points by chance alone (two standard errors).
 """
 RARE = 10
 """Number of a label's training examples below which its F1 is mostly chance."""
-UNEVEN = 3.0
-"""Ratio of the most frequent label's examples to the rarest's from which labels count as
-imbalanced.
-
-ACL-ARC's ratio is 14, and the paper reports macro-F1 for it.
-"""
 SEEN = 0.02
 """Share of dev or test whose text is in train from which there is a warning."""
 FULL = 0.9
@@ -47,7 +42,7 @@ The last table of docs/algorithm.md has its effect on the task weights.
 def cautions(facts: Facts, method: str) -> Iterator[str]:
     """Yield the warnings that apply if `method` is trained, one sentence each."""
     if facts.method != method:
-        yield f"the command trains method={facts.method}, not what is recommended"
+        yield f"the command trains method={facts.method}, not what is recommended{_beside(facts)}"
     yield from _about_dev(facts, method)
     yield from _about_labels(facts)
     yield from _about_repeats(facts)
@@ -66,6 +61,16 @@ def _about_dev(facts: Facts, method: str) -> Iterator[str]:
         )
     if facts.missing_in_dev:
         yield f"dev has no example of {', '.join(facts.missing_in_dev)}"
+
+
+def _beside(facts: Facts) -> str:
+    """Return what to do where the experiment's options may not fit another method."""
+    if not facts.experiment or facts.experiment.startswith("custom"):
+        return ""
+    return (
+        f"; if +experiment={facts.experiment} has options of its method's stages, another method= "
+        "is an error beside it: give the experiment's other options in its place"
+    )
 
 
 def _two_errors(examples: int) -> float:

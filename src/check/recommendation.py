@@ -8,7 +8,12 @@ from src.check.cautions import cautions
 from src.check.decisions import decide
 from src.check.facts import Facts
 
-_EXPERIMENTS = {"finetune": "custom_finetune", "mt_tartan": "custom_mt", "meta_tartan": "custom"}
+_EXPERIMENTS = {
+    "finetune": "custom_finetune",
+    "tapt": "custom_tapt",
+    "mt_tartan": "custom_mt",
+    "meta_tartan": "custom",
+}
 """The experiment of each method whose options of stages fit that method alone."""
 
 

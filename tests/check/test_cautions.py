@@ -12,9 +12,9 @@ from src.check.cautions import (
     SEEN,
     SMALL_BATCH,
     SMALL_DEV,
-    UNEVEN,
     cautions,
 )
+from src.data.remarks import UNEVEN
 from tests.check.fine import FINE
 
 

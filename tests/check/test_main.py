@@ -35,7 +35,7 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
     for part in (
         "meta_tartan on own, tiny",
         "train: A has 3.0 times as many examples as B",
-        "Begin with method=finetune",
+        "Begin with method=tapt",
         "dev has 3 examples",
         "2 dev and test texts are in the domain corpus",
         "label B has 2 training examples",
@@ -124,4 +124,4 @@ def test_the_leaks_of_a_published_task_are_found(check, tmp_path, real_data):
     seen = {(pair["split"], pair["other"]): pair["exact"] for pair in found["shared"]}
     assert (seen["dev", "train"], seen["test", "train"]) == (43, 52)
     assert found["auxiliaries"] == {"dapt": 1688, "tapt": 1688}
-    assert "Begin with method=finetune" in done.stdout
+    assert "Begin with method=tapt" in done.stdout
