@@ -52,6 +52,7 @@ def test_that_advice_rests_on_the_rows_of_the_study():
         scores[row.budget, row.setting].append(100 * row.dev)
     for setting in ("finetune", "mt_tartan", "meta_tartan", "aang"):
         assert mean(scores["3x", "tapt"]) - mean(scores["3x", setting]) >= AHEAD
+    assert mean(scores["1x", "finetune"]) > mean(scores["1x", "tapt"])
 
 
 def test_weights_are_not_learned_against_a_handful_of_examples():
