@@ -107,7 +107,9 @@ def _scores(rows: Sequence[Row]) -> Iterator[str]:
 
 
 _LEARNED = """\
-How they learned: mean training losses in the last tenth of the steps, and the share of the steps
+How they learned, in the last stage with the end task: mean training losses in the last tenth of
+its steps; medians over its steps of the norms of the tasks' gradients with respect to the body,
+before weighting, and of the end task's cosine with the meta-gradient; and the share of the steps
 after which dev was best. Rows written before these were kept are not in this table."""
 
 
@@ -166,6 +168,9 @@ def _learning_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, s
         "seeds": str(len(own)),
         "end task's loss": _mean_of([row.end_task_loss for row in own], ".3g"),
         "auxiliary tasks' loss": _mean_of([row.auxiliary_loss for row in own], ".3g"),
+        "end task's norm": _mean_of([row.end_task_norm for row in own], ".2f"),
+        "auxiliary norm": _mean_of([row.auxiliary_norm for row in own], ".2f"),
+        "cosine": _mean_of([row.end_task_cosine for row in own], "+.3f"),
         "best on dev after [%]": _mean_of([row.best_at for row in own], ".0f", 100),
         "dev": _mean_of([row.dev for row in own], ".1f", 100),
         "test": _mean_of([row.test for row in own], ".1f", 100),

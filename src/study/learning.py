@@ -1,7 +1,8 @@
-"""Summarises how a run learned the end task: its last training losses, and when dev was best."""
+"""Summarises how a run learned the end task: losses, gradients, and when dev was best."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +22,19 @@ class Learning:
         end_task_loss: the end task's mean training loss in the last steps.
         auxiliary_loss: that of the auxiliary tasks, a mean over tasks and steps.
         best_at: share of the stage's steps after which the metric on dev was best.
+        end_task_norm: norm of the end task's gradient with respect to the body, a median over
+            steps.
+        auxiliary_norm: that of the auxiliary tasks, a median over tasks and steps.
+        end_task_cosine: cosine of the end task's gradient with the meta-gradient, a median over
+            steps.
     """
 
     end_task_loss: float | None = None
     auxiliary_loss: float | None = None
     best_at: float | None = None
+    end_task_norm: float | None = None
+    auxiliary_norm: float | None = None
+    end_task_cosine: float | None = None
 
 
 def learning_of(folder: Path, result: Result) -> Learning:
@@ -36,15 +45,24 @@ def learning_of(folder: Path, result: Result) -> Learning:
     """
     if not (folder / "steps.csv").is_file():
         return Learning()
-    log = read_steps(folder, ["loss"]).dropna(subset="loss")
+    log = read_steps(folder, ["loss", "gradient_norm", "cosine"]).dropna(subset="loss")
     trained = log[log.task == END_TASK].stage
     if trained.empty:
         return Learning()
     (stage,) = (stage for stage in result.stages if stage.name == trained.iloc[-1])
-    log = log[(log.stage == stage.name) & (log.step > (1 - LAST) * stage.steps)]
-    own, others = log[log.task == END_TASK].loss, log[log.task != END_TASK].loss
+    log = log[log.stage == stage.name]
+    own, others = log[log.task == END_TASK], log[log.task != END_TASK]
+    first = (1 - LAST) * stage.steps
     return Learning(
-        end_task_loss=None if own.empty else float(own.mean()),
-        auxiliary_loss=None if others.empty else float(others.mean()),
+        end_task_loss=_known(own[own.step > first].loss.mean()),
+        auxiliary_loss=_known(others[others.step > first].loss.mean()),
         best_at=None if stage.best_step is None else stage.best_step / stage.steps,
+        end_task_norm=_known(own.gradient_norm.median()),
+        auxiliary_norm=_known(others.gradient_norm.median()),
+        end_task_cosine=_known(own.cosine.median()),
     )
+
+
+def _known(value: float) -> float | None:
+    """Return a number, or None for the NaN of no entries."""
+    return None if math.isnan(value) else float(value)

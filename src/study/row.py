@@ -61,6 +61,9 @@ class Row(Plain):
         end_task_loss: see `Learning`; None in rows written before it was kept.
         auxiliary_loss: see `Learning`.
         best_at: see `Learning`.
+        end_task_norm: see `Learning`.
+        auxiliary_norm: see `Learning`.
+        end_task_cosine: see `Learning`.
         config: digest of all options that change the training, without the seed.
         commit: the commit that trained it.
     """
@@ -85,6 +88,9 @@ class Row(Plain):
     end_task_loss: float | None = None
     auxiliary_loss: float | None = None
     best_at: float | None = None
+    end_task_norm: float | None = None
+    auxiliary_norm: float | None = None
+    end_task_cosine: float | None = None
     config: str = Field(min_length=1)
     commit: str = Field(min_length=1)
 
@@ -129,6 +135,9 @@ def row_of(folder: Path) -> Row:
         end_task_loss=_rounded(learning.end_task_loss),
         auxiliary_loss=_rounded(learning.auxiliary_loss),
         best_at=_rounded(learning.best_at),
+        end_task_norm=_rounded(learning.end_task_norm),
+        auxiliary_norm=_rounded(learning.auxiliary_norm),
+        end_task_cosine=_rounded(learning.end_task_cosine),
         config=digest_of(run.options),
         commit=note.commit,
     )

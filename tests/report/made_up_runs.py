@@ -151,12 +151,12 @@ def write_run(
 def write_steps(folder: Path, tasks: Sequence[str], seed: int, steps: int = 50) -> None:
     """A step log in which the end task's weight grows."""
     rng = np.random.default_rng(seed)
-    lines = ["stage,step,task,weight,cosine,loss"]
+    lines = ["stage,step,task,weight,cosine,loss,gradient_norm"]
     for step in range(1, steps + 1):
         share = 1 / len(tasks) + 0.3 * step / steps + 0.01 * rng.standard_normal()
         for task in tasks:
             weight = share if task == "end_task" else (1 - share) / (len(tasks) - 1)
-            lines.append(f"joint,{step},{task},{weight:.6g},,1.5")
+            lines.append(f"joint,{step},{task},{weight:.6g},,1.5,2")
     (folder / "steps.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
