@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,7 +179,9 @@ def _say_how_to_go_on(folder: Path) -> None:
         return
     began = HydraConfig.get().runtime.output_dir
     how = "" if Path(began) == folder else f" with hydra.run.dir={folder} and without resume=false"
-    print(f"stopped by a signal; the same command goes on in {folder}{how}", file=sys.stderr)
+    # where nobody reads any more, the signal has to end the other jobs of a sweep all the same
+    with suppress(BrokenPipeError):
+        print(f"stopped by a signal; the same command goes on in {folder}{how}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -227,6 +227,24 @@ def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune
     assert not (tmp_path / "run" / "result.json").exists()
 
 
+def test_a_signal_ends_a_sweep_whose_output_nobody_reads(finetune_options, tmp_path):
+    command = [
+        sys.executable, "-m", "src.run", "-m", *finetune_options, "seed=0,1",
+        "method.stages.finetune.max_steps=5000", "method.stages.finetune.max_epochs=5000",
+        "trainer.enable_progress_bar=true", f"hydra.sweep.dir={tmp_path}/sweep",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )  # fmt: skip
+    while not list(tmp_path.glob("sweep/*/*/steps.csv")) and process.poll() is None:
+        time.sleep(0.05)
+    process.stdout.close()
+    process.stderr.close()
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=60)
+    assert len(list(tmp_path.glob("sweep/*/*/config.yaml"))) == 1
+
+
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_during_the_test_evaluation_is_no_success(
     signum, code, finetune_options, tmp_path, monkeypatch, request
