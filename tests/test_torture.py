@@ -159,7 +159,9 @@ class TorturedBuild(Tortured):
 
     def start(self) -> Sequence[Started]:
         workers = f"executor.workers={next(self.starts) % 2 + 1}"
-        return [started("src.build_corpus", *self.build_options, workers, cwd=self.folder.parent)]
+        options = [*self.build_options, workers]
+        # joblib's processes leave at once only where an interpreter of its own ends
+        return [started("src.build_corpus", *options, cwd=self.folder.parent, fresh=True)]
 
     def being_written(self):
         return frozenset(self.folder.rglob("*.part"))

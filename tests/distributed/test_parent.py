@@ -12,10 +12,11 @@ from tests.conftest import ROOT
 from tests.programs import called
 
 CHILD = """
-import os, time
+import os, threading, time
 from src.distributed.parent import end_with
 end_with(os.getppid())
-print("begun", flush=True)
+end_with(os.getppid())
+print("begun", threading.active_count(), flush=True)
 time.sleep(30)
 print("over", flush=True)
 """
@@ -26,7 +27,7 @@ def test_a_process_ends_with_the_one_that_started_it():
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        assert parent.stdout.readline() == "begun\n"
+        assert parent.stdout.readline() == "begun 2\n"
         parent.kill()
         assert parent.stdout.read() == ""
 
