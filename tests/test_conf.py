@@ -234,7 +234,7 @@ def test_a_weighting_leaves_no_options_of_the_one_it_replaces():
 def test_a_method_brings_its_own_weighting(method):
     config = config_of([f"method={method}"])
     meta = config.weighting._target_ == "src.core.weighting.meta.Meta"
-    assert meta == (method == "meta_tartan")
+    assert meta == (method in ("meta_tartan", "tapt_meta_tartan"))
 
 
 def test_another_method_than_the_experiments_brings_its_own_weighting_too():

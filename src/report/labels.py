@@ -23,6 +23,13 @@ JOINT = (
     "mt_tartan", "meta_tartan", "tapt_mt_tartan", "tapt_meta_tartan", "aang_static", "aang",
 )  # fmt: skip
 """Methods that train the end task together with its auxiliary tasks."""
+USUAL_WEIGHTINGS = {
+    "mt_tartan": "uniform",
+    "tapt_mt_tartan": "uniform",
+    "meta_tartan": "meta",
+    "tapt_meta_tartan": "meta",
+}
+"""Weightings of methods that are not named beside them; those of other methods never are."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 """Methods whose names say what their auxiliary tasks are."""
 PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
@@ -31,6 +38,12 @@ PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
 def method_label(method: str) -> str:
     """Return a method's name, e.g. `META-TARTAN` for `meta_tartan`."""
     return METHODS.get(method, method)
+
+
+def weighting_label(method: str, weighting: str | None) -> str:
+    """Return e.g. ` (upgrad)` for a weighting that is not the method's usual one, or nothing."""
+    usual = USUAL_WEIGHTINGS.get(method, weighting)
+    return "" if weighting in (None, usual) else f" ({weighting})"
 
 
 def metric_label(metric: str) -> str:

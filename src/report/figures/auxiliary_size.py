@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
-from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label
+from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label, weighting_label
 from src.report.reading.settings import Benchmark, Setting
 from src.run_folder.result import Part
 
@@ -100,8 +100,7 @@ def _draw_line(axes: Axes, name: str, points: list[SizedPoint], style: Style, wh
 
 def _family(setting: Setting) -> str:
     result = setting.result
-    usual = {"mt_tartan": "uniform", "meta_tartan": "meta"}.get(result.method, result.weighting)
-    other = f" ({result.weighting})" if result.weighting not in (None, usual) else ""
+    other = weighting_label(result.method, result.weighting)
     other += " (shared head)" if head_kind(setting) == "shared" else ""
     named = result.method in NAMED_BY_AUXILIARIES
     names = " + ".join(name.upper() for name in result.auxiliaries)

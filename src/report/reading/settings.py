@@ -12,7 +12,14 @@ from statistics import fmean
 from typing import Any
 
 from src.core.task_names import parts_of
-from src.report.labels import METHODS, NAMED_BY_AUXILIARIES, method_label, metric_label, size_label
+from src.report.labels import (
+    METHODS,
+    NAMED_BY_AUXILIARIES,
+    method_label,
+    metric_label,
+    size_label,
+    weighting_label,
+)
 from src.report.reading.run import Run
 from src.run_folder.result import Part, Result
 
@@ -193,9 +200,7 @@ def _plain_label(result: Result) -> str:
     if result.method in NAMED_BY_AUXILIARIES:
         sizes = [size_label(a.size) for a in result.auxiliaries.values() if a.kind != "task"]
         return " ".join([label, *sizes])
-    usual = {"mt_tartan": "uniform", "meta_tartan": "meta"}.get(result.method, result.weighting)
-    if result.weighting not in (None, usual):
-        label += f" ({result.weighting})"
+    label += weighting_label(result.method, result.weighting)
     auxiliaries = auxiliaries_label(result)
     return f"{label}, {auxiliaries}" if auxiliaries else label
 
