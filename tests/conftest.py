@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from tests.programs import ROOT, called_for_text
 
 # Tiny models: more threads only wait for each other, most of all beside other processes.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
+
+# No test asserts a time: beside other work any example can be slow.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 DEVICE = torch.device(os.environ.get("TARTAN_TEST_DEVICE", "cpu"))
 """Where tests compute that can do so anywhere; `make gpu-check` has them do it on a GPU."""

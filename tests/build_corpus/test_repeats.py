@@ -34,9 +34,7 @@ def naive(parts):
     return dropped
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
         st.lists(st.sampled_from("abcdefghijklmnop"), max_size=40), min_size=1, max_size=5

@@ -31,7 +31,7 @@ def test_a_text_with_one_word_changed_is_found():
 words = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(words, min_size=1, max_size=5), st.lists(words, min_size=1, max_size=5))
 def test_they_are_those_of_a_slow_reference(own, others):
     found = {near.index: near for near in near_duplicates("dev", own, "train", others)}

@@ -18,7 +18,7 @@ from src.core.weighting.uncertainty import Uncertainty
 from src.core.weighting.uniform import Uniform
 from tests.core.steps import take_step
 
-few = settings(max_examples=8, deadline=None)
+few = settings(max_examples=8)
 seeds = st.integers(0, 1000)
 BATCH = 6
 

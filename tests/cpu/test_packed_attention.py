@@ -52,7 +52,7 @@ def one_by_one(row, lengths, window=None, pairs=None):
     return torch.cat(found)[None]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9))
 def test_each_text_attends_to_itself_only(lengths):
     row = row_of(lengths)
@@ -71,7 +71,7 @@ def test_each_text_attends_to_itself_only_with_dropout_and_windows(window, dropp
     assert_same_derivatives(found, one_by_one(row, lengths, window), row)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(0, 99), st.booleans())
 def test_tokens_attend_as_the_mask_of_pairs_says(lengths, seed, dropped):
     draws = torch.Generator().manual_seed(seed)

@@ -19,7 +19,7 @@ def choose(available=200, size=2.0, train=10, seed=0):
     return choose_rows(available, size, train, seed, "auxiliary.size", "made up").tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     available=st.integers(1, 300),
     share=st.floats(0.01, 1),
@@ -34,7 +34,7 @@ def test_the_choice_is_so_many_different_rows_in_their_order(available, share, t
     assert 0 <= rows[0] <= rows[-1] < available
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(sizes=st.lists(st.floats(0.1, 20), min_size=2, max_size=5), seed=st.integers(0, 1000))
 def test_a_smaller_choice_is_part_of_a_larger_one(sizes, seed):
     parts = [set(choose(size=size, seed=seed)) for size in sorted(sizes)]

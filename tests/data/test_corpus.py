@@ -161,7 +161,7 @@ def corpus_of(count, blank=()):
     return Corpus("made up", datasets.Dataset.from_dict({"text": texts}), "abc")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     sizes=st.lists(st.floats(0.1, 20), min_size=2, max_size=5),
     seed=st.integers(0, 1000),

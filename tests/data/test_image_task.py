@@ -31,7 +31,7 @@ def numbers_by_split(task):
     return {split: numbers_of(getattr(task, split).images) for split in SPLITS}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     classes=end_classes,
     train=st.integers(1, 8),
@@ -49,7 +49,7 @@ def test_every_image_of_the_data_set_has_one_place(classes, train, dev, seed):
     assert sorted(placed) == list(range(60))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(classes=end_classes)
 def test_labels_are_in_the_order_in_which_the_classes_are_named(classes):
     task = MadeUpImages(end_classes=classes).load()
@@ -60,7 +60,7 @@ def test_labels_are_in_the_order_in_which_the_classes_are_named(classes):
         assert [classes[label] for label in images.labels] == names
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(classes=end_classes)
 def test_the_others_are_all_images_of_all_other_classes(classes):
     task = MadeUpImages(end_classes=classes, held_out=numbered(10, first=60)).load()
@@ -102,7 +102,7 @@ def test_each_class_is_chosen_from_by_itself():
     assert of("dog", "dog", "bee")["train"] != of("bee", "dog", "bee")["train"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(sizes=st.lists(st.integers(1, 10), min_size=2, max_size=2), seed=st.integers(0, 1000))
 def test_fewer_training_images_are_among_more(sizes, seed):
     def trained_on(size):

@@ -140,7 +140,7 @@ TEXTS = st.lists(st.tuples(PIECES, GAPS), min_size=1, max_size=60).map(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(text=TEXTS, times=st.integers(1, 6), length=st.integers(3, 40))
 def test_the_first_tokens_stay_the_same(tokenizer, text, times, length):
     text = text * times
@@ -149,7 +149,7 @@ def test_the_first_tokens_stay_the_same(tokenizer, text, times, length):
     assert first_tokens(tokenizer, part, length) == first_tokens(tokenizer, text, length)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 400), st.sampled_from(range(len(PAGES))), st.sampled_from([8, 32, 128]))
 def test_the_first_tokens_of_real_pages_stay_the_same(tokenizer, start, page, length):
     text = PAGES[page][start:]
@@ -169,7 +169,7 @@ def test_the_first_tokens_of_a_real_encoder_stay_the_same():
         assert first_tokens(tokenizer, part, 128) == first_tokens(tokenizer, text, 128)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     first=TEXTS, second=TEXTS, times=st.tuples(*[st.integers(1, 4)] * 2), length=st.integers(8, 21)
 )

@@ -55,7 +55,7 @@ def test_texts_that_share_no_word_come_last_in_an_order_of_the_seed():
 words = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=8).map(" ".join)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(words, min_size=3, max_size=12), words)
 def test_a_query_ranks_by_bm25(texts, query):
     order = nearest(texts, [query], len(texts), 0)
@@ -63,7 +63,7 @@ def test_a_query_ranks_by_bm25(texts, query):
     assert np.all(np.diff(scores) <= 1e-5)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(words, min_size=3, max_size=40), st.lists(words, min_size=1, max_size=3))
 def test_a_smaller_choice_is_the_beginning_of_a_larger_one(texts, queries):
     whole = nearest(texts, queries, len(texts), 0).tolist()

@@ -21,7 +21,7 @@ def naive(texts, n, text):
 TEXTS = st.lists(st.sampled_from("ab"), max_size=14).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(texts=st.lists(TEXTS, max_size=3), text=TEXTS, n=st.integers(1, 7))
 def test_it_finds_what_the_slow_way_finds(texts, text, n):
     assert NgramIndex(texts, n).overlaps(text) == naive(texts, n, text)

@@ -57,7 +57,7 @@ def test_the_head_knows_every_other_class():
     assert sorted(set(found.rows["label"][:].tolist())) == [0, 1, 2]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(sizes=st.lists(st.integers(1, 4), min_size=2, max_size=2), seed=st.integers(0, 1000))
 def test_a_size_is_in_training_images_and_a_smaller_choice_is_part_of_a_larger_one(sizes, seed):
     fewer, more = (chosen(size=size, surroundings={"seed": seed}) for size in sorted(sizes))

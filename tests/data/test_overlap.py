@@ -56,7 +56,7 @@ def test_thirteen_words_in_a_row_or_a_whole_short_text(text, found):
 few = st.lists(st.sampled_from("ab"), max_size=30).map(" ".join)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(few, min_size=1, max_size=3), st.lists(few, min_size=1, max_size=6))
 def test_it_is_what_a_slow_reference_finds(held, texts):
     assert HeldOutGrams.of(held).contaminates(texts).tolist() == slow(held, texts)

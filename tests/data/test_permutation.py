@@ -29,7 +29,7 @@ def test_every_index_comes_once(count):
 
 
 @pytest.mark.usefixtures("_no_shuffling")
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(count=st.integers(1, 3000), seed=st.integers(0, 99), data=st.data())
 def test_a_part_is_what_the_whole_has_there(count, seed, data):
     start = data.draw(st.integers(0, count - 1))

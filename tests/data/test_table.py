@@ -111,7 +111,7 @@ def test_columns_without_a_name_are_left_out(tmp_path):
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(texts, texts), max_size=5), st.sampled_from(",;\t|"))
 def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, pairs, separator):
     rows = [{"id": str(i), "text": a, "label": b} for i, (a, b) in enumerate(pairs)]

@@ -153,7 +153,7 @@ def test_the_rows_themselves_are_not_changed():
         np.testing.assert_array_equal(row["image"], other["image"])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(count=st.integers(1, 30), micro=st.integers(1, 40))
 def test_micro_batches_are_the_batch_in_parts(count, micro):
     rows = rows_of(count)

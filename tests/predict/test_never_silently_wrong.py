@@ -161,7 +161,7 @@ def test_every_dialect_is_trained_on_the_same_rows(tmp_path):
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.fixed_dictionaries({"id": texts, "a b": texts}), min_size=1, max_size=4))
 def test_any_rows_are_read_alike_from_every_dialect(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("rows")

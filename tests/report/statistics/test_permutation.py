@@ -58,7 +58,7 @@ def test_three_pairs_by_hand():
     assert unpaired.one_sided > found.one_sided
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SCORES, SCORES)
 def test_small_tests_are_the_enumeration(ours, theirs):
     found = permutation_test(ours, theirs)
@@ -69,7 +69,7 @@ def test_small_tests_are_the_enumeration(ours, theirs):
     assert found.one_sided == pytest.approx(enumerated_in_pairs(ours[:size], theirs[:size]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SCORES, SCORES, st.integers(1, 5), st.integers(-9, 9))
 def test_neither_unit_nor_zero_matters_and_the_other_side_is_the_other_tail(
     ours, theirs, unit, zero
