@@ -233,9 +233,7 @@ def test_a_signal_ends_a_sweep_whose_output_nobody_reads(finetune_options, tmp_p
         "method.stages.finetune.max_steps=5000", "method.stages.finetune.max_epochs=5000",
         "trainer.enable_progress_bar=true", f"hydra.sweep.dir={tmp_path}/sweep",
     ]  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while not list(tmp_path.glob("sweep/*/*/steps.csv")) and process.poll() is None:
         time.sleep(0.05)
     process.stdout.close()

@@ -29,7 +29,7 @@ USUAL_WEIGHTINGS = {
     "meta_tartan": "meta",
     "tapt_meta_tartan": "meta",
 }
-"""Weightings of methods that are not named beside them; those of other methods never are."""
+"""The usual weighting of a method, which labels omit; of other methods they omit any."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 """Methods whose names say what their auxiliary tasks are."""
 PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}

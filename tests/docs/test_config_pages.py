@@ -50,7 +50,7 @@ def files():
 
 
 def test_every_option_of_every_file_is_described(pages):
-    """One test, since each process that takes a part of it makes all pages, in 15 seconds."""
+    """One test, because every process that ran a part of it would make all pages first."""
     missing = []
     for path, group in files():
         program = "run" if path.stem == "config" else path.stem

@@ -45,10 +45,9 @@ def test_how_runs_learned_is_shown_of_those_that_tell(tmp_path):
     own += rows({"tapt": [0.5]}, end_task_loss=0.02, auxiliary_loss=4.5, auxiliary_norm=3)
     own += rows({"finetune": [0.9]}, budget="3x")
     _, table = page_of(tmp_path, own).split("How they learned")
-    assert line_of(table, "1x", "finetune")[1:6] == ["0.01", "–", "2.00", "–", "–"]
-    assert line_of(table, "1x", "finetune")[6:] == ["50", "61.0", "60.0"]
-    assert line_of(table, "1x", "tapt")[1:6] == ["0.02", "4.5", "–", "3.00", "–"]
-    assert line_of(table, "1x", "tapt")[6:] == ["–", "51.0", "50.0"]
+    finetune, tapt = line_of(table, "1x", "finetune"), line_of(table, "1x", "tapt")
+    assert finetune == ["2", "0.01", "–", "2.00", "–", "–", "50", "61.0", "60.0"]
+    assert tapt == ["1", "0.02", "4.5", "–", "3.00", "–", "–", "51.0", "50.0"]
     assert "3x" not in table.split("### What the runs say")[0]
     assert "How they learned" not in page_of(tmp_path, own[-1:])
 
