@@ -19,6 +19,7 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
+import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,15 +30,22 @@ from transformers import BertConfig, BertForMaskedLM
 from src.data.columns import write_trained_columns
 from src.data.corpus import load_corpus
 from src.data.corpus_manifest import read_corpus_folder
+from src.data.table.open import open_table
 from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.files.checksum import note_checksum
+from src.files.durable import write_durably
 from src.methods.checkpoint_io import load_whole
 from src.predict.predict import Settings, predict_file
+from src.report.report import report_of
+from src.report.verdicts.comparison import Choice
+from src.report.write import write_report
+from src.run_folder.lock import exclusive_run
 from src.run_folder.stored import check_same_inputs, stored_result
 from tests.build_corpus.made_up import article, built, write_articles, write_shard
 from tests.predict.conftest import classifier  # noqa: F401
+from tests.report.made_up_runs import result_of, write_run
 
 SECONDS = 60
 MEMORY = 3 << 30
@@ -46,10 +54,15 @@ CONFIG = {
     "seed": 0, "method": {"name": "meta", "stages": {"joint": {"lr": 1e-3}}}, "text": "a",
 }  # fmt: skip
 ROWS = [{"text": f"row {i} of caf\u00e9s, \u65e5\u672c", "label": "ab"[i % 2]} for i in range(30)]
+VICTIM = "precious"
 ODD = [
     *(None, True, -1, 0, 1, 2**31, 10**9, 10**30, 1e308, float("nan"), "", "a", "\x1b[2J", "\x00"),
     *([], {}, [[]], {"": 0}, ["a"], "../../x", "/", "x" * 5000, {"auto_map": {"AutoModel": "a.B"}}),
     *("owner/kernel", "own.OwnConfig", "cuda", "float16"),
+]
+EXTRA = [
+    *("auto_map", "_attn_implementation", "quantization_config", "model_type", "names_file"),
+    *("configuration_files", "fast_tokenizer_files", "transformers_weights", "tokenizer_class"),
 ]
 CODE = "from pathlib import Path; Path({canary!r}).touch()\n"
 
@@ -58,8 +71,9 @@ class Targets:
     """Whole inputs of each kind, by the function that reads a copy of them."""
 
     def __init__(self, folder: Path, classifier_folder: Path) -> None:
-        self.folder, self.canary = folder, folder / "canary"
+        self.folder, self.canary, self.victim = folder, folder / "canary", folder / "victim"
         folder.mkdir()
+        self.victim.write_text(VICTIM)
         shutil.copytree(classifier_folder, folder / "classifier")
         sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
         config = BertConfig(vocab_size=len(letter_pair_tokenizer()), intermediate_size=24, **sizes)
@@ -70,7 +84,7 @@ class Targets:
         write_trained_columns(
             {"text": "text", "label": "label", "text_pair": None}, folder / "classifier"
         )
-        for name in ("run", "checkpoint", "table", "corpus"):
+        for name in ("run", "checkpoint", "table", "corpus", "saved", "report"):
             (folder / name).mkdir()
         OmegaConf.save(OmegaConf.create(CONFIG), folder / "run" / "config.yaml")
         (folder / "run" / "result.json").write_text('{"task": "toy", "seed": 0}')
@@ -82,6 +96,14 @@ class Targets:
         for name in ("table", "corpus"):
             (folder / name / "a.jsonl").write_text(lines)
             pq.write_table(table, folder / name / "a.parquet")
+        with pa.ipc.new_file(str(folder / "table" / "a.arrow"), table.schema) as file:
+            file.write_table(table)
+        labels = datasets.ClassLabel(names=["a", "b"])
+        rows = datasets.Dataset.from_list(ROWS)
+        rows.cast_column("label", labels).save_to_disk(folder / "saved" / "rows")
+        for seed in (0, 1):
+            result = result_of("mt_tartan", seed, 0.5, auxiliaries=["tapt"], flops=1e9)
+            write_run(folder / "report" / f"run{seed}", result)
         (folder / "table" / "a.csv").write_text(
             "text,label\n" + "".join(f'"{row["text"]}",{row["label"]}\n' for row in ROWS)
         )
@@ -96,6 +118,8 @@ class Targets:
             "run": self._run,
             "checkpoint": self._checkpoint,
             "table": self._table,
+            "saved": lambda at, _: list(open_table(at / "rows").chunks()),
+            "report": self._report,
             "corpus": lambda at, file: load_corpus(file, "text", at / "cache").texts["text"][:],
             "built": self._built,
             "articles": lambda at, _: built(at, at / "out", bad_records="skip"),
@@ -112,7 +136,12 @@ class Targets:
         target = file.with_name(f"out{file.suffix}")
         predict_file(Settings(str(model), str(file), str(target), text="text", device="cpu"))
 
+    def _report(self, at: Path, _: Path) -> None:
+        write_report(report_of(at, Choice()), at / "out")
+
     def _run(self, at: Path, _: Path) -> None:
+        with exclusive_run(at):
+            write_durably(at / "begun", lambda path: path.write_text("begun"))
         stored_result(OmegaConf.create(CONFIG), at)
         check_same_inputs({"task train": "0a"}, at)
 
@@ -122,7 +151,8 @@ class Targets:
         list(load_corpus(at, "text", at / "cache").texts["text"])
 
     def _checkpoint(self, at: Path, file: Path) -> None:
-        note_checksum(file)  # as whoever hands it over would
+        if file.is_file():
+            note_checksum(file)  # as whoever hands it over would
         load_whole(file)
 
 
@@ -154,8 +184,7 @@ def _changed_json(content: bytes, rng: random.Random) -> bytes:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         if not keys or (isinstance(node, dict) and rng.random() < 0.1):
             if isinstance(node, dict):
-                extra = ["auto_map", "_attn_implementation", "quantization_config", "model_type"]
-                node[rng.choice(extra)] = rng.choice(ODD)
+                node[rng.choice(EXTRA)] = rng.choice(ODD)
             break
         key = rng.choice(keys)
         if isinstance(node[key], dict | list) and node[key] and rng.random() < 0.7:
@@ -167,6 +196,32 @@ def _changed_json(content: bytes, rng: random.Random) -> bytes:
             node[key] = rng.choice(ODD)
         break
     return json.dumps(value).encode()
+
+
+def replace(file: Path, victim: Path, rng: random.Random) -> None:
+    """Put in a file's place a link to one elsewhere, to itself, a pipe or a folder.
+
+    Or a link beside it, where the program may write.
+    """
+    kind = rng.randrange(6)
+    if kind == 0:
+        other = rng.choice(["run.lock", "begun.part", "out", f"{file.name}.part"])
+        (file.parent / other).symlink_to(victim)
+        return
+    content = file.read_bytes()
+    file.unlink()
+    if kind == 1:
+        file.symlink_to(victim)
+    elif kind == 2:
+        file.symlink_to(file.name)
+    elif kind == 3:
+        os.mkfifo(file)
+    elif kind == 4:
+        file.mkdir()
+    else:  # the same content, elsewhere
+        moved = file.parent.parent / f"moved-{file.name}"
+        moved.write_bytes(content)
+        file.symlink_to(moved)
 
 
 def outcome(read, at: Path, file: Path) -> str:
@@ -205,13 +260,20 @@ def fuzz(targets: Targets, count: int, seed: int, scratch: Path) -> tuple[Counte
         kind = rng.choice(list(targets.kinds))
         at = scratch / str(number)
         shutil.copytree(targets.folder / kind, at)
-        file = rng.choice(sorted(path for path in at.iterdir() if path.suffix != ".py"))
-        for _ in range(rng.choice([1, 1, 3])):
-            file.write_bytes(changed(file.read_bytes(), file.name, rng))
+        files = (path for path in at.rglob("*") if path.is_file() and path.suffix != ".py")
+        file = rng.choice(sorted(files))
+        if rng.random() < 0.1:
+            replace(file, targets.victim, rng)
+        else:
+            for _ in range(rng.choice([1, 1, 3])):
+                file.write_bytes(changed(file.read_bytes(), file.name, rng))
         said = outcome(targets.kinds[kind], at, file)
         if targets.canary.exists():
             said = "code of the input was run"
             targets.canary.unlink()
+        if targets.victim.read_text() != VICTIM:
+            said = "a file elsewhere was changed"
+            targets.victim.write_text(VICTIM)
         known = said in ("read", "one line")
         counts[f"{kind}: {said if known else 'WRONG'}"] += 1
         if known:

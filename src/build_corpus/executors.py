@@ -61,9 +61,10 @@ class LocalTasks(LocalPipelineExecutor):
 
 def _run(executor: LocalTasks, rank: int, parent: int) -> None:
     logger.disable("datatrove")
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
-    end_with(parent)  # so that two never write the same file
+    if os.getpid() != parent:  # joblib can be told to start none
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
+        end_with(parent)  # so that two never write the same file
     executor._run_for_rank(rank)
 
 

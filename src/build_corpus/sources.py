@@ -79,7 +79,7 @@ def _files(entry: str, option: str) -> list[Source]:
             infos = [system.info(path)] if remote or system.isfile(path) else []
     except (OSError, ValueError, ImportError) as error:
         raise UserError(f"{option}: cannot list {entry}: {first_line(error)}") from error
-    files = {str(info["name"]): info for info in infos if info["type"] != "directory"}
+    files = {str(info["name"]): info for info in infos if info["type"] == "file"}
     known = sorted(path for path in files if path.lower().endswith(SUFFIXES))
     if folder and not known:
         raise UserError(f"{option}: the folder {entry} holds no file that ends in {kinds}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from src.data.table.formats import endings_of, format_of
 from src.errors import UserError
+from src.files.links import is_inside
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +38,12 @@ def files_of(path: Path) -> list[Path]:
     """Return the files that `path` stands for, in the order of their names.
 
     A folder stands for the texts in it at any depth, without files and folders whose names begin
-    with a dot. A path with `*`, `?` or `[` that is not itself a file stands for the files that
-    match it (`**` matches any number of folders).
+    with a dot; links may not lead out of it. A path with `*`, `?` or `[` that is not itself a file
+    stands for the files that match it (`**` matches any number of folders).
 
     Raises:
-        UserError: there are no such files, or a file that a glob matches is of an unknown kind.
+        UserError: there are no such files, a file that a glob matches is of an unknown kind, or one
+            in a folder is a link to a file elsewhere.
     """
     if path.is_dir():
         return _in_folder(path)
@@ -85,6 +87,12 @@ def _in_folder(folder: Path) -> list[Path]:
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
     texts = [file for file in files if format_of(file, _IN_FOLDERS, _PACKED)]
+    for file in texts:
+        if not is_inside(file, folder):
+            raise UserError(
+                f"corpus {folder}: {file.relative_to(folder)} is a link to a file elsewhere and is "
+                f"not read; put the file itself there, or name the files: {folder}/*{file.suffix}"
+            )
     if not texts:
         raise UserError(
             f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS, _PACKED)} files"

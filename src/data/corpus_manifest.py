@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from src.errors import UserError, first_line
 from src.files.checksum import sha256_of
+from src.files.links import is_inside
 from src.files.plain import violation
 
 MANIFEST = "manifest.json"
@@ -84,10 +85,12 @@ class CorpusFolder:
         """Return the files that hold the examples, in order.
 
         Raises:
-            UserError: a file is missing, or its size differs from the manifest.
+            UserError: a file is missing, its size differs from the manifest, or it lies elsewhere.
         """
         for shard in self.manifest.shards:
             path = self.path / shard.file
+            if not is_inside(path, self.path):
+                raise UserError(f"corpus {self.path}: {shard.file} is a link to a file elsewhere")
             if not path.is_file() or path.stat().st_size != shard.bytes:
                 raise UserError(
                     f"corpus {self.path}: {shard.file} is missing or cut; copy the folder again, "

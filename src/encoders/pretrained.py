@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,30 @@ from transformers import (
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    dynamic_module_utils,
 )
 from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
 from src.errors import UserError, first_line
+from src.files.links import is_inside
 
 _INDEX = "model.safetensors.index.json"
 _BUILT_IN = ("eager", "sdpa", "flex_attention")
 """Attention implementations of PyTorch; Transformers may download others from the Hub."""
 _KERNEL_ENTRIES = ("attn_implementation", "experts_implementation")
 _REFUSED = {
-    "quantization_config": "is quantised; save it there in full precision",
-    "transformers_weights": "names the file of its weights; call that file model.safetensors",
+    "config.json": {
+        "quantization_config": "the model is quantised; save it there in full precision",
+        "transformers_weights": "it names the file of the weights; call that model.safetensors",
+        "configuration_files": "it names other configurations; call the one to use config.json",
+    },
+    "tokenizer_config.json": {
+        "fast_tokenizer_files": "it names other tokenizers; call the one to use tokenizer.json",
+    },
 }
-"""Entries of config.json that change how weights are loaded, with the end of the message."""
+"""Entries, by file, with which Transformers would read other files or weights of another kind."""
+_TIMM = "timm_"
+"""Beginning of the model types whose weights the package timm loads, from anywhere."""
 
 LoadingInfo = Mapping[str, Iterable[str]]
 """Transformers' report on a checkpoint's weights, e.g. `missing_keys`."""
@@ -142,9 +153,10 @@ def check_finite_weights(model: nn.Module, folder: Path) -> None:
 
 def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:
     try:
-        return kind.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=trust_remote_code, **options
-        )
+        with _nobody_asked():
+            return kind.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=trust_remote_code, **options
+            )
     except ValueError as error:
         if trust_remote_code or not _names_code(folder):
             raise
@@ -155,6 +167,17 @@ def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> A
         ) from error
 
 
+@contextmanager
+def _nobody_asked() -> Iterator[None]:
+    """Let Transformers refuse code where it would ask: its `RagTokenizer` forgets our answer."""
+    patience = dynamic_module_utils.TIME_OUT_REMOTE_CODE
+    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
+    try:
+        yield
+    finally:
+        dynamic_module_utils.TIME_OUT_REMOTE_CODE = patience
+
+
 def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
     """Check that loading `folder` reads no files outside of it and runs only installed code.
 
@@ -163,14 +186,18 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
         trust_remote_code: whether its configuration may choose kernels from the Hub.
 
     Raises:
-        UserError: its shard index names files elsewhere or other than safetensors, it is quantised,
-            an adapter of another model or a distributed checkpoint, or, unless its code is trusted,
-            its configuration chooses kernels other than PyTorch's.
+        UserError: a link or shard index in it names files elsewhere or other than safetensors, its
+            configuration names other files, it is quantised, an adapter of another model or a
+            distributed checkpoint, or, unless its code is trusted, its configuration chooses
+            kernels other than PyTorch's.
     """
-    config = _read_json(folder / "config.json")
-    for name, reason in _REFUSED.items():
-        if config.get(name) is not None:
-            raise UserError(f"{folder / 'config.json'}: {name} is set: the model {reason}")
+    _check_files(folder)
+    for name, refused in _REFUSED.items():
+        path = folder / name
+        entries = _read_json(path) if path.is_file() or name == "config.json" else {}
+        for entry, reason in refused.items():
+            if entries.get(entry) is not None:
+                raise UserError(f"{path}: {entry} is set: {reason}")
     if (folder / "adapter_config.json").is_file():
         raise UserError(
             f"{folder} holds an adapter of another model (adapter_config.json); merge it into that "
@@ -182,7 +209,10 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
             f"{folder} holds a distributed checkpoint ({distributed.name}); save the model with "
             "Transformers' save_pretrained"
         )
-    _check_shards(folder)
+    _check_shards(folder / _INDEX)
+    config = _read_json(folder / "config.json")
+    if str(config.get("model_type")).startswith(_TIMM):
+        raise UserError(f"{folder / 'config.json'}: a model of the package timm reads no text")
     for name, chosen in _chosen_kernels(config):
         if chosen not in _BUILT_IN and not trust_remote_code:
             raise UserError(
@@ -191,22 +221,28 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
             )
 
 
-def _check_shards(folder: Path) -> None:
-    path = folder / _INDEX
-    if not path.is_file():
+def _check_files(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        if not is_inside(path, folder):
+            raise UserError(
+                f"{path} is a link out of the model's folder and is not read; put the file itself "
+                "there"
+            )
+        if not path.is_file() and not path.is_dir():
+            raise UserError(f"{path} is neither a file nor a folder; remove it")
+
+
+def _check_shards(index: Path) -> None:
+    if not index.is_file():
         return
-    shards = _read_json(path).get("weight_map")
+    shards = _read_json(index).get("weight_map")
     if not isinstance(shards, dict):
-        raise UserError(f"{path} has no weight_map; save the model there again")
-    roots = [folder.resolve()]
-    if folder.parent.name == "snapshots":  # the Hub's cache: links to files beside the snapshots
-        roots.append(folder.parent.parent.resolve() / "blobs")
-    for shard in {str(value) for value in shards.values()}:
-        target = (folder / shard).resolve()
-        if not any(target.is_relative_to(root) for root in roots):
-            raise UserError(f"{path}: {shard!r} is outside the model's folder and is not read")
+        raise UserError(f"{index} has no weight_map; save the model there again")
+    for shard in sorted({str(value) for value in shards.values()}):
+        if Path(shard).name != shard:
+            raise UserError(f"{index}: {shard!r} is not a file of the model's folder itself")
         if not shard.endswith(".safetensors"):
-            raise UserError(f"{path}: {shard!r} is not a safetensors file and is not read")
+            raise UserError(f"{index}: {shard!r} is not a safetensors file and is not read")
 
 
 def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:

@@ -20,6 +20,7 @@ from transformers import (
 
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.pretrained import (
+    LoadingInfo,
     check_finite_weights,
     check_they_fit,
     load_config,
@@ -29,6 +30,7 @@ from src.encoders.pretrained import (
 from src.encoders.text_encoder import max_positions_of
 from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError, first_line
+from src.files.plain import read_bytes
 
 _LONGEST = 1 << 20
 """Largest maximum length that counts as one [tokens]; Transformers writes 1e30 for no limit."""
@@ -116,6 +118,8 @@ def load_classifier(given: Path) -> SavedClassifier:
         raise UserError(
             f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
         ) from error
+    if len(set(labels)) < max(2, len(labels)):
+        raise UserError(f"model={given}: it needs at least two labels, each with another name")
     body = model.body if isinstance(model, _BodyAndHead) else model
     check_they_fit(tokenizer, body, f"model={given}")
     limit = tokenizer.model_max_length
@@ -131,20 +135,29 @@ def load_classifier(given: Path) -> SavedClassifier:
 
 def _whole(folder: Path) -> tuple[PreTrainedModel, tuple[str, ...]]:
     model, loading = load_model(AutoModelForSequenceClassification, folder)
-    missing = sorted(name for name in loading["missing_keys"] if "position_ids" not in name)
-    if missing:
-        raise ValueError(f"its weights lack {missing[0]}; it is not a sequence classifier")
+    if missing := _missing(loading):
+        raise ValueError(f"its weights lack {missing}; it is not a sequence classifier")
     labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
-    if len(labels) < 2 or model.config.problem_type not in (None, "single_label_classification"):
+    if model.config.problem_type not in (None, "single_label_classification"):
         raise ValueError("it does not choose one of several labels for a text")
     return model, labels
 
 
 def _body_and_head(folder: Path, config: PretrainedConfig) -> tuple[_BodyAndHead, tuple[str, ...]]:
-    labels = tuple(json.loads((folder / LABELS).read_text(encoding="utf-8")))
-    body, _ = load_model(AutoModel, folder)
+    names = json.loads(read_bytes(folder / LABELS))
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{LABELS} has to be a list of names")
+    body, loading = load_model(AutoModel, folder)
+    if missing := _missing(loading, unused="pooler"):
+        raise ValueError(f"its weights lack {missing}; copy the folder again")
     state = load_file(folder / HEAD)
-    head = ClassifierHead(int(config.hidden_size), len(labels), dropout=0.0)
+    head = ClassifierHead(int(config.hidden_size), len(names), dropout=0.0)
     head.load_state_dict(state)
     check_finite_weights(head, folder)
-    return _BodyAndHead(body, head), labels
+    return _BodyAndHead(body, head), tuple(names)
+
+
+def _missing(loading: LoadingInfo, unused: str | None = None) -> str | None:
+    """Return one of the weights that the files lack, other than buffers and `unused`."""
+    names = (name for name in loading["missing_keys"] if "position_ids" not in name)
+    return min((n for n in names if unused is None or unused not in n), default=None)

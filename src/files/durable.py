@@ -52,6 +52,7 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{path.name}.part")
+    scratch.unlink(missing_ok=True)  # a link, through which another file would be written
     try:
         write(scratch)
         with scratch.open("rb+") as file:

@@ -13,6 +13,8 @@ from src.errors import UserError, first_line
 
 LARGEST = 32 << 20
 """Maximum size of a JSON or YAML file that is read [bytes]."""
+_DEEPEST = 100
+"""Maximum number of lists and mappings of a YAML file within each other."""
 LONGEST_NAME = 300
 """Maximum length of a name in a file from elsewhere [characters]."""
 
@@ -77,23 +79,37 @@ def read_yaml(path: Path) -> Any:
     """
     text = read_bytes(path).decode("utf-8", errors="replace")
     try:
-        check_no_references(text)
-        return yaml.safe_load(text)
+        return parse_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path.name}: {first_line(error)}") from error
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the mappings, lists and scalars of a YAML text; tags and references are refused.
+
+    Raises:
+        ValueError: there is a reference, or lists and mappings are nested too deeply.
+        yaml.YAMLError: the text is not plain YAML.
+    """
+    check_no_references(text)
+    return yaml.safe_load(text)
 
 
 def check_no_references(text: str) -> None:
     """Refuse YAML references (aliases), with which a few lines could fill the memory.
 
     Raises:
-        ValueError: there is a reference.
+        ValueError: there is a reference, or lists and mappings are nested too deeply.
         yaml.YAMLError: the text is not YAML.
     """
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.AliasEvent):
             raise ValueError("uses YAML references, which no run writes")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ValueError(f"lists and mappings are nested more than {_DEEPEST} deep")
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
-from huggingface_hub import ModelCard
 
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
+from src.files.plain import parse_yaml, read_bytes
 
+_METADATA = re.compile(r"\s*---\r?\n(.*?)\r?\n---\s", re.DOTALL)
+"""The YAML at the beginning of a README on the Hub."""
 UNKNOWN = "not stated by its source; check before publishing"
 
 
@@ -24,12 +28,11 @@ def encoder_licence(encoder: Encoder) -> str:
 
 
 def _of_card(folder: Path) -> str | None:
-    path = folder / "README.md"
-    if not path.is_file():
-        return None
     try:
-        data = ModelCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True).data
-    except (ValueError, yaml.YAMLError):  # no README of the Hub's form
+        content = read_bytes(folder / "README.md").decode("utf-8", errors="replace")
+        begun = _METADATA.match(content)
+        data = parse_yaml(begun[1]) if begun else None
+    except (UserError, ValueError, RecursionError, yaml.YAMLError):  # none of the Hub's form
         return None
-    named = data.license_name or data.license
-    return named if isinstance(named, str) else None
+    named = [data.get(key) for key in ("license_name", "license")] if isinstance(data, dict) else []
+    return next((name for name in named if name and isinstance(name, str)), None)

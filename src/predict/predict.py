@@ -33,6 +33,8 @@ STREAM = "-"
 """Name that stands for standard input or output."""
 _Streamed = Literal["csv", "tsv", "jsonl"]
 _STREAMED = get_args(_Streamed)
+_OF_MODEL = (".safetensors", ".json", ".txt", ".model")
+"""Endings of the files that hold weights, configurations and vocabularies."""
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,8 @@ def _recorded(
     """Return everything that the bytes of the output depend on, apart from the input."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
-        if path.suffix in (".safetensors", ".json"):
-            digest.update(f"{path.name} {sha256_of(path)}\n".encode())
+        if path.suffix in _OF_MODEL and path.is_file():
+            digest.update(f"{path.name} {sha256_of(path)}\n".encode(errors="surrogateescape"))
     names = ("torch", "transformers", "pyarrow")
     return {
         "model": digest.hexdigest(),

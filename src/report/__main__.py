@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        _report(options.runs, options.out or options.runs / "report", options)
+        _report(options.runs, options.out or _default_folder(options.runs), options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -47,6 +47,13 @@ def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     for line in lines:
         print(one_line(line))  # names of folders may hold what moves a terminal's cursor
     print(f"\n{out / PAGE}")
+
+
+def _default_folder(runs: Path) -> Path:
+    folder = runs / "report"
+    if folder.is_symlink():
+        raise UserError(f"{folder} is a link; name the folder to write to: --out")
+    return folder
 
 
 def _parser() -> argparse.ArgumentParser:

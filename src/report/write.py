@@ -7,6 +7,7 @@ from pathlib import Path
 from src.errors import UserError
 from src.figures.style import save
 from src.files.escape import escape_markdown
+from src.files.links import check_written_folder
 from src.report.labels import seconds_label
 from src.report.page.page import page_of
 from src.report.reading.progress import Progress
@@ -25,8 +26,9 @@ def write_report(report: Report, folder: Path) -> None:
     """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or a link in it leads elsewhere.
     """
+    check_written_folder(folder)
     try:
         for picture in report.pictures:
             save(picture.figure, folder / "figures", picture.name)

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from src.distributed.identity import is_main_process
 from src.errors import UserError
+from src.files.links import check_written_folder
 
 LOCK = "run.lock"
 """Lock file in a run folder."""
@@ -38,7 +39,7 @@ def is_running(folder: Path) -> bool:
         return False
     try:
         with _folder_locked(folder, 0):
-            if not (folder / LOCK).is_file():
+            if not (folder / LOCK).is_file() or (folder / LOCK).is_symlink():
                 return False
             with FileLock(folder / LOCK).acquire(timeout=0):
                 return False
@@ -54,7 +55,7 @@ def exclusive_run(folder: Path) -> Iterator[None]:
 
     Raises:
         BusyError: another process is running there.
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or a link in it leads elsewhere.
     """
     if not is_main_process():
         yield
@@ -62,6 +63,7 @@ def exclusive_run(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        check_written_folder(folder)
         lock.acquire(timeout=_LOCK_TIMEOUT_S)
     except Timeout as error:
         raise _busy(folder) from error

@@ -18,7 +18,7 @@ from src.run_folder.name import RESULT
 SCHEMA: Literal[2] = 2
 """Version of the file's layout; files of version 1 can be read too."""
 
-Count = NonNegativeInt
+Count = Annotated[NonNegativeInt, Field(le=2**63 - 1)]
 Amount = Annotated[FiniteFloat, Field(ge=0)]
 Part = Literal["whole", "unseen"]
 """Part of the test split: all of it, or the examples whose text is not in train."""
@@ -220,7 +220,7 @@ class Result(Plain):
     method: Short
     weighting: Short | None = None
     encoder: Short
-    seed: int
+    seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
     metric: Short
     labels: list[Short]
     data: dict[str, Any] = Field(default_factory=dict)

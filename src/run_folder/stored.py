@@ -128,6 +128,8 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
         UserError: the file is damaged.
     """
     try:
+        if not path.is_file():
+            raise ValueError("no file")
         if path.stat().st_size > (LARGEST_CONFIG if path.suffix == ".yaml" else LARGEST):
             raise ValueError("too large")
         content = parse(path)

@@ -21,6 +21,7 @@ from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 from tests.build_corpus.made_up import built, contents, write_articles, write_shard
 from tests.conftest import ROOT
+from tests.programs import called
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +158,15 @@ def test_nothing_is_asked_of_the_network(articles, tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", connect)
     monkeypatch.setattr(socket, "getaddrinfo", connect)
     built(articles, tmp_path / "out", near_duplicates=True)
+
+
+def test_where_joblib_starts_no_processes_the_build_is_the_same(articles, tmp_path):
+    """The work is then done by the process that would watch the others."""
+    built(articles, tmp_path / "whole")
+    done = called(
+        "src.build_corpus", f"sources={articles}", f"output={tmp_path / 'out'}",
+        "executor.workers=2",
+        cwd=ROOT, environment={"JOBLIB_MULTIPROCESSING": "0"}, fresh=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")

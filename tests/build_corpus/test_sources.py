@@ -86,3 +86,13 @@ def test_a_hub_that_does_not_answer_is_an_error(monkeypatch):
     address = "hf://datasets/some/corpus/*.json.gz"
     with pytest.raises(UserError, match=r"could not fetch hf://.*: no connection to .*local files"):
         find_sources([address], "sources")
+
+
+def test_a_pipe_or_a_link_to_nothing_is_no_source(tmp_path):
+    (tmp_path / "a.jsonl").touch()
+    os.mkfifo(tmp_path / "b.jsonl")
+    (tmp_path / "c.jsonl").symlink_to("c.jsonl")
+    (found,) = find_sources([str(tmp_path)], "sources")
+    assert found.name == str(tmp_path / "a.jsonl")
+    with pytest.raises(UserError, match="there is no file"):
+        find_sources([str(tmp_path / "b.jsonl")], "sources")

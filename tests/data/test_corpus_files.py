@@ -111,3 +111,15 @@ def test_what_holds_no_texts_is_an_error(tmp_path):
     (tmp_path / "t" / "a.pdf").write_bytes(b"")
     with pytest.raises(UserError, match=r"a\.pdf: the name must end in"):
         load_corpus(tmp_path / "t" / "*", "text", tmp_path / "cache")
+
+
+@pytest.mark.parametrize("place", ["stolen.txt", "b/stolen.txt"])
+def test_a_link_out_of_a_folder_is_not_read(place, folder, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret\n")
+    (folder / place).symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(UserError, match=r"stolen\.txt is a link to a file elsewhere"):
+        load_corpus(folder, "text", tmp_path / "cache")
+    (folder / place).unlink()
+    (folder / place).symlink_to(folder / "c.txt")
+    texts = list(load_corpus(folder, "text", tmp_path / "cache").texts["text"])
+    assert sorted(texts) == sorted([*TEXT, *OTHERS, "c one", "c two"])

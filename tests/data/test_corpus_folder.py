@@ -233,3 +233,13 @@ def test_shards_of_a_stranger_hold_texts_of_bounded_length(
     with pytest.raises(UserError, match=said) as caught:
         load_corpus_folder(damaged(folder, tmp_path, change))
     assert "\n" not in str(caught.value)
+
+
+def test_a_shard_that_is_a_link_out_of_the_folder_is_refused(folder, tmp_path):
+    def change(copy):
+        shard = copy / "shard-00001-of-00004.arrow"
+        shard.rename(tmp_path / "other.arrow")
+        shard.symlink_to(tmp_path / "other.arrow")
+
+    with pytest.raises(UserError, match=r"00001-of-00004\.arrow is a link to a file elsewhere"):
+        load_corpus_folder(damaged(folder, tmp_path, change))

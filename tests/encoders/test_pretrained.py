@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import sys
 
 import pytest
@@ -217,12 +218,11 @@ def test_a_shard_outside_the_folder_is_refused(where, tmp_path):
     outside = tmp_path / "outside.safetensors"
     (folder / "model.safetensors").rename(outside)
     (folder / "other.safetensors").write_bytes(b"")
-    (folder / "link").symlink_to(tmp_path)
     with_weights = {"weight_map": {"classifier.bias": where.format(outside=outside)}}
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {}, **with_weights}))
     for load in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
-        with pytest.raises(UserError, match=r"index\.json: .* is outside the model's folder"):
+        with pytest.raises(UserError, match=r"index\.json: .* is not a file of the model's folder"):
             load()
 
 
@@ -254,6 +254,8 @@ def test_shards_inside_the_folder_and_in_the_hubs_cache_are_read(tmp_path):
     [
         ({"quantization_config": {"quant_method": "fp8"}}, "quantization_config is set"),
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights is set"),
+        ({"configuration_files": ["config.4.0.0.json"]}, "configuration_files is set"),
+        ({"model_type": "timm_wrapper", "architecture": "resnet18"}, "package timm"),
     ],
 )
 def test_other_ways_to_store_weights_are_refused(entries, said, tmp_path):
@@ -362,3 +364,70 @@ def test_a_tokenizer_without_a_longest_length_has_none(tmp_path):
     folder = save(tmp_path / "model")
     change(folder / "tokenizer_config.json", model_max_length=float("inf"))
     assert load_classifier(folder).max_length is None
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"attn_implementation": "kernels-community/flash-attn"},
+        {"quantization_config": {"quant_method": "fp8"}},
+        {"transformers_weights": "w.safetensors.index.json"},
+    ],
+)
+def test_no_other_configuration_takes_the_place_of_the_one_that_was_checked(entries, tmp_path):
+    folder = save(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.4.0.0.json").write_text(json.dumps(config | entries))
+    change(folder / "config.json", configuration_files=["config.4.0.0.json"])
+    for use in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        with pytest.raises(UserError, match=r"config\.json: configuration_files is set"):
+            use()
+
+
+def test_no_other_tokenizer_takes_the_place_of_the_folders(tmp_path):
+    folder = save(tmp_path / "model")
+    shutil.copy(folder / "tokenizer.json", tmp_path / "tokenizer.4.0.0.json")
+    change(folder / "tokenizer_config.json", fast_tokenizer_files=["../tokenizer.4.0.0.json"])
+    for use in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        with pytest.raises(UserError, match=r"fast_tokenizer_files is set"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+)
+def test_a_link_out_of_the_folder_is_not_read(name, tmp_path):
+    folder = save(tmp_path / "model")
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    for use in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        with pytest.raises(UserError, match=rf"{name} is a link out of the model's folder"):
+            use()
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "labels.json"])
+def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(name, tmp_path):
+    folder = save(tmp_path / "model")
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(UserError):
+        load_classifier(folder)
+
+
+def test_a_tokenizer_of_two_tokenizers_runs_no_code_of_theirs(standard_input, canary, tmp_path):
+    """Transformers' RagTokenizer loads both without the answer that we gave."""
+    folder = save(tmp_path / "model")
+    change(folder / "tokenizer_config.json", tokenizer_class="RagTokenizer")
+    config = json.loads((folder / "config.json").read_text()) | {"model_type": "vit"}
+    for part in ("question_encoder_tokenizer", "generator_tokenizer"):
+        own = save(folder / part)
+        (own / "own.py").write_text(CODE.format(canary=str(canary)))
+        auto_map = {"AutoTokenizer": ["own.OwnTokenizer"] * 2}
+        change(own / "tokenizer_config.json", auto_map=auto_map, tokenizer_class="OwnTokenizer")
+    (folder / "own.py").write_text(CODE.format(canary=str(canary)))
+    change(folder / "config.json", model_type="rag", question_encoder=config, generator=config)
+    for use in (lambda: load_classifier(folder), PretrainedEncoder(str(folder)).load):
+        with pytest.raises(UserError) as caught:
+            use()
+        assert in_one_line(caught)
+    assert not canary.exists()

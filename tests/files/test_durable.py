@@ -83,3 +83,13 @@ def test_a_file_beyond_the_limit_is_no_trouble_of_torch(tmp_path):
     assert "cannot write to" in done.stdout, done.stderr
     assert "File too large" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_elsewhere_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "other").write_text("precious")
+    for name in ("file", "file.part"):
+        (tmp_path / name).symlink_to("other")
+    write_durably(tmp_path / "file", lambda scratch: scratch.write_text("new"))
+    assert (tmp_path / "other").read_text() == "precious"
+    assert (tmp_path / "file").read_text() == "new"
+    assert not (tmp_path / "file").is_symlink()

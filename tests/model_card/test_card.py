@@ -163,6 +163,12 @@ def test_the_command_is_the_one_that_ran(run_cli, toy_options, tmp_path):
         ("---\ntags: [a]\n---\n", UNKNOWN),
         ("# No metadata\n", UNKNOWN),
         ("---\nlicense: [\n---\n", UNKNOWN),
+        ("---\nlicense: [mit]\n---\n", UNKNOWN),
+        ("---\n1: 2\nself: 1\nlicense: mit\n---\n", "mit"),
+        ("---\n- mit\n---\n", UNKNOWN),
+        ("---\na: &x 1\nlicense: *x\n---\n", UNKNOWN),
+        ("---\nlicense: " + "[" * 5000 + "]" * 5000 + "\n---\n", UNKNOWN),
+        ("---\nmodel-index: 3\ndate: 2020-99-99\n---\n", UNKNOWN),
         (None, UNKNOWN),
     ],
 )

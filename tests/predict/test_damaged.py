@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -13,7 +14,7 @@ from src.encoders.classifier_head import ClassifierHead
 from src.encoders.saved_classifier import load_classifier
 from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
-from src.encoders.transformers_classifier import HEAD
+from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError
 
 
@@ -93,3 +94,64 @@ def test_a_row_without_finite_probabilities_is_named_and_what_was_written_kept(
     assert not (tmp_path / "out.csv").exists()
     gathered = (tmp_path / "out.csv.unfinished").read_bytes()
     assert gathered.count(b"\n") == 1  # the first chunk
+
+
+@pytest.fixture
+def in_parts(tmp_path):
+    """A classifier whose body and head are in files of their own."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=len(letter_pair_tokenizer()), intermediate_size=24, **sizes)
+    folder = tmp_path / "model"
+    BertModel(config).save_pretrained(folder)
+    letter_pair_tokenizer().save_pretrained(folder)
+    save_file(ClassifierHead(16, 2, 0.0).state_dict(), folder / HEAD)
+    (folder / LABELS).write_text('["a", "b"]')
+    return folder
+
+
+@pytest.mark.parametrize("of_which", ["embeddings.word_embeddings", "attention.output.dense.bias"])
+def test_a_body_that_lacks_weights_labels_nothing(of_which, in_parts):
+    weights = load_file(in_parts / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if of_which not in name}
+    assert len(kept) < len(weights)
+    save_file(kept, in_parts / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match=rf"its weights lack .*{of_which}"):
+        load_classifier(in_parts)
+
+
+def test_a_body_without_the_pooler_that_no_head_reads_is_whole(in_parts):
+    weights = load_file(in_parts / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if "pooler" not in name}
+    assert len(kept) < len(weights)
+    save_file(kept, in_parts / "model.safetensors", {"format": "pt"})
+    assert load_classifier(in_parts).labels == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "[1, 2]",
+        "[[1], [2]]",
+        '["a", "a"]',
+        '[null, "a"]',
+        '["a"]',
+        '{"a": 1, "b": 2}',
+        "3",
+        "[",
+        "",
+    ],
+)
+def test_names_of_labels_that_are_none_are_one_line(labels, in_parts):
+    (in_parts / LABELS).write_text(labels)
+    with pytest.raises(UserError) as caught:
+        load_classifier(in_parts)
+    assert "\n" not in str(caught.value)
+
+
+def test_labels_that_share_a_name_are_refused(classifier, tmp_path):
+    shutil.copytree(classifier, tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"id2label": dict.fromkeys(config["id2label"], "same")}))
+    with pytest.raises(UserError, match="at least two labels, each with another name"):
+        load_classifier(tmp_path / "model")

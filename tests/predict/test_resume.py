@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -268,3 +269,16 @@ def test_a_file_that_is_there_is_kept(predict, tmp_path):
     assert target.read_text() == "mine"
     predict(source, target, overwrite=True)
     assert target.read_text().startswith("text,predicted_label")
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "spiece.model", "tokenizer.json"])
+def test_another_vocabulary_is_noticed(name, begun, predict, classifier, tmp_path):
+    source, target = begun("csv")
+    shutil.copytree(classifier, tmp_path / "model")
+    if not (tmp_path / "model" / name).exists():
+        (tmp_path / "model" / name).write_text("a\nb\n")
+    else:
+        tokenizer = json.loads((tmp_path / "model" / name).read_text())
+        (tmp_path / "model" / name).write_text(json.dumps(tokenizer))
+    with pytest.raises(UserError, match="was begun with model="):
+        predict(source, target, model=str(tmp_path / "model"))

@@ -210,5 +210,5 @@ def altered(result: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     if value is ...:
         del node[last]
     else:
-        node[last] = value
+        node[int(last) if isinstance(node, list) else last] = value
     return changed

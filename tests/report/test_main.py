@@ -156,3 +156,29 @@ def test_the_demonstration_reports_on_real_runs(run_cli, report, tmp_path):
         )
     assert f"{100 * np.mean(scores):.2f} ± {100 * np.std(scores, ddof=1):.2f}" in table
     assert "*paper, a WideResNet of its own, 3 seeds*" in table
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["report.md", "report.html", "tables", "figures", "tables/toy-tiny.whole.md", "../report"],
+)
+def test_nothing_is_written_through_links_that_lie_where_reports_go(place, report, tmp_path):
+    write_setting(tmp_path / "runs", "tapt", "tapt", [0.5, 0.52])
+    (tmp_path / "runs" / "report" / "tables").mkdir(parents=True)
+    target = tmp_path / "elsewhere"
+    target.mkdir() if "." not in place.rpartition("/")[2] else target.write_text("precious")
+    link = tmp_path / "runs" / "report" / place
+    if place == "../report":
+        link = tmp_path / "runs" / "report"
+        (link / "tables").rmdir()
+    if link.is_dir():
+        link.rmdir()
+    link.symlink_to(target)
+    done = report("runs")
+    assert done.returncode == 1
+    assert "is a link" in done.stderr
+    assert done.stderr.count("\n") == 1
+    if target.is_dir():
+        assert list(target.iterdir()) == []
+    else:
+        assert target.read_text() == "precious"

@@ -101,3 +101,17 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
         exclusive_run(tmp_path / "file" / "run"),
     ):
         pass
+
+
+@pytest.mark.parametrize("place", [LOCK, "steps.csv", "classifier", "checkpoints/a.part"])
+def test_nothing_is_written_through_a_link_out_of_the_folder(place, tmp_path):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "run" / place).symlink_to(tmp_path / "precious")
+    assert not is_running(tmp_path / "run")
+    with (
+        pytest.raises(UserError, match=rf"{place} is a link to .* nothing is written through it"),
+        exclusive_run(tmp_path / "run"),
+    ):
+        pass
+    assert (tmp_path / "precious").read_text() == "precious"

@@ -10,7 +10,7 @@ import pytest
 from src.errors import UserError
 from src.run_folder.name import RESULT
 from src.run_folder.result import Result, Spent, read_result, write_result
-from tests.report.made_up_runs import result_of
+from tests.report.made_up_runs import altered, result_of
 from tests.run_folder.small_result import SCORES, SMALL, small_result
 
 
@@ -85,3 +85,14 @@ def test_a_file_that_is_no_result_is_one_line_that_names_what(change, named, bou
     assert str(caught.value).startswith("result.json: ")
     assert named in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [2**63, 10**30, 10**400], ids=["64 bits", "30", "400"])
+@pytest.mark.parametrize(
+    "place", ["seed", "dev.whole.examples", "stages.0.steps", "test.whole.confusion.0.0"]
+)
+def test_a_number_that_no_column_can_hold_is_one_line(number, place, tmp_path):
+    write(tmp_path, altered(result_of("finetune", 0, 0.5), place, number))
+    with pytest.raises(UserError, match=rf"^result\.json: {place}: ") as caught:
+        read_result(tmp_path)
+    assert "\n" not in str(caught.value)

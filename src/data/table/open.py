@@ -14,6 +14,7 @@ from src.data.table.delimited import DelimitedTable
 from src.data.table.formats import TABLES, Format, endings_of, format_of
 from src.data.table.json_rows import JsonTable
 from src.data.table.lines import Lines
+from src.data.table.saved_dataset import is_saved_dataset, open_saved_dataset
 from src.errors import UserError, first_line
 from src.files.checksum import check_is_file
 from src.files.reachable import check_reachable
@@ -30,8 +31,8 @@ def open_table(path: Path) -> Table:
         UserError: the file does not exist, is of an unknown kind, or its beginning is malformed.
     """
     path = path.expanduser()
-    if (path / "dataset_info.json").is_file() and (path / "state.json").is_file():
-        return DatasetTable(str(path), datasets.load_from_disk(str(path)))
+    if is_saved_dataset(path):
+        return open_saved_dataset(path)
     check_is_file(path)
     if path.suffix.lower() in _SPREADSHEETS:
         raise UserError(f"{path} is a spreadsheet program's own file; save it as CSV (UTF-8)")

@@ -44,6 +44,8 @@ def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
 def last_step(folder: Path) -> str:
     """Return an unfinished run's last step, e.g. `joint, step 30`; empty before the first."""
     path = folder / "steps.csv"
+    if not path.is_file():
+        return ""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))

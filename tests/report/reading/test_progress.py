@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from src.report.reading.progress import Job, progress_of, seconds_left
 from src.report.reading.search import search
+from src.report.reading.steps import last_step
 from src.run_folder.sweep import ENDED, PLAN, RECORDS
 from tests.holder import held
 from tests.report.made_up_runs import config_of, read_all, result_of, write_run
@@ -147,3 +149,8 @@ def test_the_time_left_is_that_of_finished_runs_of_the_same_command(tmp_path):
 def test_without_finished_runs_nothing_is_promised(tmp_path):
     assert seconds_left([Job("missing", "", "x")], [], now=0) is None
     assert seconds_left([Job("finished", "", "x")], write_two(tmp_path), now=0) is None
+
+
+def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "steps.csv")
+    assert last_step(tmp_path) == ""

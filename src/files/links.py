@@ -1,0 +1,46 @@
+"""Finds symbolic links in folders that somebody else may have made, which lead out of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from src.errors import UserError
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether `path`, with links followed, is in `folder`.
+
+    The links of a folder in the Hub's cache (`snapshots/COMMIT`) lead to the folder `blobs` beside
+    it, which counts as inside.
+    """
+    target, own = path.resolve(), folder.resolve()
+    if target.is_relative_to(own):
+        return True
+    return any(
+        target.is_relative_to(above.parent.parent / "blobs")
+        for above in (own, *own.parents)
+        if above.parent.name == "snapshots"
+    )
+
+
+def check_written_folder(folder: Path) -> None:
+    """Check that no link in `folder`, at any depth, leads out of it.
+
+    Raises:
+        UserError: one does; to write through it would change a file elsewhere.
+    """
+    for path in _links(folder):
+        if not is_inside(path, folder):
+            raise UserError(
+                f"{path} is a link to {os.readlink(path)}, outside of {folder}, and nothing is "  # noqa: PTH115
+                "written through it; put the file or folder itself there, or remove the link"
+            )
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    for current, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if (path := Path(current, name)).is_symlink():
+                yield path
