@@ -41,8 +41,6 @@ The last table of docs/algorithm.md has its effect on the task weights.
 
 def cautions(facts: Facts, method: str) -> Iterator[str]:
     """Yield the warnings that apply if `method` is trained, one sentence each."""
-    if facts.method != method:
-        yield f"the command trains method={facts.method}, not what is recommended{_beside(facts)}"
     yield from _about_dev(facts, method)
     yield from _about_labels(facts)
     yield from _about_repeats(facts)
@@ -61,16 +59,6 @@ def _about_dev(facts: Facts, method: str) -> Iterator[str]:
         )
     if facts.missing_in_dev:
         yield f"dev has no example of {', '.join(facts.missing_in_dev)}"
-
-
-def _beside(facts: Facts) -> str:
-    """Return what to do where the experiment's options may not fit another method."""
-    if not facts.experiment or facts.experiment.startswith("custom"):
-        return ""
-    return (
-        f"; if +experiment={facts.experiment} has options of its method's stages, another method= "
-        "is an error beside it: give the experiment's other options in its place"
-    )
 
 
 def _two_errors(examples: int) -> float:

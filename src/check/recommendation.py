@@ -14,7 +14,8 @@ _EXPERIMENTS = {
     "mt_tartan": "custom_mt",
     "meta_tartan": "custom",
 }
-"""The experiment of each method whose options of stages fit that method alone."""
+"""The experiment for tables of your own of each method; its stages' options fit that method."""
+_FOR_TABLES = {*_EXPERIMENTS.values(), "custom_aang", "custom_aang_static", "custom_dapt"}
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,27 @@ def recommend(facts: Facts) -> Recommendation:
     """Return the decision table's method for a task, with warnings."""
     decision = decide(facts)
     method, reasons = decision.method, [*decision.details(facts), decision.because]
-    if facts.experiment in _EXPERIMENTS.values():
+    warnings = list(cautions(facts, method))
+    if facts.method != method:
+        other = f"the command trains method={facts.method}, not what is recommended"
+        warnings.insert(0, other + _beside(facts.experiment))
+    if facts.experiment in _FOR_TABLES:
         options = [f"+experiment={_EXPERIMENTS[method]}"]
     else:
         options = [f"method={method}"]
         if method != "finetune":
             options += _auxiliary_option(facts)
-    return Recommendation(method, tuple(options), reasons, list(cautions(facts, method)))
+    return Recommendation(method, tuple(options), reasons, warnings)
+
+
+def _beside(experiment: str) -> str:
+    """Return what to do where the experiment's options may not fit another method."""
+    if not experiment or experiment in _FOR_TABLES:
+        return ""
+    return (
+        f"; if +experiment={experiment} has options of its method's stages, another method= is an "
+        "error beside it: give the experiment's other options in its place"
+    )
 
 
 def _auxiliary_option(facts: Facts) -> list[str]:

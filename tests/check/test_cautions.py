@@ -22,11 +22,6 @@ def warnings(recommended="meta_tartan", **changes):
     return list(cautions(replace(FINE, **changes), recommended))
 
 
-def test_another_method_than_the_commands_is_said():
-    (warning,) = warnings(method="tapt")
-    assert "method=tapt" in warning
-
-
 def test_a_small_dev_set_is_warned_of_with_its_error():
     assert warnings(dev=SMALL_DEV) == []
     (warning,) = warnings(dev=100)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from src.check.recommendation import recommend
+from src.check.recommendation import _FOR_TABLES, recommend
 from tests.check.fine import FINE
+from tests.conftest import ROOT
 
 
 def of(**changes):
@@ -54,9 +55,25 @@ def test_images_have_other_classes_as_the_auxiliary_task():
         ("custom", {}, ("+experiment=custom",)),
         ("custom", {"train": 6000}, ("+experiment=custom_finetune",)),
         ("custom_finetune", {"dev": 20}, ("+experiment=custom_mt",)),
+        ("custom_dapt", {}, ("+experiment=custom",)),
+        ("custom_aang_static", {}, ("+experiment=custom",)),
         ("scierc_meta", {"train": 6000}, ("method=finetune",)),
     ],
 )
 def test_on_a_table_of_ones_own_it_names_the_experiment(experiment, changes, options):
     """Options of stages that an experiment brings do not fit another method."""
     assert of(experiment=experiment, **changes).options == options
+
+
+@pytest.mark.parametrize(
+    ("experiment", "is_said"), [("", False), ("custom_dapt", False), ("acl_arc_dapt", True)]
+)
+def test_another_method_than_the_commands_is_said_first(experiment, is_said):
+    warning = of(method="dapt", experiment=experiment, dev=20).warnings[0]
+    assert warning.startswith("the command trains method=dapt, not what is recommended")
+    assert (f"if +experiment={experiment} has options" in warning) is is_said
+
+
+def test_every_experiment_for_tables_of_ones_own_is_known():
+    there = {path.stem for path in (ROOT / "conf" / "experiment").glob("custom*.yaml")}
+    assert there == _FOR_TABLES
