@@ -70,9 +70,11 @@ def started(
     cwd: Path,
     environment: Mapping[str, str] | None = None,
     threads: int = 1,
+    fresh: bool = False,
 ) -> Started:
     """Begin what `called` does, and return at once."""
-    return Started(program, arguments, cwd, b"", _variables(environment, threads), threads)
+    kind = StartedFresh if fresh else Started
+    return kind(program, arguments, cwd, b"", _variables(environment, threads), threads)
 
 
 class Started:
@@ -125,6 +127,45 @@ class Started:
         files = [folder / name for name in ("stdout", "stderr")]
         out, err = (file.read_bytes() if file.exists() else b"" for file in files)
         self._streams.cleanup()
+        return subprocess.CompletedProcess(self._command, code, out, err)
+
+
+class StartedFresh(Started):
+    """The same in an interpreter of its own, which imports everything itself."""
+
+    def __init__(
+        self,
+        program: str,
+        arguments: tuple[str, ...],
+        cwd: Path,
+        given: bytes,
+        variables: dict[str, str],
+        threads: int,
+    ) -> None:
+        self._command = [sys.executable, "-m", program, *arguments]
+        self._files = [tempfile.TemporaryFile() for _ in range(3)]
+        self._files[0].write(given)
+        self._files[0].seek(0)
+        stdin, stdout, stderr = self._files
+        self._fresh = subprocess.Popen(
+            self._command, cwd=cwd, env=variables, stdin=stdin, stdout=stdout, stderr=stderr
+        )
+        self.pid = self._fresh.pid
+
+    def is_over(self) -> bool:
+        return self._fresh.poll() is not None
+
+    def kill(self) -> None:
+        self._fresh.kill()
+
+    def wait(self, timeout: float = 1200) -> subprocess.CompletedProcess[bytes]:
+        try:
+            code = self._fresh.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._fresh.kill()
+            self._fresh.wait()
+            raise
+        out, err = (file.seek(0) or file.read() for file in self._files[1:])
         return subprocess.CompletedProcess(self._command, code, out, err)
 
 
