@@ -54,14 +54,9 @@ def called(
         timeout: after which it is killed and the test fails [seconds].
         fresh: start a new interpreter, which imports everything itself.
     """
+    kind = StartedFresh if fresh else Started
     variables = _variables(environment, threads)
-    command = [sys.executable, "-m", program, *arguments]
-    if fresh:
-        return subprocess.run(
-            command, cwd=cwd, env=variables, input=given, capture_output=True,
-            timeout=timeout, check=False,
-        )  # fmt: skip
-    return Started(program, arguments, cwd, given, variables, threads).wait(timeout)
+    return kind(program, arguments, cwd, given, variables, threads).wait(timeout)
 
 
 def started(
@@ -143,12 +138,11 @@ class StartedFresh(Started):
         threads: int,
     ) -> None:
         self._command = [sys.executable, "-m", program, *arguments]
-        self._files = [tempfile.TemporaryFile() for _ in range(3)]
-        self._files[0].write(given)
-        self._files[0].seek(0)
-        stdin, stdout, stderr = self._files
+        stdin, self._out, self._err = (tempfile.TemporaryFile() for _ in range(3))  # noqa: SIM115
+        stdin.write(given)
+        stdin.seek(0)
         self._fresh = subprocess.Popen(
-            self._command, cwd=cwd, env=variables, stdin=stdin, stdout=stdout, stderr=stderr
+            self._command, cwd=cwd, env=variables, stdin=stdin, stdout=self._out, stderr=self._err
         )
         self.pid = self._fresh.pid
 
@@ -165,8 +159,9 @@ class StartedFresh(Started):
             self._fresh.kill()
             self._fresh.wait()
             raise
-        out, err = (file.seek(0) or file.read() for file in self._files[1:])
-        return subprocess.CompletedProcess(self._command, code, out, err)
+        for file in (self._out, self._err):
+            file.seek(0)
+        return subprocess.CompletedProcess(self._command, code, self._out.read(), self._err.read())
 
 
 def called_for_text(
