@@ -162,10 +162,10 @@ def test_nothing_is_asked_of_the_network(articles, tmp_path, monkeypatch):
 
 def test_where_joblib_starts_no_processes_the_build_is_the_same(articles, tmp_path):
     """The work is then done by the process that would watch the others."""
-    built(articles, tmp_path / "whole")
+    build_corpus(composed(articles, tmp_path / "whole"), print)
     done = called(
         "src.build_corpus", f"sources={articles}", f"output={tmp_path / 'out'}",
-        "executor.workers=2",
+        "executor.workers=2", "decontaminate=null",
         cwd=ROOT, environment={"JOBLIB_MULTIPROCESSING": "0"}, fresh=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
