@@ -66,7 +66,9 @@ class TorturedRun(Tortured):
         return int(cells[1]) if len(cells) > 2 and cells[1].isdigit() else 0
 
     def being_written(self):
-        return frozenset(self.folder.rglob("*.part"))
+        # unlike rglob, walk passes over what is removed meanwhile
+        walked = os.walk(self.folder)
+        return frozenset(n for _, _, names in walked for n in names if n.endswith(".part"))
 
     def files(self) -> list[Path]:
         return [
