@@ -32,6 +32,12 @@ DAMAGED = (".ckpt", ".sha256", ".csv", ".json", ".yaml")
 """Endings of a run's files that are damaged."""
 
 
+def half_written(folder: Path) -> frozenset[Path]:
+    """Files that are being written; unlike rglob, walk passes over what is removed meanwhile."""
+    walked = os.walk(folder)
+    return frozenset(Path(at, n) for at, _, names in walked for n in names if n.endswith(".part"))
+
+
 class TorturedRun(Tortured):
     """A run of `src.run`."""
 
@@ -66,9 +72,7 @@ class TorturedRun(Tortured):
         return int(cells[1]) if len(cells) > 2 and cells[1].isdigit() else 0
 
     def being_written(self):
-        # unlike rglob, walk passes over what is removed meanwhile
-        walked = os.walk(self.folder)
-        return frozenset(n for _, _, names in walked for n in names if n.endswith(".part"))
+        return half_written(self.folder)
 
     def files(self) -> list[Path]:
         return [
@@ -166,7 +170,7 @@ class TorturedBuild(Tortured):
         return [started("src.build_corpus", *options, cwd=self.folder.parent, fresh=True)]
 
     def being_written(self):
-        return frozenset(self.folder.rglob("*.part"))
+        return half_written(self.folder)
 
     def files(self) -> list[Path]:
         found = [path for path in self.folder.rglob("*") if path.is_file()]
