@@ -15,7 +15,8 @@ def is_inside(path: Path, folder: Path) -> bool:
     The links of a folder in the Hub's cache (`snapshots/COMMIT`) lead to the folder `blobs` beside
     it, which counts as inside.
     """
-    target, own = path.resolve(), folder.resolve()
+    # not resolve(), which raises an error for a link to itself
+    target, own = (Path(os.path.realpath(given)) for given in (path, folder))
     if target.is_relative_to(own):
         return True
     return any(

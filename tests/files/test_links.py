@@ -19,6 +19,7 @@ def folder(tmp_path):
 def test_a_folder_without_links_or_with_links_into_itself_passes(folder):
     (folder / "link").symlink_to("own")
     (folder / "deep" / "link").symlink_to(folder / "own")
+    (folder / "itself").symlink_to("itself")
     check_written_folder(folder)
     check_written_folder(folder / "not there")
 
