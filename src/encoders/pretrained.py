@@ -27,7 +27,7 @@ from transformers import (
 from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
 from src.errors import UserError, first_line
-from src.files.links import is_inside
+from src.files.links import is_inside, paths_in
 
 _INDEX = "model.safetensors.index.json"
 _BUILT_IN = ("eager", "sdpa", "flex_attention")
@@ -38,12 +38,18 @@ _REFUSED = {
         "quantization_config": "the model is quantised; save it there in full precision",
         "transformers_weights": "it names the file of the weights; call that model.safetensors",
         "configuration_files": "it names other configurations; call the one to use config.json",
+        "gguf_file": "it names another file of weights; save the model as safetensors",
     },
     "tokenizer_config.json": {
         "fast_tokenizer_files": "it names other tokenizers; call the one to use tokenizer.json",
     },
 }
 """Entries, by file, with which Transformers would read other files or weights of another kind."""
+_OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
+"""Entries of many a tokenizer_config.json in whose place Transformers takes the folder's own files.
+"""
+_OF_TWO = "RagTokenizer"
+"""The tokenizer class that loads two others, from folders within the folder."""
 _TIMM = "timm_"
 """Beginning of the model types whose weights the package timm loads, from anywhere."""
 
@@ -210,7 +216,10 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
             "Transformers' save_pretrained"
         )
     _check_shards(folder / _INDEX)
+    _check_tokenizer(folder)
     config = _read_json(folder / "config.json")
+    if config.get("return_dict") is False:
+        raise UserError(f"{folder / 'config.json'}: return_dict is false; remove the entry")
     if str(config.get("model_type")).startswith(_TIMM):
         raise UserError(f"{folder / 'config.json'}: a model of the package timm reads no text")
     for name, chosen in _chosen_kernels(config):
@@ -222,7 +231,7 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
 
 
 def _check_files(folder: Path) -> None:
-    for path in sorted(folder.iterdir()):
+    for path in paths_in(folder):
         if not is_inside(path, folder):
             raise UserError(
                 f"{path} is a link out of the model's folder and is not read; put the file itself "
@@ -230,6 +239,18 @@ def _check_files(folder: Path) -> None:
             )
         if not path.is_file() and not path.is_dir():
             raise UserError(f"{path} is neither a file nor a folder; remove it")
+
+
+def _check_tokenizer(folder: Path) -> None:
+    path = folder / "tokenizer_config.json"
+    if not path.is_file():
+        return
+    entries = _read_json(path)
+    for name, value in entries.items():
+        if name.endswith("_file") and name not in _OWN_FILES and value is not None:
+            raise UserError(f"{path}: {name} is set: it names a file elsewhere; remove the entry")
+    if entries.get("tokenizer_class") == _OF_TWO:
+        raise UserError(f"{path}: a {_OF_TWO} is two tokenizers; save one of them there")
 
 
 def _check_shards(index: Path) -> None:

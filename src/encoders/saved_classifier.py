@@ -30,6 +30,7 @@ from src.encoders.pretrained import (
 from src.encoders.text_encoder import max_positions_of
 from src.encoders.transformers_classifier import HEAD, LABELS
 from src.errors import UserError, first_line
+from src.files.links import is_inside
 from src.files.plain import read_bytes
 
 _LONGEST = 1 << 20
@@ -87,6 +88,8 @@ def classifier_folder(given: Path) -> Path:
     if not given.is_dir():
         raise UserError(f"model={given} is a file; name a run folder or its classifier folder")
     folder = given / "classifier" if (given / "classifier").is_dir() else given
+    if not is_inside(folder, given):
+        raise UserError(f"{folder} is a link out of {given}; name the folder itself: model=FOLDER")
     if (folder / "pixels.json").is_file():
         raise UserError(f"model={given} is a classifier of images; only texts can be predicted")
     if not (folder / "config.json").is_file():

@@ -27,12 +27,15 @@ def is_inside(path: Path, folder: Path) -> bool:
 
 
 def check_written_folder(folder: Path) -> None:
-    """Check that no link in `folder`, at any depth, leads out of it.
+    """Check that no link in `folder`, at any depth, leads out of it, and that nothing is a pipe.
 
     Raises:
-        UserError: one does; to write through it would change a file elsewhere.
+        UserError: a link does: to write through it would change a file elsewhere. Or something is
+            neither a file nor a folder: to write to a pipe would wait for ever.
     """
-    for path in _links(folder):
+    for path in paths_in(folder):
+        if not path.is_symlink() and not path.is_file() and not path.is_dir():
+            raise UserError(f"{path} is neither a file nor a folder; remove it")
         if not is_inside(path, folder):
             raise UserError(
                 f"{path} is a link to {os.readlink(path)}, outside of {folder}, and nothing is "  # noqa: PTH115
@@ -40,8 +43,7 @@ def check_written_folder(folder: Path) -> None:
             )
 
 
-def _links(folder: Path) -> Iterator[Path]:
+def paths_in(folder: Path) -> Iterator[Path]:
+    """Yield everything in `folder`, at any depth; folders that are links are not entered."""
     for current, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            if (path := Path(current, name)).is_symlink():
-                yield path
+        yield from (Path(current, name) for name in (*folders, *files))

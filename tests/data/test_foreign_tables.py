@@ -167,3 +167,21 @@ def test_a_repeated_name_among_very_many_is_found(tmp_path):
     (tmp_path / "a.jsonl").write_text(f'{{{fields}, "a299999": 0}}\n')
     with pytest.raises(UserError, match="names the field 'a299999' twice"):
         read(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("file", ["state.json", "dataset_info.json"])
+def test_a_description_that_is_a_link_elsewhere_is_not_read(file, saved, tmp_path):
+    (saved / file).rename(tmp_path / file)
+    (saved / file).symlink_to(tmp_path / file)
+    with pytest.raises(UserError, match=rf"{file} is a link to a file elsewhere"):
+        read(saved)
+
+
+def test_a_name_of_a_column_that_is_not_utf8_is_one_line(tmp_path):
+    table = pa.table({"caf\u00e9": TEXTS})
+    with pa.ipc.new_stream(str(tmp_path / "a.arrow"), table.schema) as file:
+        file.write_table(table)
+    content = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "a.arrow").write_bytes(content.replace("caf\u00e9".encode(), b"caf\xff\xff"))
+    with pytest.raises(UserError, match="cannot be read"):
+        read(tmp_path / "a.arrow")

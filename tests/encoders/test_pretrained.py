@@ -431,3 +431,40 @@ def test_a_tokenizer_of_two_tokenizers_runs_no_code_of_theirs(standard_input, ca
             use()
         assert in_one_line(caught)
     assert not canary.exists()
+
+
+def test_a_link_out_of_a_folder_within_is_not_read(tmp_path):
+    """Transformers reads chat templates, and saves them with the tokenizer."""
+    folder = save(tmp_path / "model")
+    (tmp_path / "secret").write_text("secret")
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "x.jinja").symlink_to(tmp_path / "secret")
+    with pytest.raises(UserError, match=r"x\.jinja is a link out of the model's folder"):
+        load_tokenizer(folder)
+
+
+@pytest.mark.parametrize("entry", ["vocab_file", "merges_file", "gguf_file", "spm_file"])
+def test_a_tokenizer_reads_no_file_that_its_settings_name(entry, tmp_path):
+    folder = save(tmp_path / "model")
+    usual = {name: "/root/x.json" for name in ("tokenizer_file", "special_tokens_map_file")}
+    change(folder / "tokenizer_config.json", **{entry: None}, **usual)
+    load_tokenizer(folder)
+    change(folder / "tokenizer_config.json", **{entry: str(tmp_path / "elsewhere")})
+    with pytest.raises(UserError, match=rf"{entry} is set: it names a file elsewhere"):
+        load_tokenizer(folder)
+
+
+@pytest.mark.parametrize("entries", [{"return_dict": False}, {"gguf_file": "/etc/hostname"}])
+def test_entries_that_change_what_a_model_reads_or_returns_are_refused(entries, tmp_path):
+    folder = save(tmp_path / "model")
+    change(folder / "config.json", **entries)
+    with pytest.raises(UserError, match=rf"config\.json: {next(iter(entries))} is"):
+        load_classifier(folder)
+
+
+def test_a_run_whose_classifier_is_a_link_elsewhere_is_not_read(tmp_path):
+    save(tmp_path / "private")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "classifier").symlink_to(tmp_path / "private")
+    with pytest.raises(UserError, match="classifier is a link out of"):
+        load_classifier(tmp_path / "run")

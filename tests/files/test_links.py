@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from src.errors import UserError
@@ -63,3 +65,10 @@ def test_only_the_blobs_of_the_hubs_cache_count_as_inside(tmp_path):
     blobs.symlink_to("/")
     (snapshot / "passwd").symlink_to("/etc/passwd")
     assert not is_inside(snapshot / "passwd", snapshot)
+
+
+@pytest.mark.parametrize("place", ["pipe", "deep/pipe"])
+def test_a_pipe_is_named_before_anything_waits_for_it(place, folder):
+    os.mkfifo(folder / place)
+    with pytest.raises(UserError, match=rf"{place} is neither a file nor a folder; remove it"):
+        check_written_folder(folder)

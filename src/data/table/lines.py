@@ -20,7 +20,7 @@ LONGEST_ROW = 1 << 24
 """Maximum length of a line and of a row [characters]. No task's text is as long, and without it a
 missing double quote or line break would fill the memory.
 """
-UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
+UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError)
 """Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
 
 

@@ -30,6 +30,9 @@ def open_saved_dataset(path: Path) -> DatasetTable:
         UserError: its description names files elsewhere, or it is damaged.
     """
     try:
+        for name in (_STATE, _INFO):
+            if not is_inside(path / name, path):
+                raise UserError(f"{path / name} is a link to a file elsewhere and is not read")
         state, info = (json.loads(read_bytes(path / name)) for name in (_STATE, _INFO))
         for file in state["_data_files"]:
             if not is_inside(path / file["filename"], path):
