@@ -446,7 +446,7 @@ def test_a_link_out_of_a_folder_within_is_not_read(tmp_path):
 @pytest.mark.parametrize("entry", ["vocab_file", "merges_file", "gguf_file", "spm_file"])
 def test_a_tokenizer_reads_no_file_that_its_settings_name(entry, tmp_path):
     folder = save(tmp_path / "model")
-    usual = {name: "/root/x.json" for name in ("tokenizer_file", "special_tokens_map_file")}
+    usual = dict.fromkeys(("tokenizer_file", "special_tokens_map_file"), "/root/x.json")
     change(folder / "tokenizer_config.json", **{entry: None}, **usual)
     load_tokenizer(folder)
     change(folder / "tokenizer_config.json", **{entry: str(tmp_path / "elsewhere")})
