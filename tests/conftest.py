@@ -30,15 +30,35 @@ REAL_DATA = ROOT.parent / "shared" / "data"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.hookimpl(trylast=True)  # when the tests that are not run have been removed
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the longest tests first: begun last, one of them would keep one core busy alone."""
-    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+    """Begin each worker's share with some of the longest tests, so that none runs last, alone.
+
+    Work stealing gives each worker an equal part of the tests, in their order.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    longest = [item for item in items if item.get_closest_marker("longest")]
+    others = [item for item in items if not item.get_closest_marker("longest")]
+    shares = [longest[worker::workers] for worker in range(workers)]
+    for worker, share in enumerate(shares):
+        placed = sum(map(len, shares[:worker]))
+        fill = max(0, (len(items) - placed) // (workers - worker) - len(share))
+        share += others[:fill]
+        del others[:fill]
+    items[:] = [item for share in shares for item in share] + others
 
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the whole test session: nothing is found there that a test did not put there."""
-    return tmp_path_factory.mktemp("cache")
+    """A cache for the whole test session: nothing is found there that a test did not put there.
+
+    All workers share the texts of the docstrings task, which take half a minute to gather.
+    """
+    cache, base = tmp_path_factory.mktemp("cache"), tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "docstrings"
+    shared.mkdir(exist_ok=True)
+    (cache / "docstrings").symlink_to(shared)
+    return cache
 
 
 @pytest.fixture(scope="session")

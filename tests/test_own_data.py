@@ -62,6 +62,7 @@ def prepared(*options):
     return prepare(config, enabled_stages(config))
 
 
+@pytest.mark.longest
 def test_a_spreadsheet_and_a_folder_of_texts_become_a_classifier(own, options, run_cli):
     """As a user calls it, in the folder where the files are."""
     given = ["+experiment=custom", "task.train=labels.csv", "auxiliary.dapt.path=texts/"]

@@ -88,6 +88,7 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert names["module"].body is names["pretraining"].body
 
 
+@pytest.mark.longest
 def test_the_program_ends_with_the_bits_of_the_command_line(folder, cache_dir):
     code = program("README.md").replace('"minilm"', '"tiny"').replace("=300", "=5")
     code = code.replace("batch_size=32", "batch_size=16")

@@ -205,6 +205,7 @@ def test_four_jobs_at_once_share_the_caches(toy_options, data_dir, tmp_path):
     assert all(result == results[0] for result in results)
 
 
+@pytest.mark.longest
 def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune_options, tmp_path):
     command = [
         sys.executable, "-m", "src.run", *finetune_options, "max_steps=2000",

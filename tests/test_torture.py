@@ -185,6 +185,7 @@ def toy_run(toy_options, data_dir, *options: str) -> list[str]:
     return [*toy_options, *options, corpus, "checkpoint_minutes=0"]
 
 
+@pytest.mark.longest
 def test_three_kills_change_nothing(toy_options, data_dir, tmp_path):
     options = toy_run(
         toy_options, data_dir, "method=meta_tartan", "auxiliary=dapt_tapt", "max_steps=40",

@@ -316,6 +316,7 @@ def test_a_bad_option_is_named_before_any_training(option, named, tmp_path, monk
     assert "\n" not in message
 
 
+@pytest.mark.longest
 def test_the_command_line_runs_an_experiment_on_images(run_cli, tmp_path):
     done = run_cli("+experiment=digits_meta", "max_steps=2", "verbose=true", *SMALL)
     assert done.returncode == 0, done.stderr

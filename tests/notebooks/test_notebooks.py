@@ -63,6 +63,7 @@ def test_ones_own_lightning_code_becomes_meta_tartan_in_ten_lines_at_most():
     assert shown[1].splitlines() == lines
 
 
+@pytest.mark.longest
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, cache_dir, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
