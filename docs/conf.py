@@ -58,7 +58,6 @@ html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
-toc_object_entries = False  # in the sidebar of every page, of thousands of objects
 
 
 def setup(app: Sphinx) -> None:

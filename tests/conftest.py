@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -38,14 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     longest = [item for item in items if item.get_closest_marker("longest")]
-    others = [item for item in items if not item.get_closest_marker("longest")]
+    others = iter([item for item in items if not item.get_closest_marker("longest")])
     shares = [longest[worker::workers] for worker in range(workers)]
     for worker, share in enumerate(shares):
         placed = sum(map(len, shares[:worker]))
-        fill = max(0, (len(items) - placed) // (workers - worker) - len(share))
-        share += others[:fill]
-        del others[:fill]
-    items[:] = [item for share in shares for item in share] + others
+        size = (len(items) - placed) // (workers - worker)
+        share.extend(islice(others, max(0, size - len(share))))
+    items[:] = [item for share in shares for item in share]
 
 
 @pytest.fixture(scope="session")

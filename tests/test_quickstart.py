@@ -33,7 +33,6 @@ def test_the_quickstart_beats_tfidf_and_leaves_its_pictures(run_cli, tmp_path, c
         "+experiment=quickstart",
         # its comparison takes half of the time, and has tests of its own
         "~stage@fine_tuning_baseline",
-        "method.stages.joint.evaluate_every=36",  # once: evaluations take as long as the steps
         f"cache_dir={cache_dir}",
         f"hydra.run.dir={folder}",
         timeout=2400,

@@ -53,14 +53,14 @@ def programs(folder, monkeypatch, **texts):
 
 
 @pytest.fixture
-def handler():
+def restored_handler():
     """Restore the signal handler that datatrove sets in a task of SLURM."""
     before = signal.getsignal(signal.SIGUSR1)
     yield
     signal.signal(signal.SIGUSR1, before)
 
 
-@pytest.mark.usefixtures("handler")
+@pytest.mark.usefixtures("restored_handler")
 @pytest.mark.parametrize(("at_once", "arrays"), [(1, "0-2 0-0 0-2 0-0"), (2, "0-1 0-0 0-1 0-0")])
 def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     articles, tmp_path, monkeypatch, capfd, at_once, arrays
