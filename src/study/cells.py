@@ -45,7 +45,7 @@ def run_part(
         SystemExit: a run was stopped by a signal.
     """
     if seeds is not None:
-        part = part.model_copy(update={"seeds": seeds})
+        part = part.with_seeds(seeds)
     path = results / f"{name}.csv"
     cells = [
         cell

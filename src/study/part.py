@@ -37,11 +37,13 @@ class Budget(_Described):
         multiple: the cost, in multiples of the part's `steps` of fine-tuning.
         evaluations: number of evaluations on dev, of each stage with the end task.
         patience: evaluations without improvement after which a stage ends; None for never.
+        seeds: number of seeds of its cells; None for the part's.
     """
 
     multiple: Annotated[float, Field(gt=0)]
     evaluations: Whole
     patience: Whole | None = None
+    seeds: Whole | None = None
 
 
 class Setting(_Described):
@@ -53,12 +55,14 @@ class Setting(_Described):
             `python -m src.compare` counts it [steps of fine-tuning].
         options: options of the run, in addition to the part's.
         budgets: the budgets that it is run with; None for all of the part's.
+        seeds: number of seeds of its cells; None for the part's. Its budgets may ask for fewer.
     """
 
     method: str
     stages: dict[str, Annotated[float, Field(gt=0)]] = Field(min_length=1)
     options: list[str] = Field(default_factory=list)
     budgets: list[str] | None = None
+    seeds: Whole | None = None
 
 
 class Contrast(_Described):
@@ -103,7 +107,8 @@ class Part(_Described):
         title: the title of the part.
         about: what a reader has to know about its runs, in a few sentences.
         order: its position among the parts.
-        seeds: number of seeds: each cell is run with seeds 0, 1, ...
+        seeds: number of seeds: each cell is run with seeds 0, 1, ..., unless its budget or setting
+            has fewer.
         steps: the budget of multiple 1: optimiser steps that fine-tuning takes to converge [steps].
         batch_size: examples of each task in a step.
         options: options of all runs.
@@ -129,6 +134,13 @@ class Part(_Described):
     def draws_data(self) -> bool:
         """Return whether each seed draws its own data; else TF-IDF is the same for all."""
         return any("${seed}" in option for option in self.options)
+
+    def with_seeds(self, count: int) -> Part:
+        """Return the part with as many seeds for all cells."""
+        every = {"seeds": count}
+        budgets = {name: own.model_copy(update=every) for name, own in self.budgets.items()}
+        settings = {name: own.model_copy(update=every) for name, own in self.settings.items()}
+        return self.model_copy(update=every | {"budgets": budgets, "settings": settings})
 
     def steps_of(self, setting: Setting, budget: Budget) -> dict[str, int]:
         """Return each stage's optimiser steps, at least one; stages share the budget equally."""
@@ -228,6 +240,8 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
         for budget, spent in part.budgets.items():
             for setting, content in part.settings.items():
                 if content.budgets is not None and budget not in content.budgets:
+                    continue
+                if any(own.seeds is not None and seed >= own.seeds for own in (spent, content)):
                     continue
                 if content.method == SETFIT:
                     (steps,) = part.steps_of(content, spent).values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 
 import pytest
 from omegaconf import OmegaConf
@@ -52,6 +53,20 @@ def test_seeds_come_one_after_the_other_and_small_budgets_first(tmp_path):
         for seed in (0, 1)
         for cell in ("1x/finetune", "1x/tapt", "end/finetune")
     ]
+
+
+def test_a_budget_or_a_setting_may_have_fewer_seeds(tmp_path):
+    content = copy.deepcopy(PART) | {"seeds": 3}
+    content["budgets"]["end"]["seeds"] = 2
+    content["settings"]["tapt"]["seeds"] = 1
+    part = read_part("toy", write_part(tmp_path, content))
+    seeds = Counter(f"{cell.budget}/{cell.setting}" for cell in cells_of("toy", part))
+    assert seeds == {"1x/finetune": 3, "1x/tapt": 1, "end/finetune": 2}
+    for count in (1, 4):
+        asked = list(cells_of("toy", part.with_seeds(count)))
+        assert Counter(f"{cell.budget}/{cell.setting}" for cell in asked) == dict.fromkeys(
+            seeds, count
+        )
 
 
 @pytest.mark.parametrize(("option", "seeds"), [("task.split_seed=${seed}", [0, 1]), ("a=b", [0])])
