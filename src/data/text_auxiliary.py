@@ -60,6 +60,8 @@ class AuxiliaryText(Checked):
             task's training texts (see `src.data.nearest`), decontaminated first.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
+        labelled_only: of the end task's training texts, take only those that keep their labels
+            (`task.labelled`).
 
     Raises:
         UserError: options contradict each other; the message names them.
@@ -75,6 +77,7 @@ class AuxiliaryText(Checked):
     max_length: Length | None = None
     select: Literal["random", "nearest"] = "random"
     at_most: bool = False
+    labelled_only: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +87,8 @@ class AuxiliaryText(Checked):
             raise UserError("give a path or a hub data set, not both")
         if self.text == "task" and (self.path is not None or self.hub is not None):
             raise UserError("text=task takes no path or hub data set")
+        if self.labelled_only and self.text == "domain":
+            raise UserError("labelled_only is for the task's own text; no domain text has labels")
 
     def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
         """Return `encoder` after checking that it reads text of the length asked for.
@@ -121,7 +126,7 @@ class AuxiliaryText(Checked):
         task = text_task_of(name, context)
         removed = None
         if self.text == "task":
-            part, size = training_texts(task, labelled=labelled), None
+            size, part = None, training_texts(task, labelled=labelled, only=self.labelled_only)
             if context.decontaminate:
                 part, removed = decontaminated(part, task, context.cache_dir)
         else:
@@ -283,16 +288,19 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
         )
 
 
-def training_texts(end_task: TextTask, *, labelled: bool = False) -> Corpus:
+def training_texts(end_task: TextTask, *, labelled: bool = False, only: bool = False) -> Corpus:
     """Return the end task's training texts as a corpus (TAPT), without dev and test texts.
 
     Args:
         end_task: the end task.
         labelled: whether to return only those that have labels, with these.
+        only: whether to return only those that have labels.
     """
-    return Corpus(
-        source=f"{end_task.name} train",
-        texts=end_task.train.rows() if labelled else end_task.own_texts,
-        # of all splits: what is held out of the training file is not in it
-        fingerprint=f"{'labelled' if labelled else 'tapt'}:{end_task.digest()}",
-    )
+    if labelled:
+        kind, texts = "labelled", end_task.train.rows()
+    elif only:
+        kind, texts = "labelled texts", end_task.train.rows(labelled=False)
+    else:
+        kind, texts = "tapt", end_task.own_texts
+    # of all splits: what is held out of the training file is not in it
+    return Corpus(f"{end_task.name} train", texts, fingerprint=f"{kind}:{end_task.digest()}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from src.data.auxiliary import AuxiliaryContext
@@ -43,6 +45,14 @@ def test_task_text_is_every_training_text(toy, cache_dir):
     assert len(texts.rows) == 48
     assert texts.size is None
     assert texts.source == "toy train"
+
+
+def test_of_few_labels_the_task_text_is_all_texts_or_those_with_a_label(toy, cache_dir):
+    few = replace(toy, labelled=20)
+    for only, count in ((False, 48), (True, 20)):
+        found = texts_for(few, cache_dir, name="tapt", text="task", labelled_only=only)
+        assert len(found.rows) == count
+    assert set(found.texts["text"]) == set(load_text_task(few).train.texts)
 
 
 def test_task_text_holds_no_text_of_dev_or_test(toy):
@@ -118,6 +128,7 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
         ({"path": "a.txt", "hub": "b"}, "not both"),
         ({"text": "task", "path": "a.txt"}, "takes no path or hub"),
         ({"text": "task", "hub": "b"}, "takes no path or hub"),
+        ({"labelled_only": True}, "labelled_only is for the task's own text"),
     ],
 )
 def test_options_that_contradict_each_other_are_an_error(options, message):
