@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any
 
 import torch
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src.check.counts import Counts, count_labels
@@ -32,6 +31,7 @@ from src.check.leakage import (
 )
 from src.check.lengths import Lengths, lengths_of, token_lengths
 from src.check.near import NearDuplicate, near_duplicates
+from src.check.own_tables import experiment_asked_for
 from src.check.rates import PassTimer
 from src.check.recommendation import Recommendation, recommend
 from src.check.sample import sample_of
@@ -222,12 +222,6 @@ def _size(rows: Any) -> int:
     return sum(len(chunk.flatten()) for chunk in column[:].chunks)
 
 
-def _experiment() -> str:
-    """Return the name of the experiment on the command line; empty if there is none."""
-    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
-    return str(choices.get("experiment") or "")
-
-
 def _facts(
     config: DictConfig,
     inputs: Inputs,
@@ -247,7 +241,7 @@ def _facts(
     reference = next(iter(words.values()), None)
     train = words.get("train")
     return Facts(
-        experiment=_experiment(),
+        experiment=experiment_asked_for(),
         text=encoder is not None,
         masks=encoder is not None and encoder.tokenizer.mask_token_id is not None,
         brings_head=encoder is not None and encoder.mlm_head is not None,

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from src.check.cautions import cautions
 from src.check.decisions import decide
 from src.check.facts import Facts
-
-_EXPERIMENTS = {
-    "finetune": "custom_finetune",
-    "tapt": "custom_tapt",
-    "mt_tartan": "custom_mt",
-    "meta_tartan": "custom",
-}
-"""The experiment for tables of your own of each method; its stages' options fit that method."""
-_FOR_TABLES = {*_EXPERIMENTS.values(), "custom_aang", "custom_aang_static", "custom_dapt"}
+from src.check.own_tables import EXPERIMENTS, is_for_tables
 
 
 @dataclass(frozen=True)
@@ -43,8 +35,8 @@ def recommend(facts: Facts) -> Recommendation:
     if facts.method != method:
         other = f"the command trains method={facts.method}, not what is recommended"
         warnings.insert(0, other + _beside(facts.experiment))
-    if facts.experiment in _FOR_TABLES:
-        options = [f"+experiment={_EXPERIMENTS[method]}"]
+    if is_for_tables(facts.experiment):
+        options = [f"+experiment={EXPERIMENTS[method]}"]
     else:
         options = [f"method={method}"]
         if method != "finetune":
@@ -54,11 +46,12 @@ def recommend(facts: Facts) -> Recommendation:
 
 def _beside(experiment: str) -> str:
     """Return what to do where the experiment's options may not fit another method."""
-    if not experiment or experiment in _FOR_TABLES:
+    if not experiment or is_for_tables(experiment):
         return ""
     return (
-        f"; if +experiment={experiment} has options of its method's stages, another method= is an "
-        "error beside it: give the experiment's other options in its place"
+        f"; where +experiment={experiment} sets options of its own method's stages, it refuses "
+        "another method=: leave the experiment out, and give its task=, encoder= and auxiliary= "
+        "yourself"
     )
 
 

@@ -10,6 +10,7 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 
 from src.check.inputs import Inputs
+from src.check.own_tables import EXPERIMENTS, experiment_asked_for, is_for_tables
 from src.configuration.build import build
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
@@ -87,8 +88,8 @@ def method_plans(config: DictConfig, inputs: Inputs) -> tuple[list[MethodPlan], 
     """Return the plan of each method that suits the data, and why the others have none.
 
     The command's own method is planned with the command's options. The others are planned as in
-    `conf/method`, with the command's options for stages of the same name (`joint`, `finetune`,
-    ...).
+    `conf/method`, or, beside an experiment for tables of one's own, as in theirs; with the
+    command's options for stages of the same name (`joint`, `finetune`, ...).
     """
     own = str(config.method.name)
     suiting = TEXT_METHODS if inputs.encoder_of_text is not None else IMAGE_METHODS
@@ -107,7 +108,10 @@ def method_plans(config: DictConfig, inputs: Inputs) -> tuple[list[MethodPlan], 
 
 def _other_method(name: str, config: DictConfig) -> DictConfig:
     """Return the config of a method that the command does not name, as far as stages go."""
-    whole = compose("check", overrides=[f"method={name}"])
+    chosen = f"method={name}"
+    if name in EXPERIMENTS and is_for_tables(experiment_asked_for()):
+        chosen = f"+experiment={EXPERIMENTS[name]}"
+    whole = compose("check", overrides=[chosen])
     OmegaConf.set_struct(whole, False)
     whole.max_steps = config.max_steps
     for stage, settings in whole.method.stages.items():

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from src.check.recommendation import _FOR_TABLES, recommend
+from src.check.own_tables import EXPERIMENTS
+from src.check.recommendation import recommend
 from tests.check.fine import FINE
 from tests.conftest import ROOT
 
@@ -71,9 +72,9 @@ def test_on_a_table_of_ones_own_it_names_the_experiment(experiment, changes, opt
 def test_another_method_than_the_commands_is_said_first(experiment, is_said):
     warning = of(method="dapt", experiment=experiment, dev=20).warnings[0]
     assert warning.startswith("the command trains method=dapt, not what is recommended")
-    assert (f"if +experiment={experiment} has options" in warning) is is_said
+    assert (f"where +experiment={experiment} sets options" in warning) is is_said
 
 
 def test_every_experiment_for_tables_of_ones_own_is_known():
     there = {path.stem for path in (ROOT / "conf" / "experiment").glob("custom*.yaml")}
-    assert there == _FOR_TABLES
+    assert there == set(EXPERIMENTS.values())

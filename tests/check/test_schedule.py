@@ -78,6 +78,18 @@ def test_other_methods_take_the_commands_settings_of_stages_they_share(plans):
     assert all(stage.steps <= 7 for plan in found.values() for stage in plan.stages)
 
 
+def test_beside_an_experiment_for_tables_the_others_are_planned_as_theirs(plans, monkeypatch):
+    found, _ = plans()
+    assert found["tapt"].stages[0].settings.batch_size == 256
+    monkeypatch.setattr("src.check.schedule.experiment_asked_for", lambda: "custom")
+    found, _ = plans()
+    for name, stage in (("tapt", "tapt"), ("dapt", "dapt")):
+        settings = found[name].stages[0].settings
+        assert found[name].stages[0].name == stage
+        assert (settings.batch_size, settings.max_epochs) == (32, 30)
+    assert found["dapt_tapt"].stages[0].settings.batch_size == 256  # it has no such experiment
+
+
 def test_without_domain_text_two_methods_are_not_for_the_data(plans):
     found, missing = plans("method=tapt", "auxiliary.dapt.path=/nowhere.txt")
     assert missing == {"dapt": "no domain text", "dapt_tapt": "no domain text"}
