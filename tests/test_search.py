@@ -29,11 +29,11 @@ def test_every_search_is_for_some_method():
 def test_what_is_searched_over_are_options_of_the_method(name):
     experiment = f"+experiment=docstrings_{METHODS[name]}"
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        options = [experiment, f"+search={name}", "hydra.mode=MULTIRUN"]
+        options = [experiment, f"+search={name}", "hydra.mode=MULTIRUN", "paths.runs_dir=here"]
         config = compose("config", overrides=options, return_hydra_config=True)
     assert config.evaluate_test is False
     assert config.hydra.sweeper.direction == "maximize"
-    assert config.hydra.sweep.dir.startswith("runs/search/docstrings_")
+    assert config.hydra.sweep.dir.startswith("here/search/docstrings_")
     assert config.hydra.sweeper.params
     for option in config.hydra.sweeper.params:
         config_of([experiment, f"{option}=null"])  # refuses one that is not there

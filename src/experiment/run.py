@@ -227,7 +227,7 @@ class StageChain:
             weighting=_plain(config.weighting) if mixes else Uniform,
             tasks=auxiliaries_of(stage, settings),
             heads=heads,
-            meta_head=stage.meta_head,
+            meta_head=stage.meta_head if module_type.has_meta_head else None,
             stage=name,
             metrics=_plain(config.metrics),
             inner_products=stage.inner_products,

@@ -28,6 +28,12 @@ class BestWeights(Checkpoint):
         self._folder, self._history = folder, history
         self._at_last_point: Path | None = None
 
+    @property
+    def best_model_path(self) -> str:
+        """Return the best weights' file, for Lightning's `ckpt_path="best"`; empty without any."""
+        best = self._best()
+        return "" if best is None else str(best)
+
     def file(self, step: int) -> Path:
         """Return the file with the weights of the evaluation after `step`."""
         return self._folder / f"best-{step:08d}.ckpt"

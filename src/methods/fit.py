@@ -10,7 +10,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.build import build
 from src.data.task_data import TaskData
@@ -117,6 +117,7 @@ def fit_stage(
         default_root_dir=_emptied(checkpoints / "slurm"),
         limit_val_batches=config.trainer.get("limit_val_batches", 1.0) if history else 0,
     )
+    module.logged_options = logged_options(config)
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     best_step, dev = trainer.global_step, None
@@ -151,8 +152,12 @@ def fit_stage(
 
 
 def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
-    """Return the scores of `module` on the test split."""
-    trainer = build_trainer(config, [], max_steps=1, logger=False)
+    """Return the scores of `module` on the test split, which loggers get too."""
+    config.run.stage = config.run.log = f"{module.stage}-test"
+    if is_main_process():  # of a process that was killed here; Lightning would warn of it
+        shutil.rmtree(Path(config.run.folder) / "logs" / config.run.log, ignore_errors=True)
+    module.logged_options = logged_options(config)
+    trainer = build_trainer(config, [], max_steps=1)
     with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
         trainer.test(module, datamodule=data, verbose=False)
     metrics = {
@@ -163,6 +168,13 @@ def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> 
     assert module.metrics is not None
     confusion = {part: counts.tolist() for part, counts in module.metrics.confusion.items()}
     return SplitScores(metrics, confusion)
+
+
+def logged_options(config: DictConfig) -> dict[str, Any]:
+    """Return the run's options, for its loggers; without those that the program itself sets."""
+    options: Any = OmegaConf.to_container(config, resolve=True)
+    del options["run"]
+    return dict(options)
 
 
 def user_callbacks(config: DictConfig) -> list[pl.Callback]:

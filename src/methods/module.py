@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import lightning.pytorch as pl
 import torch
+from lightning.fabric.utilities.data import AttributeDict
 from torch import nn
 
 from src.configuration.options import Count, Length, Natural, NonNegative, checked
@@ -83,6 +84,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
     stage_name: ClassVar[str] = "joint"
     planned_steps: int
     """Optimiser steps of the training, once its optimiser is made."""
+    logged_options: dict[str, Any]
+    """Options that the Trainer's loggers record as hyper-parameters."""
 
     @checked
     def __init__(
@@ -148,8 +151,9 @@ class TaskMixing(FromCheckpoint, MixedStep):
             inner_products=getattr(torch, inner_products),
             sampled=sampled,
         )
+        self.save_hyperparameters(arguments)
         # a tokenizer's files are nothing to look at in a logger
-        self.save_hyperparameters(arguments, logger=False)
+        self.logged_options = arguments | {"encoder": arguments["encoder"].get("name")}
 
     @classmethod
     @checked
@@ -188,11 +192,18 @@ class TaskMixing(FromCheckpoint, MixedStep):
             sampled: see the class.
 
         Raises:
-            UserError: the data cannot be read, or do not fit the method.
+            UserError: the data cannot be read, or do not fit the method; or an argument has no
+                effect.
         """
         prepared = data.prepared
         if (lr is None) == (optimisation is None):
             raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
+        if head_lr is not None and optimisation is not None:
+            raise UserError("head_lr is part of optimisation=Optimisation(end_head_lr=...)")
+        if head_lr is not None and not cls.trains_end_task:
+            raise UserError(f"{cls.__name__} trains no end task's head: omit head_lr")
+        if meta_head is not None and not cls.has_meta_head:
+            raise UserError(f"{cls.__name__} has no meta head: omit meta_head")
         if lr is not None:
             optimisation = cls._usual(lr, head_lr)
         objectives = objectives_for(
@@ -235,6 +246,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
         if untouched:
             self.weighting.load_state_dict(weighting_of(node, names, "64-true").state_dict())
         return self
+
+    @property
+    def hparams_initial(self) -> AttributeDict:
+        """Return what the Trainer's loggers record (see `LightningModule.hparams_initial`)."""
+        return AttributeDict(self.logged_options)
 
     @property
     def batch_needs(self) -> BatchNeeds:

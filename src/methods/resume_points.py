@@ -17,8 +17,10 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from src.distributed.agreement import Agreement
 from src.distributed.identity import is_main_process
+from src.errors import UserError
 from src.files.checksum import is_whole
 from src.files.durable import remove
+from src.methods.checkpoint_io import DurableCheckpointIO
 from src.methods.module import TaskMixing
 
 log = logging.getLogger(__name__)
@@ -39,14 +41,21 @@ class ResumePoints(Checkpoint):
     evaluation follows, or after the evaluation. This callback has to be the last, so that the
     others' states are those after the step: Lightning moves `Checkpoint`s behind all others and
     keeps their order. The newest two points are kept. All processes of a run write a point
-    together, and end together, whichever of them got the signal.
+    together, and end together, whichever of them got the signal. A point counts only with its
+    checksum, so that the Trainer needs `plugins=[DurableCheckpointIO()]`.
 
     Args:
         folder: folder of the stage's resume points.
         minutes: time between two points; 0 writes one after every step [minutes].
         evaluate_every: optimiser steps between evaluations; None in stages without [steps].
         after: called by the main process when a point has been written.
+
+    Raises:
+        UserError: the Trainer writes checkpoints without checksums.
     """
+
+    best_model_path = ""
+    """Of the weights that `ckpt_path="best"` would load: `BestWeights` has them."""
 
     def __init__(
         self,
@@ -64,6 +73,14 @@ class ResumePoints(Checkpoint):
         self._soon = False
         self._handlers: dict[int, Any] = {}
         self._submitit: tuple[int, Callable[..., Any]] | None = None
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Check that checkpoints are written with checksums."""
+        if not isinstance(trainer.strategy.checkpoint_io, DurableCheckpointIO):
+            raise UserError(
+                "ResumePoints needs checkpoints with checksums: Trainer(plugins="
+                "[DurableCheckpointIO()]) from src.methods.checkpoint_io"
+            )
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Install handlers for the signals by which a run is told to end."""
@@ -174,8 +191,11 @@ def submitit_handler() -> tuple[int, Callable[..., Any]] | None:
 
 
 def points(folder: Path) -> list[Path]:
-    """Return the stage's resume points, oldest first, including incomplete ones."""
-    return sorted(folder.glob("*.ckpt"))
+    """Return the stage's resume points, oldest first, including incomplete ones.
+
+    These are named by their steps alone; other checkpoints in the folder are not ours to remove.
+    """
+    return sorted(path for path in folder.glob("*.ckpt") if path.stem.isdigit())
 
 
 def newest_point(folder: Path) -> Path | None:

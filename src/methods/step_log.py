@@ -1,4 +1,4 @@
-"""Logs every step's losses and weights, to loggers and a CSV, without waiting for the device."""
+"""Logs losses and weights to a CSV and to loggers, without waiting for the device."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ _ANEW = "start over with resume=false"
 
 class StepLog(pl.Callback):
     """Collects each step's record without waiting for the device, and writes them at intervals.
+
+    The CSV gets every step's, its steps counted from 1; the Trainer's loggers get those that
+    `log_every_n_steps` asks for, counted from 0 as Lightning counts.
 
     A checkpoint contains a copy of the log. A resumed stage restores the log from it, whatever
     happened to the file since, so that the log of an interrupted run is the same as that of any
@@ -134,9 +137,11 @@ class StepLog(pl.Callback):
             for step, tasks, values in self._pending
         ]
         self._pending.clear()
-        for step, _, values_of_step in rows:
-            for logger in trainer.loggers:
-                logger.log_metrics(values_of_step, step)
+        every = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        for step, _, values_of_step in rows if every else ():
+            if step % every == 0:
+                for logger in trainer.loggers:
+                    logger.log_metrics(values_of_step, step - 1)  # as Lightning counts
         if trainer.is_global_zero:
             self._append(rows)
 

@@ -6,6 +6,7 @@ import zlib
 
 import pandas as pd
 import pytest
+import yaml
 
 import src.methods.step_log
 from src.errors import UserError
@@ -68,12 +69,31 @@ def test_losses_and_dev_metrics_are_logged_as_csv(mixing):
     table = pd.read_csv(mixing[1].folder / "logs" / "joint" / "metrics.csv")
     for task in TASKS:
         logged = table[["step", f"loss/{task}"]].dropna()
-        assert list(logged["step"]) == [1, 2, 3, 4, 5, 6]
+        assert list(logged["step"]) == [0, 1, 2, 3, 4, 5]  # as Lightning counts
         written = weights_of(mixing[1])
         written = written[written["task"] == task]["loss"]
         assert list(logged[f"loss/{task}"]) == pytest.approx(list(written), rel=1e-4)
     assert table["dev/macro_f1"].notna().sum() == 1
     assert ("meta_loss" in table) == (mixing[0] == "meta_tartan")
+
+
+def test_loggers_get_the_steps_they_are_asked_to(data_dir, cache_dir, tmp_path):
+    options = toy(data_dir, cache_dir, "finetune", "trainer.log_every_n_steps=3")
+    run = recorded_run(options, tmp_path)
+    table = pd.read_csv(run.folder / "logs" / "finetune" / "metrics.csv")
+    assert list(table[["step", "loss/end_task"]].dropna()["step"]) == [2, 5]
+    assert list(weights_of(run)["step"]) == [1, 2, 3, 4, 5, 6]
+
+
+def test_loggers_get_the_runs_options_and_its_scores_on_test(mixing):
+    method, run = mixing
+    for stage in ("joint", "joint-test"):
+        options = yaml.safe_load((run.folder / "logs" / stage / "hparams.yaml").read_text())
+        assert (options["method"]["name"], options["seed"]) == (method, 0)
+        assert "run" not in options
+    table = pd.read_csv(run.folder / "logs" / "joint-test" / "metrics.csv")
+    (score,) = table["test/macro_f1"]
+    assert score == pytest.approx(run.result["test"]["whole"]["metrics"]["macro_f1"], abs=1e-6)
 
 
 def test_every_stage_logs_into_a_folder_of_its_own(chain):

@@ -8,14 +8,17 @@ from collections import Counter
 import lightning.pytorch as pl
 import pytest
 import torch
+import yaml
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.model_summary import ModelSummary
 
+from src.core.meta_head import MetaHeadSettings
 from src.data import TartanData
 from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from src.methods.optimisation import Optimisation
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -264,6 +267,10 @@ def test_a_logger_gets_losses_weights_rates_and_dev_metrics(data, tmp_path):
     names = set(header.split(","))
     assert {"loss/end_task", "weight/tapt", "loss/dapt", "dev/macro_f1", "dev/loss"} <= names
     assert any(name.startswith("lr-AdamW") for name in names)
+    logged = tmp_path / "lightning_logs" / "version_0" / "hparams.yaml"
+    options = yaml.safe_load(logged.read_text(encoding="utf-8"))
+    assert options["optimisation"]["body_lr"] == 2e-3
+    assert options["encoder"] == data.prepared.encoder.name  # not its tokenizer's files
     assert module.task_weights == pytest.approx(dict.fromkeys(module.heads, 1 / 3))
 
 
@@ -313,3 +320,18 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
     module.heads["end_task"].out.weight.data.fill_(float("nan"))
     with pytest.raises(UserError, match="not finite"):
         fitted(module, data, tmp_path, max_steps=20, num_sanity_val_steps=0)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "said"),
+    [
+        (FineTuning, {}, "give a learning rate"),
+        (FineTuning, {"lr": 1e-3, "optimisation": Optimisation()}, "give a learning rate"),
+        (FineTuning, {"head_lr": 1e-3, "optimisation": Optimisation()}, "end_head_lr"),
+        (ContinuedPretraining, {"lr": 1e-3, "head_lr": 1e-3}, "trains no end task's head"),
+        (MTTartan, {"lr": 1e-3, "meta_head": MetaHeadSettings()}, "MTTartan has no meta head"),
+    ],
+)
+def test_an_argument_without_effect_is_refused(data, method, options, said):
+    with pytest.raises(UserError, match=said):
+        method.for_data(data, **options)

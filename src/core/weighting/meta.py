@@ -33,7 +33,7 @@ class Meta(Weighting):
     def __init__(
         self,
         task_names: list[str],
-        eta: NonNegative = 0.1,
+        eta: NonNegative = 0.05,
         order: Order = "update_then_step",
     ) -> None:
         super().__init__(task_names)

@@ -36,7 +36,7 @@ class MetaExamples(Meta):
     def __init__(
         self,
         task_names: list[str],
-        eta: NonNegative = 0.1,
+        eta: NonNegative = 0.05,
         order: Order = "update_then_step",
         temperature: Temperature = 1.0,
     ) -> None:
