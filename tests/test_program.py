@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
 
 from tests.conftest import ROOT
 from tests.in_process import recorded_run, same
@@ -78,7 +79,8 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
 
 def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, settings, chain = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
+    _, settings, chain, resumed = blocks
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
@@ -86,6 +88,11 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert chain.count("max_epochs=") == 2
     exec(re.sub(r"max_epochs=\d+", "max_steps=1", chain), names)
     assert names["module"].body is names["pretraining"].body
+    names["pretraining"].save_pretrained("encoder")
+    assert AutoModelForMaskedLM.from_pretrained("encoder").num_parameters() > 0
+    assert "max_steps=300" in resumed
+    exec(resumed.replace("from lightning.pytorch import Trainer\n", "").replace("300", "12"), names)
+    assert Path(names["best"].best_model_path).is_file()
 
 
 @pytest.mark.longest

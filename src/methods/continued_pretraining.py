@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from src.core.task import MicroBatch
+from src.encoders.masked_lm_folder import save_masked_lm
+from src.encoders.text_encoder import require_text_encoder
 from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.methods.module import TaskMixing
 from src.methods.optimisation import Optimisation
@@ -33,6 +36,16 @@ class ContinuedPretraining(TaskMixing):
     @classmethod
     def _usual(cls, lr: float, head_lr: float | None) -> Optimisation:
         return replace(super()._usual(lr, head_lr), weight_decay=0.01)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
+
+        Raises:
+            UserError: the encoder is none of text, or the first task is not masked language
+                modelling.
+        """
+        encoder = require_text_encoder(self.encoder, "continued pre-training")
+        save_masked_lm(encoder.body, self.tasks[0].head, encoder.tokenizer, Path(folder))
 
     @property
     def monitor(self) -> Monitor | None:

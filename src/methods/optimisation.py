@@ -44,9 +44,9 @@ class Optimisation(Checked):
         self, body: nn.Module, end_head: nn.Module | None, other_heads: Iterable[nn.Module]
     ) -> torch.optim.AdamW:
         """Return an AdamW of all trainable parameters, fused where the device supports it."""
-        groups = _groups([body, *other_heads], self.body_lr, self.weight_decay)
+        groups = _groups("body", [body, *other_heads], self.body_lr, self.weight_decay)
         if end_head is not None:
-            groups += _groups([end_head], self.end_head_lr, self.weight_decay)
+            groups += _groups("end_head", [end_head], self.end_head_lr, self.weight_decay)
         parameters = [p for group in groups for p in group["params"]]
         devices = {p.device.type for p in parameters}
         # a body's shards and whole heads cannot be in one kernel
@@ -72,12 +72,15 @@ class Optimisation(Checked):
         return schedule
 
 
-def _groups(modules: list[nn.Module], lr: float, weight_decay: float) -> list[dict]:
+def _groups(name: str, modules: list[nn.Module], lr: float, weight_decay: float) -> list[dict]:
     parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
     decayed = [p for p in parameters if p.ndim >= 2]
     kept = [p for p in parameters if p.ndim < 2]
     return [
-        {"params": group, "lr": lr, "weight_decay": decay}
-        for group, decay in ((decayed, weight_decay), (kept, 0.0))
+        {"params": group, "lr": lr, "weight_decay": decay, "name": title}
+        for group, decay, title in (
+            (decayed, weight_decay, name),
+            (kept, 0.0, f"{name}_without_decay"),
+        )
         if group
     ]
