@@ -26,6 +26,8 @@ class CheckFolders(Callback):
         Raises:
             SystemExit: a link leads elsewhere; the exit code is 1.
         """
+        if config.hydra.output_subdir is None:
+            return  # a command that writes nothing there, such as src.check, whose folder is any
         HydraConfig.instance().set_config(config)  # which the folder's name refers to
         _check(Path(config.hydra.run.dir))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -28,6 +29,8 @@ def check(tmp_path):
 def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numbers(
     check, tmp_path
 ):
+    (tmp_path / "cwd" / ".venv").mkdir(parents=True)  # as in a checkout: it leads elsewhere
+    (tmp_path / "cwd" / ".venv" / "python").symlink_to(sys.executable)
     done = check(*made_up.written(tmp_path), "output=check.json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -35,14 +38,14 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
     for part in (
         "meta_tartan on own, tiny",
         "train: A has 3.0 times as many examples as B",
-        "Begin with method=tapt",
+        "Begin with method=dapt_tapt",
         "dev has 3 examples",
         "2 dev and test texts are in the domain corpus",
         "label B has 2 training examples",
         "numbers in check.json",
     ):
         assert part in done.stdout, done.stdout
-    assert [path.name for path in (tmp_path / "cwd").iterdir()] == ["check.json"]
+    assert sorted(path.name for path in (tmp_path / "cwd").iterdir()) == [".venv", "check.json"]
     found = json.loads((tmp_path / "cwd" / "check.json").read_text(encoding="utf-8"))
     assert found["counts"]["splits"] == {"train": [6, 2], "dev": [1, 2], "test": [2, 2]}
     assert found["repeated"][0] == {
@@ -124,4 +127,4 @@ def test_the_leaks_of_a_published_task_are_found(check, tmp_path, real_data):
     seen = {(pair["split"], pair["other"]): pair["exact"] for pair in found["shared"]}
     assert (seen["dev", "train"], seen["test", "train"]) == (43, 52)
     assert found["auxiliaries"] == {"dapt": 1688, "tapt": 1688}
-    assert "Begin with method=tapt" in done.stdout
+    assert "Begin with method=dapt_tapt" in done.stdout
