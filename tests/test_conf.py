@@ -53,7 +53,7 @@ PRETRAINING = {"pretrain", "pretrain_minilm_biomed", "pretrain_minilm_cs"}
 """Experiments without an end task."""
 OWN = {
     "custom", "custom_mt", "custom_dapt", "custom_tapt", "custom_finetune", "custom_aang",
-    "custom_aang_static",
+    "custom_aang_static", "custom_dapt_tapt",
 }  # fmt: skip
 """Experiments on the user's own files."""
 WEIGHTINGS = {"uniform": Uniform, "static": Static, "meta": Meta}

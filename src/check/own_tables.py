@@ -8,6 +8,7 @@ EXPERIMENTS = {
     "finetune": "custom_finetune",
     "tapt": "custom_tapt",
     "dapt": "custom_dapt",
+    "dapt_tapt": "custom_dapt_tapt",
     "mt_tartan": "custom_mt",
     "meta_tartan": "custom",
     "aang": "custom_aang",

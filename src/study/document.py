@@ -61,13 +61,15 @@ run) by `python -m src.study write`; `make study PART=NAME` trains what has no r
 How to read it:
 
 - **Budgets** are multiples of what fine-tuning takes, in floating-point operations of training as
-  `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. All
-  settings of a budget spend alike unless a part says otherwise.
+  `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. The
+  settings of a budget get as many steps as cost alike on average; column TFLOP has what each spent.
 - **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
-  seeds, given from {least} seeds on. Differences are taken between runs of the same seed.
-- **p** is one-sided, against being no better (so it is 1 where every seed is worse), of a
-  permutation test that exchanges the values of a pair (the paper's test, paired). Of 3 seeds it
-  cannot be below 0.125, of 5 not below 0.031.
+  seeds, given from {least} seeds on. Differences are taken between runs of the same seed. With 3
+  seeds an interval rests on the normal distribution of three numbers; and where all seeds share a
+  test split, the chance in the choice of that is not in it.
+- **p** is one-sided, against being no better (so it is 1 where every seed is worse), whatever the
+  margin, of a permutation test that exchanges the values of a pair (the paper's test, paired). Of 3
+  seeds it cannot be below 0.125, of 5 not below 0.031: intervals decide, not p.
 - **Statements** are decided on the value that is named after them. They hold where the interval of
   every contrast lies above the margin (0 unless given): all have to agree, which needs no
   correction for several contrasts. They do not hold as soon as the interval of one contrast lies at

@@ -25,21 +25,27 @@ def test_few_labels_and_domain_text_call_for_meta_tartan_on_both():
 
 def test_without_domain_text_the_tasks_own_is_the_auxiliary():
     found = of(domain=0, configured=frozenset())
-    assert found.options == ("method=meta_tartan", "auxiliary=tapt")
+    assert found.options == ("method=mt_tartan", "auxiliary=tapt")
     assert "no domain text" in " ".join(found.reasons)
 
 
 @pytest.mark.parametrize(
     ("changes", "options"),
     [
-        ({"configured": frozenset({"domain"})}, ["+auxiliary_task@auxiliary.tapt=mlm_task"]),
-        ({"domain": 0, "configured": frozenset({"task"})}, []),
+        (
+            {"configured": frozenset({"domain"})},
+            ["method=meta_tartan", "+auxiliary_task@auxiliary.tapt=mlm_task"],
+        ),
+        ({"domain": 0, "configured": frozenset({"task"})}, ["method=mt_tartan"]),
         # a corpus that cannot be read is named by the config: it has to go
-        ({"domain": 0, "configured": frozenset({"task"}), "unusable": True}, ["auxiliary=tapt"]),
+        (
+            {"domain": 0, "configured": frozenset({"task"}), "unusable": True},
+            ["method=mt_tartan", "auxiliary=tapt"],
+        ),
     ],
 )
 def test_the_command_is_told_what_it_lacks(changes, options):
-    assert list(of(**changes).options) == ["method=meta_tartan", *options]
+    assert list(of(**changes).options) == options
 
 
 def test_images_have_other_classes_as_the_auxiliary_task():
