@@ -30,7 +30,7 @@ def print_summary(
 
     Args:
         result: the run's result.
-        folder: the run folder.
+        folder: the run folder; shown relative to the working folder where it is in that.
         console: where to print; None for standard output.
         verbose: whether to print all metrics, and the cost of each stage and task.
     """
@@ -53,6 +53,8 @@ def print_summary(
                 spent = f"{baseline.seconds:,.0f} seconds: {title} at equal cost, "
                 console.print(f"{spent}{escape(baseline.settings)}", highlight=False)
         _print_weights(result, console)
+    here = Path.cwd()
+    near = folder.relative_to(here) if folder.is_relative_to(here) else folder
     for what, name in (
         ("result", RESULT),
         ("weights over time", "task_weights.png"),
@@ -63,9 +65,7 @@ def print_summary(
     ):
         if (folder / name).exists():
             # plain print: a path must not be wrapped, so that it can be copied
-            console.print(
-                f"{what:18}{folder / name}", soft_wrap=True, highlight=False, markup=False
-            )
+            console.print(f"{what:18}{near / name}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _scores(result: Result, verbose: bool) -> Table:

@@ -158,6 +158,13 @@ def test_paths_of_what_is_there_are_shown_in_one_piece(tmp_path, width):
     assert "task_weights.png" not in text
 
 
+def test_paths_in_the_working_folder_are_short(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "own").mkdir(parents=True)
+    (tmp_path / "runs" / "own" / "result.json").touch()
+    assert f"{'result':18}runs/own/result.json\n" in shown(RESULT, tmp_path / "runs" / "own")
+
+
 def test_a_name_in_square_brackets_is_text_not_markup(tmp_path):
     folder = tmp_path / "[red]x"
     folder.mkdir()
