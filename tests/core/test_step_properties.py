@@ -158,7 +158,7 @@ def test_a_task_without_any_gradient_has_cosine_zero():
 def test_examples_of_equal_weight_are_plain_meta_tartan(seed):
     body, tasks, batches, meta_batch = problem(seed, 2)
     names = [task.name for task in tasks]
-    plain = step(seed, body, tasks, batches, meta_batch, Meta(names))
+    plain = step(seed, body, tasks, batches, meta_batch, Meta(names, eta=0.1))
     mixed = [p.grad for p in body.parameters()]
     equal = MetaExamples(names, eta=0.1, temperature=1e12)
     found = step(seed, body, tasks, batches, meta_batch, equal)
