@@ -93,7 +93,7 @@ def test_a_spreadsheet_and_a_folder_of_texts_become_a_classifier(own, options, r
     assert counts == {"dev": 12, "test": 12}
     held = [row["line"] for row in rows if row["split"] == "test"]
     assert result["data"]["split"]["test"]["lines"] == ", ".join(held)
-    assert f"{folder}/splits.csv" in finished.stdout
+    assert f" {folder.relative_to(own)}/splits.csv" in finished.stdout
 
 
 def test_labels_alone_are_enough(own, options, caplog):
