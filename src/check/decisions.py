@@ -152,7 +152,7 @@ DECISIONS = (
     ),
     Decision(
         case=f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters",
-        applies=lambda facts: _is_small(facts),
+        applies=_is_small,
         method="tapt",
         because=(
             "with all-MiniLM-L6-v2 and 300 labels of SciERC, pre-training on these texts first was "

@@ -126,7 +126,8 @@ class AuxiliaryText(Checked):
         task = text_task_of(name, context)
         removed = None
         if self.text == "task":
-            size, part = None, training_texts(task, labelled=labelled, only=self.labelled_only)
+            size = None
+            part = training_texts(task, labelled=labelled, labelled_only=self.labelled_only)
             if context.decontaminate:
                 part, removed = decontaminated(part, task, context.cache_dir)
         else:
@@ -288,17 +289,19 @@ def _warn_of_own_files(end_task: TextTask, path: Path) -> None:
         )
 
 
-def training_texts(end_task: TextTask, *, labelled: bool = False, only: bool = False) -> Corpus:
+def training_texts(
+    end_task: TextTask, *, labelled: bool = False, labelled_only: bool = False
+) -> Corpus:
     """Return the end task's training texts as a corpus (TAPT), without dev and test texts.
 
     Args:
         end_task: the end task.
         labelled: whether to return only those that have labels, with these.
-        only: whether to return only those that have labels.
+        labelled_only: whether to return only those that have labels, without these.
     """
     if labelled:
         kind, texts = "labelled", end_task.train.rows()
-    elif only:
+    elif labelled_only:
         kind, texts = "labelled texts", end_task.train.rows(labelled=False)
     else:
         kind, texts = "tapt", end_task.own_texts

@@ -55,7 +55,7 @@ class ResumePoints(Checkpoint):
     """
 
     best_model_path = ""
-    """Of the weights that `ckpt_path="best"` would load: `BestWeights` has them."""
+    """Empty, as resume points are no best weights: with `ckpt_path="best"` Lightning says so."""
 
     def __init__(
         self,
