@@ -38,7 +38,8 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
     """
     blocks = [_HEAD.format(least=LEAST_SEEDS)]
     for name, part in parts.items():
-        blocks += [f"## {part.title}", part.about.strip(), _progress(name, part, rows[name])]
+        blocks += [f"## {part.title}", part.about.strip(), _settings(part)]
+        blocks.append(_progress(name, part, rows[name]))
         if rows[name]:
             blocks += _scores(rows[name])
         if any(row.tflop is not None for row in rows[name]):
@@ -46,7 +47,7 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
         if part.questions:
             blocks += _questions(part, rows[name])
     blocks += ["## Reproduction status", _status([row for own in rows.values() for row in own])]
-    return "\n\n".join(block.strip() for block in blocks) + "\n"
+    return "\n\n".join(block.strip() for block in blocks if block) + "\n"
 
 
 _HEAD = """\
@@ -81,6 +82,12 @@ How to read it:
   over seeds. Checkpoints are chosen on dev; test was looked at once a run.
 - **Domain text** and the `_adapted` encoders are of two corpora that are not published with the
   paper: [what they are](study.md#the-corpora), and which public text takes their place."""
+
+
+def _settings(part: Part) -> str:
+    """Return a list of the settings that need words; empty if none does."""
+    described = {name: own.about for name, own in part.settings.items() if own.about}
+    return "\n".join(f"- `{name}` {' '.join(about.split())}" for name, about in described.items())
 
 
 def _progress(name: str, part: Part, rows: Sequence[Row]) -> str:

@@ -50,6 +50,7 @@ class Setting(_Described):
     """A method with its options.
 
     Attributes:
+        about: what a reader has to know about it beyond its name.
         method: its name in `conf/method/`, or `setfit`.
         stages: the stages that share the budget equally, and what a step of each costs, as
             `python -m src.compare` counts it [steps of fine-tuning].
@@ -58,6 +59,7 @@ class Setting(_Described):
         seeds: number of seeds of its cells; None for the part's. Its budgets may ask for fewer.
     """
 
+    about: str = ""
     method: str
     stages: dict[str, Annotated[float, Field(gt=0)]] = Field(min_length=1)
     options: list[str] = Field(default_factory=list)

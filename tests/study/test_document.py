@@ -31,6 +31,14 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
     assert line_of(page, "1x", "tapt")[-2:] == ["+4.0 (-1.0 to +9.0)", "0.125"]
 
 
+def test_what_a_setting_does_is_told_in_a_line(tmp_path):
+    described = PART["settings"]["tapt"] | {"about": "reads the text\nfirst.\n"}
+    content = PART | {"settings": PART["settings"] | {"tapt": described}}
+    page = page_of(tmp_path, rows({"finetune": [0.5]}), content)
+    assert "\n- `tapt` reads the text first.\n" in page
+    assert "- `finetune`" not in page
+
+
 def test_a_statement_is_answered_with_its_numbers(tmp_path):
     own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
     page = page_of(tmp_path, own)
