@@ -14,7 +14,7 @@ from src.check.schedule import MethodPlan, StagePlan
 from src.core.task_names import END_TASK
 
 ALIGNMENT_PASSES = 1.4
-"""Cost of `weighting=meta_examples`, in passes of an auxiliary task (docs/algorithm.md)."""
+"""Cost of `weighting=meta_examples`, in passes of an auxiliary task."""
 _MOMENTS = 2
 """Number of AdamW's states, each as large as the parameters."""
 
@@ -111,7 +111,8 @@ def _stage(plan: StagePlan, measured: Measured) -> StageEstimate:
     evaluation = measured.dev * measured.rates[END_TASK].forward_seconds
 
     def seconds(steps: int) -> float:
-        evaluations = 0 if plan.interval is None else steps // plan.interval
+        # the last step is followed by one too
+        evaluations = 0 if plan.interval is None else -(-steps // plan.interval)
         return steps * step + evaluations * evaluation
 
     return StageEstimate(

@@ -267,7 +267,10 @@ def _facts(
         memory=memory,
         method=own.name,
         batch_size=learning[0].settings.batch_size if learning else None,
-        head_from_batch=any(not s.settings.meta_head.extra_examples for s in learning),
+        head_from_batch=any(
+            s.settings.meta_head.kind == "separate" and not s.settings.meta_head.extra_examples
+            for s in learning
+        ),
         warms_heads=any(stage.settings.freeze_body for stage in own.stages),
         configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
         unusable=bool(inputs.unusable),

@@ -20,7 +20,7 @@ from src.methods.stage import Stage
 
 TEXT_METHODS = ("finetune", "tapt", "dapt", "dapt_tapt", "mt_tartan", "meta_tartan")
 IMAGE_METHODS = ("finetune", "pretrain", "mt_tartan", "meta_tartan")
-_METHODS_OWN = ("module", "auxiliaries", "meta_head", "enabled")
+_METHODS_OWN = ("module", "auxiliaries", "meta_head", "sampled", "enabled")
 """Settings of a stage that belong to its method and are not applied to another method's stage."""
 
 

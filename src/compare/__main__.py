@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from src.compare.budget import Costs, Steps, equal_steps, spent
@@ -102,21 +102,21 @@ def _measured(request: Request) -> Costs:
     for method in request.methods:
         content = experiment_of(method, request, None)
         write_experiment(_configs(request), _name(method), content)
-    # beside the folder, not in it: its report is of the comparison's own runs
-    folder = request.folder.with_name(f"{request.folder.name}-pilot")
     print(f"counting what a step of each method costs: {request.pilot_steps} steps of each stage")
     extra = [f"max_steps={request.pilot_steps}", "evaluate_test=false", "logger=none"]
-    command = [*_sweep(request, folder, "0"), *extra, "trainer.enable_progress_bar=false"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise UserError(_reason(folder, done.stderr))
     costs: dict[str, dict[str, float]] = {}
-    for path in folder.rglob(RESULT):
-        result = read_result(path.parent)
-        costs[result.method] = {
-            stage.name: (stage.flops or 0.0) / stage.steps for stage in result.stages
-        }
-    shutil.rmtree(folder)
+    # beside the folder, not in it: its report is of the comparison's own runs
+    with TemporaryDirectory(prefix="pilot-", dir=request.folder.parent) as name:
+        folder = Path(name)
+        command = [*_sweep(request, folder, "0"), *extra, "trainer.enable_progress_bar=false"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise UserError(_reason(folder, done.stderr))
+        for path in folder.rglob(RESULT):
+            result = read_result(path.parent)
+            costs[result.method] = {
+                stage.name: (stage.flops or 0.0) / stage.steps for stage in result.stages
+            }
     return {method: costs[method] for method in request.methods}
 
 

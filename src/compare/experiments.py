@@ -30,7 +30,7 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
         UserError: the value of one of the method's own options is not YAML.
     """
     stages: dict[str, dict[str, Any]] = {}
-    for stage in METHODS[method]:
+    for stage in METHODS[method] if steps is None else steps:
         if steps is None:
             stages[stage] = {"batch_size": request.batch_size, "patience": None}
         else:

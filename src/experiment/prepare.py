@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.build import build, typed
 from src.core.task_names import END_TASK
+from src.core.weighting.uniform import Uniform
 from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples, AuxiliarySpace
 from src.data.end_task import EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
@@ -28,6 +29,7 @@ from src.evaluation.named_metrics import check_metric
 from src.experiment.checks import check_trainer, writable_folder
 from src.experiment.settings import RunSettings
 from src.methods.module import TaskMixing
+from src.methods.parts import check_sampling
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
 from src.objectives.class_weights import class_weights
@@ -328,25 +330,12 @@ def _check_weighting(
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"
         names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
-        if stage.sampled is not None and stage.sampled > len(names):
-            raise UserError(
-                f"{option}={stage.sampled} is more than the stage's auxiliary tasks, of which "
-                f"there are {len(names)}"
-            )
         if not mixes_with_end_task(module_type):
+            check_sampling(Uniform([END_TASK, *names]), len(names), stage.sampled, option)
             continue
         weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
-        needs, kind = weighting.needs, type(weighting).__name__
-        if needs.one_batch and stage.sampled is None:
-            raise UserError(
-                f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
-                "method=aang or aang_static"
-            )
-        if needs.every_task and stage.sampled is not None:
-            raise UserError(
-                f"weighting {kind} follows every task from step to step, but {option}="
-                f"{stage.sampled} takes others in each; use another weighting, or {option}=null"
-            )
+        check_sampling(weighting, len(names), stage.sampled, option)
+        needs = weighting.needs
         if needs.meta_gradient and stage.freeze_body:
             raise UserError(
                 "freeze_body=true leaves nothing for this weighting to weigh; use "

@@ -224,7 +224,7 @@ class StageChain:
             data,
             optimisation=stage.optimisation,
             weighting=_plain(config.weighting) if mixes else Uniform,
-            tasks=auxiliaries_of(stage, settings),
+            tasks=auxiliaries_of(stage, settings) if module_type.trains_auxiliaries else None,
             heads=heads,
             meta_head=stage.meta_head if module_type.has_meta_head else None,
             stage=name,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.trainer.states import TrainerFn
 
 from src.files.durable import remove
 from src.methods.history import EvaluationHistory
@@ -47,7 +48,9 @@ class BestWeights(Checkpoint):
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the weights, if this evaluation is better than all before."""
-        if not trainer.sanity_checking and self._history.best()[0] == trainer.global_step:
+        if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
+            return
+        if self._history.best()[0] == trainer.global_step:
             trainer.save_checkpoint(self.file(trainer.global_step), weights_only=True)
 
     def point_taken(self) -> None:

@@ -100,6 +100,14 @@ class EndTaskClassifier(pl.LightningModule):
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
 
+    def on_validation_epoch_start(self) -> None:
+        """Start a new evaluation on dev."""
+        self._reset_metrics()
+
+    def on_test_epoch_start(self) -> None:
+        """Start a new evaluation on test."""
+        self._reset_metrics()
+
     def on_validation_epoch_end(self) -> None:
         """Log the metrics as `dev/...`."""
         self._log_metrics("dev")
@@ -127,6 +135,13 @@ class EndTaskClassifier(pl.LightningModule):
         metrics.update(logits, labels, unseen)
         self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
 
+    def _reset_metrics(self) -> None:
+        # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,
+        # which the evaluations of a later `Trainer.fit` could not add to.
+        self.evaluation_loss.reset()
+        if self.metrics is not None:
+            self.metrics.reset()
+
     def _log_metrics(self, split: str) -> None:
         _, metrics = self._evaluated()
         any_unseen = bool(self.agreement.highest(int(metrics.saw_unseen)))
@@ -134,8 +149,6 @@ class EndTaskClassifier(pl.LightningModule):
         values["loss"] = self.evaluation_loss.compute()
         self.log_dict({f"{split}/{name}": value for name, value in values.items()}, prog_bar=False)
         self.log(f"{split}_{metrics.monitor}", values[metrics.monitor], prog_bar=True, logger=False)
-        metrics.reset()
-        self.evaluation_loss.reset()
 
     def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
         if self.end_task is None or self.metrics is None:

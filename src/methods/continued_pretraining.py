@@ -66,7 +66,6 @@ class ContinuedPretraining(TaskMixing):
     def on_validation_epoch_end(self) -> None:
         """Log the mean loss over all masked tokens, and the perplexity."""
         loss = self.evaluation_loss.compute()
-        self.evaluation_loss.reset()
         perplexity = loss.exp()
         self.log_dict({"dev/loss": loss, f"dev/{PERPLEXITY}": perplexity}, prog_bar=False)
         self.log(f"dev_{PERPLEXITY}", perplexity, prog_bar=True, logger=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 
 from src.core.clock import PassClock, now
 from src.core.memory import peak_of_device
@@ -116,7 +117,7 @@ class CostMeter(pl.Callback):
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the clock of training steps again."""
-        if self._clock is not None:
+        if self._clock is not None and trainer.state.fn == TrainerFn.FITTING:
             self._steps.start()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
+from lightning.pytorch.trainer.states import TrainerFn
 
 from src.core.weighting.factored import Factored
 from src.files.durable import write_durably
@@ -33,13 +34,14 @@ class FactorLog(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Drop the rows of steps that will be repeated; write the first rows of a new stage."""
         if trainer.is_global_zero:
-            _keep_up_to(self._file, self._stage, trainer.global_step)
+            # a new stage has no rows, whatever a run that was killed early has left
+            _keep_up_to(self._file, self._stage, trainer.global_step or -1)
         if trainer.global_step == 0:
             self._write(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the present factors."""
-        if not trainer.sanity_checking:
+        if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
             self._write(trainer, pl_module)
 
     def _write(self, trainer: pl.Trainer, module: Any) -> None:

@@ -58,8 +58,9 @@ def fit_stage(
 ) -> StageOutcome:
     """Train a stage, and leave the weights to keep in `module`.
 
-    These are those of the best evaluation on dev, or the last ones in a stage without the end task.
-    A stage that is finished already is not trained again; an interrupted one is resumed.
+    These are those of the best evaluation on dev, or the last ones in a stage without an
+    evaluation. A stage that is finished already is not trained again; an interrupted one is
+    resumed.
 
     Args:
         module: the module to train.

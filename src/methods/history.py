@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import lightning.pytorch as pl
+from lightning.pytorch.trainer.states import TrainerFn
 
 from src.evaluation.monitor import Monitor
 
@@ -17,8 +18,8 @@ class EvaluationHistory(pl.Callback):
         self.evaluations: list[tuple[int, dict[str, float]]] = []
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Store what was just logged under `dev/`."""
-        if trainer.sanity_checking:
+        """Store what was just logged under `dev/`, unless `trainer.validate` was called."""
+        if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
             return
         values = {
             name.removeprefix("dev/"): float(value)

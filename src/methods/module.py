@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -35,7 +36,14 @@ from src.methods.for_data import evaluation_of, objectives_for
 from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
-from src.methods.parts import METRICS, metrics_of, settings_of, tasks_of, weighting_of
+from src.methods.parts import (
+    METRICS,
+    check_sampling,
+    metrics_of,
+    settings_of,
+    tasks_of,
+    weighting_of,
+)
 from src.methods.plain import Node, node_of
 from src.methods.stage import InnerProducts
 from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
@@ -132,6 +140,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             torch.manual_seed(seed_for(seed, stage, "heads"))
             made = tasks_of(tasks, heads or {}, whole)
             mixing = weighting_of(arguments["weighting"], names)
+            check_sampling(mixing, len(names) - (END_TASK in names), sampled)
             fitted: MetaHead | None = None
             if mixing.needs.meta_gradient:
                 if names[0] != END_TASK or meta_settings is None:
@@ -204,6 +213,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             raise UserError(f"{cls.__name__} trains no end task's head: omit head_lr")
         if meta_head is not None and not cls.has_meta_head:
             raise UserError(f"{cls.__name__} has no meta head: omit meta_head")
+        if tasks is not None and not cls.trains_auxiliaries:
+            raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit tasks")
         if lr is not None:
             optimisation = cls._usual(lr, head_lr)
         objectives = objectives_for(
@@ -259,16 +270,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
         return BatchNeeds(
             self.stage,
             tuple(task.name for task in self.tasks),
-            meta=self.uses_meta_gradient,
+            meta=self.meta_head is not None,
             meta_head_examples=apart,
             second=self.weighting.needs.second_batches,
             sampled=self.sampled,
         )
-
-    @property
-    def uses_meta_gradient(self) -> bool:
-        """Whether a step needs a validation batch of the end task."""
-        return self.meta_head is not None
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """Check the Trainer's options, and return callbacks that every training needs.
@@ -301,6 +307,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         Raises:
             UserError: the weighting takes derivatives that do not work with a sharded body.
         """
+        # a log and a meter of this training set them again
+        self.logs_steps, self.clock = True, nullcontext()
         self.shared = RowGradientBody(self.body, self.inner_products)
         self.processes = SingleProcess()
         if is_sharded(self.body):

@@ -29,8 +29,8 @@ class StageOutcome:
         skipped: number of updates that were skipped because a number was not finite.
         cost: the cost of its training.
         task_weights: the final weights by task; empty where one task was trained alone.
-        evaluations: `(step, dev metric)`, in order; empty without the end task.
-        dev: metrics of the kept weights on dev, by name; None without the end task.
+        evaluations: `(step, dev metric)`, in order; empty without an evaluation.
+        dev: metrics of the kept weights on dev, by name; None without an evaluation.
         module: the module with the kept weights.
     """
 
@@ -47,7 +47,7 @@ class StageOutcome:
 
 _OTHER = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
 WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
-"""File that holds a stage's kept weights, by whether the stage trained the end task."""
+"""File that holds a stage's kept weights, by whether the stage was evaluated."""
 
 
 def store_outcome(outcome: StageOutcome, folder: Path) -> None:

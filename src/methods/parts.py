@@ -12,6 +12,7 @@ from src.configuration.values import TARGET
 from src.core.task import Task
 from src.core.weighting.base import Weighting
 from src.encoders.base import Encoder
+from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import named_metric
 from src.methods.plain import Node, has_members, rebuilt, subclass_of
@@ -87,6 +88,38 @@ def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -
             node, subclass_of(Weighting), "weighting", task_names=list(names)
         )
     return weighting
+
+
+def check_sampling(
+    weighting: Weighting, auxiliaries: int, sampled: int | None, option: str = "sampled"
+) -> None:
+    """Check that steps can sample as many auxiliary tasks, and that the weighting allows it.
+
+    Args:
+        weighting: the weighting of the tasks.
+        auxiliaries: number of auxiliary tasks.
+        sampled: number of them that a step samples; None for all.
+        option: the name of `sampled` in messages.
+
+    Raises:
+        UserError: they cannot, or it does not.
+    """
+    kind = type(weighting).__name__
+    if sampled is not None and sampled > auxiliaries:
+        raise UserError(
+            f"{option}={sampled} is more than the stage's auxiliary tasks, of which "
+            f"there are {auxiliaries}"
+        )
+    if weighting.needs.one_batch and sampled is None:
+        raise UserError(
+            f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
+            "method=aang or aang_static"
+        )
+    if weighting.needs.every_task and sampled is not None:
+        raise UserError(
+            f"weighting {kind} follows every task from step to step, but {option}="
+            f"{sampled} takes others in each; use another weighting, or {option}=null"
+        )
 
 
 def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:

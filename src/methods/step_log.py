@@ -123,6 +123,13 @@ class StepLog(pl.Callback):
         """Write the remaining records."""
         self._flush(trainer)
 
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Write the remaining records where training itself ended: they show what went wrong."""
+        if isinstance(exception, UserError):
+            self._flush(trainer)
+
     def _flush(self, trainer: pl.Trainer) -> None:
         if not self._pending:
             return

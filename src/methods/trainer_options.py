@@ -99,10 +99,9 @@ def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callb
     """
     from src.methods.non_finite import StopAtNonFinite  # which looks at the module
 
-    if trainer.state.fn != TrainerFn.FITTING:
-        return []
     found: list[pl.Callback] = []
-    if not any(isinstance(callback, StopAtNonFinite) for callback in trainer.callbacks):
+    fitting = trainer.state.fn == TrainerFn.FITTING
+    if fitting and not any(isinstance(c, StopAtNonFinite) for c in trainer.callbacks):
         found.append(StopAtNonFinite())
     kept = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
     if (
@@ -116,7 +115,12 @@ def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callb
 
 
 def _is_default(checkpoint: ModelCheckpoint) -> bool:
-    """Return whether Lightning added this callback because there was none."""
-    return type(checkpoint) is ModelCheckpoint and checkpoint.state_key == (
-        ModelCheckpoint().state_key
+    """Return whether Lightning added this callback because there was none.
+
+    Lightning sets the directory of its own later, when an evaluation or training begins.
+    """
+    default = ModelCheckpoint()
+    options = ("state_key", "dirpath", "filename", "save_last", "save_top_k", "save_weights_only")
+    return type(checkpoint) is ModelCheckpoint and all(
+        getattr(checkpoint, option) == getattr(default, option) for option in options
     )

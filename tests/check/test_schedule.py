@@ -100,6 +100,12 @@ def test_another_weighting_is_planned_for(plans):
     assert [stage.passes for stage in found["meta_tartan"].stages] == [3]
 
 
+def test_sampling_is_of_the_configured_method_alone(plans):
+    found, _ = plans("method.stages.joint.sampled=1")
+    (own,), (other,) = found["meta_tartan"].stages, found["mt_tartan"].stages
+    assert (own.settings.sampled, other.settings.sampled) == (1, None)
+
+
 def test_a_method_of_ones_own_is_among_them(plans):
     found, _ = plans("method.name=mine")
     assert found["mine"].configured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from src.compare.experiments import experiment_of
 from src.compare.request import request_of
 from src.errors import UserError
 
@@ -24,6 +25,18 @@ def test_an_option_of_one_method_names_it():
     request = request_of(["meta_tartan:weighting.eta=0.1", "task=digits"])
     assert request.own_options == (("meta_tartan", "weighting.eta", "0.1"),)
     assert "task=digits" in request.overrides
+
+
+def test_a_stage_that_an_own_option_enables_gets_its_share_of_the_steps():
+    enabled = "mt_tartan:method.stages.last_finetune.enabled=true"
+    request = request_of([enabled, "task=digits"])
+    found = experiment_of("mt_tartan", request, {"joint": 50, "last_finetune": 200})
+    stages = found["method"]["stages"]
+    assert (stages["joint"]["max_steps"], stages["last_finetune"]["max_steps"]) == (50, 200)
+    assert stages["last_finetune"]["max_epochs"] is None
+    assert stages["last_finetune"]["enabled"] is True
+    pilot = experiment_of("mt_tartan", request, None)["method"]["stages"]
+    assert pilot["last_finetune"] == {"enabled": True}
 
 
 @pytest.mark.parametrize(("auxiliary", "missing"), [("tapt", "dapt"), ("dapt", "tapt")])

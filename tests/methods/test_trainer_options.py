@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from functools import partial
 
 import lightning.pytorch as pl
 import pytest
@@ -15,10 +16,17 @@ from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.model_summary import ModelSummary
 
 from src.core.meta_head import MetaHeadSettings
+from src.core.weighting.dwa import DWA
+from src.core.weighting.uniform import Uniform
 from src.data import TartanData
 from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from src.methods.best_weights import BestWeights
+from src.methods.cost import CostMeter
+from src.methods.factor_log import FactorLog
+from src.methods.history import EvaluationHistory
 from src.methods.optimisation import Optimisation
+from src.methods.step_log import StepLog
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -255,6 +263,67 @@ def test_a_users_checkpoint_callback_is_left_as_it_is(module, data, tmp_path):
     assert [path.name for path in (tmp_path / "own").iterdir()] == ["step=2.ckpt"]
 
 
+@pytest.mark.parametrize("own", [{"save_last": True}, {"save_top_k": -1}, {"filename": "{step}"}])
+def test_a_users_checkpoint_callback_without_a_metric_is_left_too(module, data, tmp_path, own):
+    kept = ModelCheckpoint(tmp_path / "own", **own)
+    running = trainer(tmp_path, max_steps=2, callbacks=[kept])
+    running.fit(module, datamodule=data)
+    assert [c for c in running.callbacks if isinstance(c, ModelCheckpoint)] == [kept]
+    assert list((tmp_path / "own").iterdir())
+
+
+def test_an_evaluation_before_the_training_does_not_change_which_checkpoint_is_kept(
+    module, data, tmp_path
+):
+    running = trainer(tmp_path, max_steps=EPOCH)
+    running.validate(module, datamodule=data, verbose=False)
+    running.fit(module, datamodule=data)
+    (kept,) = (c for c in running.callbacks if isinstance(c, ModelCheckpoint))
+    assert kept.monitor == "dev/macro_f1"
+    assert kept.best_model_path
+
+
+def test_an_evaluation_after_the_training_is_none_of_it(module, data, tmp_path):
+    history = EvaluationHistory(module.monitor)
+    meter, best = CostMeter(), BestWeights(tmp_path / "best", history)
+    factors = FactorLog(tmp_path / "factors.csv", "joint")
+    running = trainer(tmp_path, max_steps=3, callbacks=[history, best, meter, factors])
+    running.fit(module, datamodule=data)
+    before = (list(history.evaluations), best.best_model_path, meter.cost().tokens_per_second)
+    running.validate(module, datamodule=data, verbose=False)
+    assert (history.evaluations, best.best_model_path, meter.cost().tokens_per_second) == before
+
+
+def test_a_module_sends_losses_again_under_a_trainer_without_a_log(data, tmp_path):
+    module = MTTartan.for_data(data, lr=2e-3)
+    fitted(module, data, tmp_path, max_steps=1, callbacks=[StepLog(tmp_path / "a.csv", "a", 5)])
+    assert not module.logs_steps
+    fitted(module, data, tmp_path, max_steps=1)
+    assert module.logs_steps
+
+
+def test_the_steps_before_a_failure_are_in_the_log(data, tmp_path):
+    module = FineTuning.for_data(data, lr=2e-3)
+    module.heads["end_task"].out.weight.data.fill_(float("nan"))
+    log = StepLog(tmp_path / "steps.csv", "finetune", 50)
+    options = {"max_steps": 20, "num_sanity_val_steps": 0, "callbacks": [log]}
+    with pytest.raises(UserError, match="not finite"):
+        fitted(module, data, tmp_path, **options)
+    assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1 + 5
+
+
+@pytest.mark.parametrize(
+    ("weighting", "sampled", "said"),
+    [
+        (partial(DWA, window=2), 1, "weighting DWA follows every task"),
+        (Uniform, 5, "sampled=5 is more than the stage's auxiliary tasks, of which there are 2"),
+    ],
+)
+def test_sampling_that_a_weighting_does_not_allow_is_refused(data, weighting, sampled, said):
+    with pytest.raises(UserError, match=said):
+        MTTartan.for_data(data, lr=2e-3, weighting=weighting, sampled=sampled)
+
+
 def test_a_logger_gets_losses_weights_rates_and_dev_metrics(data, tmp_path):
     module = MTTartan.for_data(data, lr=2e-3)
     logger = CSVLogger(tmp_path)
@@ -330,6 +399,7 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
         (FineTuning, {"head_lr": 1e-3, "optimisation": Optimisation()}, "end_head_lr"),
         (ContinuedPretraining, {"lr": 1e-3, "head_lr": 1e-3}, "trains no end task's head"),
         (MTTartan, {"lr": 1e-3, "meta_head": MetaHeadSettings()}, "MTTartan has no meta head"),
+        (FineTuning, {"lr": 1e-3, "tasks": ["tapt"]}, "trains no auxiliary tasks"),
     ],
 )
 def test_an_argument_without_effect_is_refused(data, method, options, said):

@@ -38,7 +38,7 @@ class Gramian(Weighting):
 
     Raises:
         UserError: TorchJD, or a solver it needs, is not installed; or its class or arguments do
-            not exist.
+            not exist, or the class is one of its aggregators.
     """
 
     def __init__(
@@ -53,10 +53,15 @@ class Gramian(Weighting):
         try:
             aggregation = importlib.import_module("torchjd.aggregation")
             inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
+            if isinstance(inner, aggregation.Aggregator):
+                raise UserError(
+                    f"torchjd={torchjd} combines gradients, and returns no weights; use "
+                    f"torchjd={torchjd}Weighting if TorchJD has it"
+                )
             inner(torch.eye(len(task_names)))  # solvers are imported on first use
         except ImportError as error:
             raise UserError(f"{torchjd} needs {error.name}: {EXTRA}") from error
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise UserError(f"torchjd={torchjd}: {error}") from error
         self._remembers = callable(getattr(inner, "reset", None))
         self.needs = replace(self.needs, every_task=self._remembers or second_batch)

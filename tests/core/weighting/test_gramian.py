@@ -139,6 +139,19 @@ def test_an_unknown_class_is_named():
         Gramian(["a", "b"], "NoSuch")
 
 
+@pytest.mark.parametrize("name", ["UPGrad", "Mean", "MGDA"])
+def test_an_aggregator_is_refused_with_the_weightings_name(name):
+    pytest.importorskip("torchjd")
+    with pytest.raises(UserError, match=f"use torchjd={name}Weighting"):
+        Gramian(["a", "b"], torchjd=name)
+
+
+def test_an_option_that_torchjd_refuses_is_one_line():
+    pytest.importorskip("torchjd")
+    with pytest.raises(UserError, match="torchjd=KrumWeighting"):
+        Gramian(["a", "b"], torchjd="KrumWeighting", options={"n_byzantine": -1})
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_what_a_weighting_remembers_is_in_its_state(path: Path):
     """Steps with a restored weighting are those of one that was never interrupted."""
