@@ -219,8 +219,7 @@ def test_processes_share_what_one_would_pass(options, tmp_path):
         (["method.stages.joint.sampled=null"], {}, "set method.stages.joint.sampled, or use"),
         (["weighting=dwa"], {}, "weighting DWA follows every task"),
         (["weighting=sdmgrad"], {}, "weighting Gramian follows every task"),
-        ([], {"auxiliary": "tapt"}, "sampled=3 is more than the stage's auxiliary tasks"),
-        (["method.stages.joint.sampled=1"], {"auxiliary": "tapt"}, "needs composed objectives"),
+        ([], {"auxiliary": "tapt"}, "needs composed objectives"),
         (
             ["auxiliary.aang.transforms.mask.probability=0"],
             {},
