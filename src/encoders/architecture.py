@@ -145,9 +145,7 @@ def _electra_as_bert_or_albert(body: PreTrainedModel) -> ConvertedBody | None:
         )
     }  # fmt: skip
     if source.embedding_size == source.hidden_size:
-        return ConvertedBody(
-            BertConfig(**shared), _renamed(body, r"encoder\.layer\.(\d+)\.", None, {})
-        )
+        return ConvertedBody(BertConfig(**shared), dict(body.state_dict()))
     config = AlbertConfig(
         **shared,
         embedding_size=source.embedding_size,
@@ -173,21 +171,19 @@ def _electra_as_bert_or_albert(body: PreTrainedModel) -> ConvertedBody | None:
     return ConvertedBody(config, weights)
 
 
-def _renamed(
-    body: PreTrainedModel, layer: str, target: str | None, parts: Mapping[str, str]
-) -> Weights:
+def _renamed(body: PreTrainedModel, layer: str, target: str, parts: Mapping[str, str]) -> Weights:
     """Return the body's weights, with those of its layers renamed.
 
     Args:
         body: the body.
         layer: pattern of the prefix of a layer's weights, with the layer's number as a group.
-        target: the new prefix, a format of the number; None keeps the old one.
+        target: the new prefix, a format of the number.
         parts: new names of a layer's parts by their old names.
     """
     weights = {}
     for name, value in body.state_dict().items():
         found = re.match(layer, name)
-        if found is not None and target is not None:
+        if found is not None:
             part, _, kind = name[found.end() :].rpartition(".")
             name = f"{target.format(found[1])}{parts[part]}.{kind}"
         weights[name] = value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from src.encoders.base import Encoder
 from src.encoders.masked_lm_head import MaskedLMHead
-from src.encoders.pretrained import load_config, load_tokenizer
+from src.encoders.pretrained import load_config, load_tokenizer, without_pooler
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.wide_resnet import ImageEncoder, WideResNet
 from src.errors import UserError, first_line
@@ -91,11 +92,8 @@ def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
         settings = json.dumps(description["config"])
         (folder / "config.json").write_text(settings, encoding="utf-8")
         config, tokenizer = load_config(folder), load_tokenizer(folder)
-    pooler = {} if description["pooler"] else {"add_pooling_layer": False}
-    try:
-        body = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32, **pooler)
-    except TypeError:  # architectures without a pooler do not accept the argument
-        body = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
+    build = partial(AutoModel.from_config, config, trust_remote_code=False, dtype=torch.float32)
+    body = build() if description["pooler"] else without_pooler(build)
     head, described = None, description["masked_lm_head"]
     if described is not None:
         rows, width = body.get_input_embeddings().weight.shape

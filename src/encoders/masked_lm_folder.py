@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from src.encoders.evaluating import evaluating
 from src.encoders.masked_lm_head import MaskedLMHead, head_layers
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
@@ -108,11 +109,10 @@ def _computes_the_same(model: PreTrainedModel, body: PreTrainedModel, head: Mask
     special = body.config.pad_token_id or 0
     ids = (torch.arange(8)[None] + special + 1) % int(body.config.vocab_size)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    was_training, device = body.training, next(body.parameters()).device
-    body.eval()
-    hidden = body(**{n: value.to(device) for n, value in inputs.items()}).last_hidden_state
-    expected = head(hidden, body.get_input_embeddings().weight).float().cpu()
-    body.train(was_training)
-    found = model(**inputs).logits
+    device = next(body.parameters()).device
+    with evaluating(body, head, model):
+        hidden = body(**{n: value.to(device) for n, value in inputs.items()}).last_hidden_state
+        expected = head(hidden, body.get_input_embeddings().weight).float().cpu()
+        found = model(**inputs).logits
     scale = max(1.0, float(expected.abs().max()))
     return bool((expected - found).abs().max() <= _TOLERANCE * scale)

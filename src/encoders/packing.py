@@ -13,6 +13,7 @@ from src.core.device import is_cpu
 from src.cpu.attention import use_tartan_attention
 from src.cpu.packed_attention import Packing
 from src.cuda.packed_row import PackedRow
+from src.encoders.evaluating import evaluating
 
 _LENGTHS = (3, 6, 1)
 """Lengths of the texts on which a body is tried out [tokens]."""
@@ -74,14 +75,11 @@ def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) 
         tokens: ids of tokens that are not special.
         first_position: position id of a text's first token.
     """
-    was_training = body.training
-    body.eval()
     try:
-        return _states_agree(body, tokens, first_position)
+        with evaluating(body):
+            return _states_agree(body, tokens, first_position)
     except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
         return False  # architectures raise these at arguments that they do not support
-    finally:
-        body.train(was_training)
 
 
 @torch.no_grad()

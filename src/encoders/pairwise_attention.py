@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from src.encoders.evaluating import evaluating
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 
@@ -51,14 +52,11 @@ def check_pairwise_attention(encoder: TextEncoder, what: str) -> None:
         UserError: the encoder does not take such masks, or does not respect them.
     """
     body = encoder.body
-    was_training = body.training
-    body.eval()
     try:
-        respected = _respects_masks(encoder)
+        with evaluating(body):
+            respected = _respects_masks(encoder)
     except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
         respected = False  # architectures raise these at a mask that they do not support
-    finally:
-        body.train(was_training)
     if not respected:
         raise UserError(
             f"{what} needs attention masks of pairs of positions, which encoder {encoder.name} "

@@ -9,10 +9,10 @@ of a shard index. Every `from_pretrained` of this project is therefore called he
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -28,6 +28,8 @@ from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
 from src.errors import UserError, first_line
 from src.files.links import is_inside, paths_in
+
+T = TypeVar("T")
 
 _INDEX = "model.safetensors.index.json"
 _BUILT_IN = ("eager", "sdpa", "flex_attention")
@@ -115,6 +117,14 @@ def load_model(
     model, loading = _load(kind, folder, trust_remote_code, **options)
     check_finite_weights(model, folder)
     return model, loading
+
+
+def without_pooler(build: Callable[..., T]) -> T:
+    """Call `build(add_pooling_layer=False)`, or `build()` for an architecture without a pooler."""
+    try:
+        return build(add_pooling_layer=False)
+    except TypeError:  # Transformers passes the argument on to the architecture's class
+        return build()
 
 
 def check_they_fit(tokenizer: PreTrainedTokenizerBase, body: PreTrainedModel, where: str) -> None:

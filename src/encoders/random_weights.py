@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from transformers import AutoConfig, AutoModel
 
 from src.configuration.options import Checked, NonNegative
 from src.encoders.base import EncoderSource
+from src.encoders.pretrained import without_pooler
 from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError, first_line
 
@@ -48,8 +50,8 @@ class RandomWeights(Checked):
             )
             with torch.random.fork_rng():
                 torch.manual_seed(0)
-                body = AutoModel.from_config(
-                    config, trust_remote_code=False, add_pooling_layer=False
+                body = without_pooler(
+                    partial(AutoModel.from_config, config, trust_remote_code=False)
                 )
         except (ValueError, TypeError) as error:
             reason = first_line(error)

@@ -6,7 +6,7 @@ import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
@@ -27,11 +27,11 @@ from src.encoders.hub import local_or_cached
 from src.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
 from src.encoders.packing import can_pack
 from src.encoders.pretrained import (
-    LoadingInfo,
     check_they_fit,
     load_config,
     load_model,
     load_tokenizer,
+    without_pooler,
 )
 from src.encoders.transformers_classifier import save_classifier, uses_token_types
 from src.errors import UserError, first_line
@@ -47,6 +47,10 @@ _POSITIONS_AFTER_PADDING = (
     "mpnet",
     "data2vec-text",
     "longformer",
+    "xmod",
+    "ibert",
+    "luke",
+    "esm",
 )
 """Model types whose position ids begin behind the id of the padding token."""
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
@@ -317,7 +321,8 @@ def _load(
         model, loading = load_model(AutoModelForMaskedLM, folder, trust_remote_code, config=config)
         body, head = split_masked_lm(model, set(loading["missing_keys"]))
     else:
-        model, loading = _body_only(folder, config, trust_remote_code)
+        load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
+        model, loading = without_pooler(load)
         body, head = model, None
     _check_complete(model, body, set(loading["missing_keys"]), folder)
     body.train()
@@ -326,17 +331,6 @@ def _load(
 
 def _has_mlm_weights(architectures: list[str] | None) -> bool:
     return any(name.endswith(("ForMaskedLM", "ForPreTraining")) for name in architectures or [])
-
-
-def _body_only(
-    folder: Path, config: PretrainedConfig, trust_remote_code: bool
-) -> tuple[PreTrainedModel, LoadingInfo]:
-    try:
-        return load_model(
-            AutoModel, folder, trust_remote_code, config=config, add_pooling_layer=False
-        )
-    except TypeError:  # architectures without a pooler do not accept the argument
-        return load_model(AutoModel, folder, trust_remote_code, config=config)
 
 
 def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase:

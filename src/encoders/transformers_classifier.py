@@ -18,6 +18,7 @@ from transformers import (
 
 from src.encoders.architecture import HEAD_LOCATIONS, convert_body
 from src.encoders.classifier_head import ClassifierHead
+from src.encoders.evaluating import evaluating
 from src.errors import UserError
 from src.files.permissions import share_weights
 
@@ -146,17 +147,14 @@ def _computes_the_same(
     if body.config.pad_token_id is not None:
         ids[ids == int(body.config.pad_token_id)] += 1
         ids[1, 5:] = int(body.config.pad_token_id)
-    was_training = body.training, head.training
-    for module in (body, head, model):
-        module.eval()
     device = next(body.parameters()).device
     inputs = {"input_ids": ids, "attention_mask": mask}
     if types:
         inputs[_TYPES] = (torch.arange(8) >= 4).long().expand(2, 8)
-    hidden = body(**{name: value.to(device) for name, value in inputs.items()}).last_hidden_state
-    expected: Tensor = head(hidden[:, 0]).float().cpu()
-    body.train(was_training[0])
-    head.train(was_training[1])
-    logits: Tensor = model(**inputs).logits
+    with evaluating(body, head, model):
+        arguments = {name: value.to(device) for name, value in inputs.items()}
+        hidden = body(**arguments).last_hidden_state
+        expected: Tensor = head(hidden[:, 0]).float().cpu()
+        logits: Tensor = model(**inputs).logits
     scale = max(1.0, float(expected.abs().max()))
     return bool((expected - logits).abs().max() <= _TOLERANCE * scale)

@@ -43,9 +43,7 @@ OWN_ATTENTION = {
     "mpnet",
     "roformer",
 }
-"""Kinds whose attention implementation cannot be replaced, even where it is called sdpa."""
-PADDED = OWN_ATTENTION | {"xmod"}
-"""Kinds that cannot pack: X-MOD's position ids begin at another number than is known here."""
+"""Kinds that cannot pack: their attention cannot be replaced, even where it is called sdpa."""
 
 
 def random_body(kind: str) -> PreTrainedModel:

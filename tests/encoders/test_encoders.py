@@ -13,27 +13,23 @@ from huggingface_hub import constants
 from hydra import compose, initialize_config_dir
 from torch import nn
 from transformers import (
+    AutoConfig,
+    AutoModel,
     BertConfig,
     BertModel,
-    CamembertConfig,
-    CamembertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    MPNetConfig,
-    MPNetModel,
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaModel,
 )
 
 from src.encoders.base import set_frozen
 from src.encoders.packaged import PackagedEncoder
+from src.encoders.random_weights import RandomWeights
 from src.encoders.text_encoder import PretrainedEncoder, TextEncoder, max_positions_of
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from src.errors import UserError
 from tests.conftest import ROOT
+from tests.in_process import same
 from tests.local_server import closed_address, serving
 
 SMALL = {
@@ -92,6 +88,21 @@ def test_the_letter_pair_tokenizer_knows_every_ascii_text():
     ids = tokenizer("Any text, with 3 numbers & (signs)!")["input_ids"]
     assert tokenizer.unk_token_id not in ids
     assert (ids[0], ids[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sizes"),
+    [
+        ("bert", {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}),
+        ("electra", {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}),
+        ("distilbert", {"dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 32}),
+    ],
+)
+def test_random_weights_need_no_pooler_in_the_architecture(architecture, sizes):
+    encoder = RandomWeights("any", architecture, {"vocab_size": 1500, **sizes}, TinyEncoder())
+    first, again = encoder.load(), encoder.load()
+    assert getattr(first.body, "pooler", None) is None
+    assert same(parameters(first.body), parameters(again.body))
 
 
 def configured(name):
@@ -162,33 +173,25 @@ def test_a_missing_package_says_what_to_install():
         packaged().load()
 
 
-BODIES = {
-    "bert": lambda: BertModel(BertConfig(**SMALL)),
-    "roberta": lambda: RobertaModel(RobertaConfig(**SMALL)),
-    "xlm-roberta": lambda: XLMRobertaModel(XLMRobertaConfig(**SMALL)),
-    "camembert": lambda: CamembertModel(CamembertConfig(**SMALL)),
-    "mpnet": lambda: MPNetModel(MPNetConfig(**SMALL)),
-    "distilbert": lambda: DistilBertModel(
-        DistilBertConfig(
-            vocab_size=SMALL["vocab_size"],
-            dim=16,
-            n_layers=1,
-            n_heads=2,
-            hidden_dim=24,
-            max_position_embeddings=40,
-        )
-    ),
-}
+def small_body(kind):
+    sizes = {"languages": ["en_XX"], "default_language": "en_XX"} if kind == "xmod" else {}
+    if kind == "esm":
+        sizes = {"position_embedding_type": "absolute", "pad_token_id": 1}
+    return AutoModel.from_config(AutoConfig.for_model(kind, **SMALL, **sizes)).eval()
 
 
-@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize(
+    "kind",
+    ["bert", "distilbert", "roberta", "xlm-roberta", "camembert", "mpnet", "xmod", "luke", "esm"],
+)
 def test_the_longest_input_goes_through_the_body_and_one_more_does_not(kind):
-    encoder = TextEncoder(kind, BODIES[kind]().eval(), letter_pair_tokenizer())
+    encoder = TextEncoder(kind, small_body(kind), letter_pair_tokenizer())
     ids = torch.full((1, encoder.max_positions + 1), 7)
+    shorter = ids[:, 1:]
     with torch.no_grad():
-        encoder.body(input_ids=ids[:, 1:])
+        encoder.body(input_ids=shorter, attention_mask=torch.ones_like(shorter))
         with pytest.raises((IndexError, RuntimeError)):
-            encoder.body(input_ids=ids)
+            encoder.body(input_ids=ids, attention_mask=torch.ones_like(ids))
 
 
 def test_roberta_base_takes_512_tokens():
@@ -217,7 +220,7 @@ def test_dropout_is_the_checkpoints_unless_it_is_set(bert_folder):
 
 
 def test_dropout_of_an_architecture_with_other_names_is_an_error(tmp_path):
-    folder = save(BODIES["distilbert"](), tmp_path / "model")
+    folder = save(small_body("distilbert"), tmp_path / "model")
     with pytest.raises(UserError, match="no configuration entry 'hidden_dropout_prob'"):
         PretrainedEncoder(name=str(folder), hidden_dropout=0.2).load()
     assert PretrainedEncoder(name=str(folder)).load().hidden_size == 16

@@ -14,7 +14,7 @@ from src.encoders.packing import packed_states
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.objectives.layout import Layout, spans
-from tests.encoders.bodies import KINDS, PADDED, random_body
+from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 
 LENGTHS = (3, 17, 64, 1, 9, 8, 16)
 """One token, as many as the bodies have positions, and lengths in between."""
@@ -56,7 +56,7 @@ def states_of(encoder: TextEncoder, rows: list[dict[str, list[int]]], packed: bo
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - PADDED))
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - OWN_ATTENTION))
 def test_states_and_gradients_are_those_with_padding(kind, pairs):
     encoder = encoder_of(kind)
     if pairs and (kind == "modernbert" or getattr(encoder.body.config, "type_vocab_size", 1) < 2):
@@ -79,7 +79,7 @@ def test_states_and_gradients_are_those_with_padding(kind, pairs):
             assert float((found - expected).abs().max()) < 1e-6, name
 
 
-@pytest.mark.parametrize("kind", sorted(PADDED))
+@pytest.mark.parametrize("kind", sorted(OWN_ATTENTION))
 def test_other_bodies_get_padded_batches_and_warn_once(kind, caplog):
     encoder = encoder_of(kind)
     with caplog.at_level(logging.WARNING, "src.encoders.text_encoder"):

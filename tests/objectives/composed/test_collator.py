@@ -14,7 +14,7 @@ from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.objectives.layout import is_packed
 from src.objectives.vocabulary import Vocabulary
-from tests.encoders.bodies import KINDS, PADDED, random_body
+from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.objectives.composed.spaces import space
 
 SPACE = space("aang_further")
@@ -81,7 +81,7 @@ def assert_agree(found, expected):
             assert float((gradients[name] - value).abs().max()) < 1e-6, name
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - PADDED))
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - OWN_ATTENTION))
 @pytest.mark.parametrize("representation", SPACE.representations)
 def test_gradients_are_those_with_padding(representation, kind):
     encoder, name = encoder_of(kind), f"task-replace-{representation}-denoise"
@@ -112,7 +112,7 @@ def test_gradients_are_those_with_padding_where_attention_is_local(representatio
     assert_agree(loss_and_gradients(name, encoder, packed=True), padded)
 
 
-@pytest.mark.parametrize("kind", sorted(PADDED))
+@pytest.mark.parametrize("kind", sorted(OWN_ATTENTION))
 def test_encoders_that_cannot_pack_get_padded_texts(kind):
     encoder = encoder_of(kind)
     for representation in SPACE.representations:
