@@ -523,6 +523,18 @@ SETTINGS = {
         f"{STAGE}.meta_head.examples=41",
         method=META,
     ),
+    "patience of a stage that nothing evaluates": case(
+        "method.stages.dapt.patience=3: this stage is not evaluated, since it does not train the "
+        "end task; omit the option",
+        "method.stages.dapt.patience=3",
+        method="dapt",
+    ),
+    "evaluations of a stage that nothing evaluates": case(
+        "method.stages.dapt.evaluate_every=10: this stage is not evaluated, since it does not "
+        "train the end task; omit the option",
+        "method.stages.dapt.evaluate_every=10",
+        method="dapt",
+    ),
     "accelerator unknown": case(
         "trainer.accelerator must be one of auto, gpu, cpu, cuda, mps, tpu, got 'warp'",
         "trainer.accelerator=warp",

@@ -22,12 +22,10 @@ class Sample:
 
     Attributes:
         texts: the sampled texts, none of them blank.
-        of: number of texts in the source, blank ones included.
         whole: whether only blank texts are left out.
     """
 
     texts: list[str]
-    of: int
     whole: bool
 
 
@@ -58,5 +56,5 @@ def sample_of(
                 chosen.append(text)
                 characters += len(text)
             if characters >= most_characters:
-                return Sample(chosen, count, looked_at == count)
-    return Sample(chosen, count, looked_at == count)
+                return Sample(chosen, looked_at == count)
+    return Sample(chosen, looked_at == count)

@@ -261,7 +261,6 @@ def _print_basis(found: Findings, console: Console) -> None:
     machine = found.measured.machine
     unit = "tokens with padding" if found.lengths else "images"
     measured = sum(rate.measured for rate in found.measured.rates.values())
-    beside = "" if found.process is None else f"; the program: {_gib(found.process)}"
     has = "" if found.memory is None else f"; this machine: {_gib(found.memory)}"
     for line in (
         "* the method of this command; below each method, its stages one after the other",
@@ -269,7 +268,7 @@ def _print_basis(found: Findings, console: Console) -> None:
         f"{machine.precision}",
         "time: of passes, updates and evaluations; it is a range where a stage may end",
         "early (patience); the rest of a step takes up to 15 % more",
-        f"memory: what is trained and computed{beside}{has}",
+        f"memory: what is trained and computed; the program: {_gib(found.process)}{has}",
     ):
         _note(console, line)
     for name, why in found.missing.items():

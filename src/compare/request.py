@@ -25,7 +25,8 @@ _DECIDED = {
     "hydra.searchpath": "a comparison has its own",
 }
 """Options of a run that the comparison sets itself, and what to use instead."""
-_WITHOUT = {"tapt": "dapt", "dapt": "tapt", "none": None, "other_classes": None}
+_WITHOUT = {"tapt": "dapt", "dapt": "tapt"}
+"""The method that has no text with an auxiliary task, by the latter."""
 
 
 @dataclass(frozen=True)

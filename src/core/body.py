@@ -18,11 +18,11 @@ class Body(Protocol):
 
     Attributes:
         module: the body itself.
-        products: the type in which inner products are accumulated.
+        product_dtype: the type in which inner products are accumulated.
     """
 
     module: nn.Module
-    products: torch.dtype
+    product_dtype: torch.dtype
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -51,8 +51,8 @@ class Body(Protocol):
 class WholeBody:
     """A body whose parameters are all on this process; other processes have replicas."""
 
-    def __init__(self, module: nn.Module, products: torch.dtype = torch.float32) -> None:
-        self.module, self.products = module, products
+    def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
+        self.module, self.product_dtype = module, product_dtype
 
     @property
     def parameters(self) -> list[nn.Parameter]:

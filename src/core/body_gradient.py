@@ -106,4 +106,4 @@ def products(rows: Sequence[BodyGradient], columns: Iterable[BodyGradient]) -> T
 
 def _product(left: BodyGradient, right: BodyGradient) -> Tensor:
     """Return the inner product over this process's part of the body."""
-    return dot(left.values, right.values, left.body.products, left.loss.device)
+    return dot(left.values, right.values, left.body.product_dtype, left.loss.device)

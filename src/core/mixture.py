@@ -80,8 +80,8 @@ class RunningSum:
     def cosine(self, direction: BodyGradient) -> Tensor:
         """Return the cosine of the sum so far with `direction`, a scalar; 0 if a norm is 0."""
         body, device = direction.body, direction.loss.device
-        product = body.total(dot(direction.values, self._sum, body.products, device))
-        squared = body.total(dot(self._sum, self._sum, body.products, device))
+        product = body.total(dot(direction.values, self._sum, body.product_dtype, device))
+        squared = body.total(dot(self._sum, self._sum, body.product_dtype, device))
         return cosine_of(product, direction.squared_norm, squared)
 
     def mixed(self) -> Mixed:

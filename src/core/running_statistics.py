@@ -13,7 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 def frozen_running_statistics(body: nn.Module) -> Iterator[None]:
     """Let passes normalise by their own batch without updating running statistics.
 
-    For the meta-gradient's passes: the validation batch must not influence later evaluations.
+    For every pass except a task's own: validation batches, second batches and products with
+    the meta-gradient must not influence later evaluations.
     """
     tracking = [m for m in body.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     for module in tracking:

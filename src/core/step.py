@@ -44,7 +44,7 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _Pending:
     """A task's gradient whose sum over processes has begun."""
 
     task: Task
@@ -78,7 +78,7 @@ class Step:
         self._passes, self._tasks, self._batch = passes, tasks, batch
         self._meta_head = meta_head
         self._weigh_examples: WeighExamples | None = None
-        self._end_task: _Begun | None = None
+        self._end_task: _Pending | None = None
         self._meta: BodyGradient | None = None
         self._meta_head_loss: Tensor | None = None
         self._losses: list[Tensor] = []
@@ -112,10 +112,11 @@ class Step:
         if self._meta is not None or self._losses:
             raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
         end_task, apart = self._tasks[0], self._batch.meta_head
-        own = self._pass(end_task, keep=apart is None)
-        self._end_task = self._begin(end_task, own)
+        separate = self._meta_head.settings.kind == "separate"
+        own = self._pass(end_task, keep=separate and apart is None)
+        self._end_task = self._start(end_task, own)
         head = end_task.head
-        if self._meta_head.settings.kind == "separate":
+        if separate:
             read = own.read
             if apart is not None:
                 read = self._passes.features(Purpose("meta_features"), end_task, apart)
@@ -137,13 +138,13 @@ class Step:
 
         Where a sum over processes takes time, the next task's pass has run by then.
         """
-        begun: deque[_Begun] = deque()
+        pending: deque[_Pending] = deque()
         for task in self._tasks:
-            begun.append(self._begun(task))
-            while len(begun) > int(self._passes.processes.overlaps):
-                yield self._arrived(begun.popleft())
-        while begun:
-            yield self._arrived(begun.popleft())
+            pending.append(self._pending(task))
+            while len(pending) > int(self._passes.processes.overlaps):
+                yield self._finish(pending.popleft())
+        while pending:
+            yield self._finish(pending.popleft())
 
     def weighing_examples(self, weigh: WeighExamples) -> Step:
         """Make `gradients` weight the examples of auxiliary batches; return the step.
@@ -203,7 +204,7 @@ class Step:
             )
         squared_norm = mixed.squared_norm
         if squared_norm is None:
-            local = dot(mixed.gradient, mixed.gradient, body.products, self._losses[0].device)
+            local = dot(mixed.gradient, mixed.gradient, body.product_dtype, self._losses[0].device)
             squared_norm = body.total(local)
         body.put(mixed.gradient)
         for head, gradients in self._of_heads.items():
@@ -221,14 +222,14 @@ class Step:
             effective_examples=torch.stack(self._effective) if self._effective else None,
         )
 
-    def _begun(self, task: Task) -> _Begun:
+    def _pending(self, task: Task) -> _Pending:
         """Return the task's pass, taken now unless it was taken for the meta-gradient."""
-        begun, self._end_task = self._end_task, None
-        if begun is None:
-            return self._begin(task, self._pass(task))
+        pending, self._end_task = self._end_task, None
+        if pending is None:
+            return self._start(task, self._pass(task))
         if self._weigh_examples is not None:
             self._effective.append(torch.ones_like(self._passes.no_loss()))
-        return begun
+        return pending
 
     def _pass(self, task: Task, keep: bool = False) -> PassResult:
         batch, weights = self._batch.tasks[task.name], None
@@ -239,15 +240,15 @@ class Step:
         purpose = Purpose("task", task.name)
         return self._passes.backward(purpose, task, batch, keep=keep, example_weights=weights)
 
-    def _begin(self, task: Task, passed: PassResult) -> _Begun:
-        return _Begun(task, self._passes.begin(Purpose("task", task.name), task, passed))
+    def _start(self, task: Task, passed: PassResult) -> _Pending:
+        return _Pending(task, self._passes.begin(Purpose("task", task.name), task, passed))
 
-    def _arrived(self, begun: _Begun) -> BodyGradient:
+    def _finish(self, pending: _Pending) -> BodyGradient:
         """Return the task's gradient, after waiting for its sum over processes."""
-        summed, count = begun.arrive(), len(self._passes.parameters)
-        self._of_heads.setdefault(begun.task.head, []).append(summed.gradient[count:])
+        summed, count = pending.arrive(), len(self._passes.parameters)
+        self._of_heads.setdefault(pending.task.head, []).append(summed.gradient[count:])
         own = Summed(summed.gradient[:count], summed.loss)
-        gradient = BodyGradient(self._passes.body, begun.task, lambda: own)
+        gradient = BodyGradient(self._passes.body, pending.task, lambda: own)
         self._losses.append(gradient.loss)
         self._norms.append(gradient.squared_norm.sqrt())
         return gradient

@@ -59,6 +59,7 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
         if cap is not None:
             stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
         if stage.enabled:
+            _check_evaluated(name, stage, evaluated=has_no_end_task(config))
             stages[name] = stage
     with_end_task = [n for n, stage in stages.items() if module_class(stage).trains_end_task]
     if not stages or not (with_end_task or has_no_end_task(config)):
@@ -69,6 +70,22 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
             "task=held_out_text has none; use +experiment=pretrain, or name a task"
         )
     return stages
+
+
+def _check_evaluated(name: str, stage: Stage, *, evaluated: bool) -> None:
+    """Check that only a stage that is evaluated has options for that.
+
+    Raises:
+        UserError: another one has; the message names the option.
+    """
+    if evaluated or module_class(stage).trains_end_task:
+        return
+    for option in ("evaluate_every", "patience"):
+        if getattr(stage, option) is not None:
+            raise UserError(
+                f"method.stages.{name}.{option}={getattr(stage, option)}: this stage is not "
+                "evaluated, since it does not train the end task; omit the option"
+            )
 
 
 def module_class(stage: Stage) -> Any:

@@ -69,7 +69,8 @@ class CostMeter(pl.Callback):
         self._flops_here: Counter[str] = Counter()
         self._agreement = Agreement()
         self._padding = 0
-        self._peak = 0
+        self._peak = 0  # of the steps that earlier processes took
+        self._device: torch.device | None = None
         # seconds: of all, of the steps, of what no step can do without
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0
         self._clock: PassClock | None = None
@@ -82,6 +83,7 @@ class CostMeter(pl.Callback):
         """Begin to measure."""
         assert isinstance(pl_module, TaskMixing)
         device, self._agreement = pl_module.device, pl_module.agreement
+        self._device = device
         self._clock = pl_module.clock = PassClock(device)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
@@ -128,7 +130,7 @@ class CostMeter(pl.Callback):
         """Remove the hooks from the modules."""
         if self._watch is not None:
             self._watch.remove()
-            self._peak = max(self._peak, peak_of_device(pl_module.device))
+            self._peak = max(self._peak, self._peak_here())
 
     def cost(self) -> StageCost:
         """Return the cost so far; all processes have to call this."""
@@ -153,7 +155,7 @@ class CostMeter(pl.Callback):
             "examples": dict(self._examples),
             "flops": self._all_flops(),
             "padding": self._padding,
-            "peak": self._peak,
+            "peak": max(self._peak, self._peak_here()),
             "all": self._all.seconds(),
             "steps": self._steps.seconds(),
             "floor": self._floor_seconds(),
@@ -175,6 +177,9 @@ class CostMeter(pl.Callback):
 
     def _summed_bytes(self) -> int:
         return self._summed_before + (0 if self._sums is None else self._sums.summed_bytes)
+
+    def _peak_here(self) -> int:
+        return 0 if self._device is None else peak_of_device(self._device)
 
     def _floor_seconds(self) -> float:
         return self._floor + (0.0 if self._clock is None else self._clock.seconds())

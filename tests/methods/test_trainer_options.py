@@ -294,6 +294,19 @@ def test_an_evaluation_after_the_training_is_none_of_it(module, data, tmp_path):
     assert (history.evaluations, best.best_model_path, meter.cost().tokens_per_second) == before
 
 
+def test_the_peak_memory_is_kept_for_a_stage_that_is_interrupted(module, data, tmp_path):
+    meter, kept = CostMeter(), []
+
+    class Interrupted(pl.Callback):
+        def on_train_batch_end(self, *_):
+            kept.append(meter.state_dict())
+
+    trainer(tmp_path, max_steps=2, callbacks=[meter, Interrupted()]).fit(module, datamodule=data)
+    resumed = CostMeter()
+    resumed.load_state_dict(kept[-1])
+    assert 2**20 < resumed.cost().peak_memory_bytes <= meter.cost().peak_memory_bytes
+
+
 def test_a_module_sends_losses_again_under_a_trainer_without_a_log(data, tmp_path):
     module = MTTartan.for_data(data, lr=2e-3)
     fitted(module, data, tmp_path, max_steps=1, callbacks=[StepLog(tmp_path / "a.csv", "a", 5)])
