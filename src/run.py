@@ -57,6 +57,7 @@ def main(config: DictConfig) -> float | None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         return _sweep_job(config, folder)
     try:
+        folder = _run_folder(config, folder)
         _run(config, folder)
     except UserError as error:
         if is_main_process():
@@ -75,8 +76,9 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     hydra_config = HydraConfig.get()
     number, overrides = int(hydra_config.job.num), hydra_config.overrides
     command = command_of(overrides.task, overrides.hydra)
-    report_job(number, "started", folder, command)
     try:
+        folder = _run_folder(config, folder)
+        report_job(number, "started", folder, command)
         with processes_get_arguments(list(overrides.task)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
@@ -107,7 +109,6 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     from src.run_folder.stored import stored_result
     from src.run_folder.summary import print_summary
 
-    folder = _run_folder(config, folder)
     state = "resumed" if (folder / "config.yaml").exists() else "finished"
     result = stored_result(config, folder)
     if result is not None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +188,18 @@ def test_resume_false_starts_over_beside_and_overwrites_nothing(
     for path, content in before.items():
         if path.name != "run.log" and ".hydra" not in path.parts:
             assert path.read_bytes() == content, path
+
+
+def test_a_sweep_that_starts_over_names_the_new_folders(run_cli, finetune_options, tmp_path):
+    swept = run_cli("-m", *finetune_options, "max_steps=2")
+    assert swept.returncode == 0, swept.stderr
+    (first,) = (tmp_path / "runs" / "toy_finetune").iterdir()
+    again = run_cli("-m", *finetune_options, "max_steps=2", "resume=false")
+    assert again.returncode == 0, again.stderr
+    folders = {
+        json.loads(path.read_text())["folder"] for path in (tmp_path / "runs").rglob("000000.json")
+    }
+    assert {Path(folder).name for folder in folders} == {first.name, f"{first.name}-2"}
 
 
 def test_four_jobs_at_once_share_the_caches(toy_options, data_dir, tmp_path):

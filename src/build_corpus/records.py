@@ -140,13 +140,14 @@ def _annotated(content: object) -> str | list[str] | None:
     text = content.get("text")
     if not isinstance(text, str | None):
         raise BadRecordError(f"'content.text' must be text, not {_kind(text)}")
-    spans = (content.get("annotations") or {}).get("paragraph")
+    notes = content.get("annotations")
+    spans = notes.get("paragraph") if isinstance(notes, dict) else None
     if text is None or not spans:
         return text
     try:
         marks = json.loads(spans) if isinstance(spans, str) else spans
         places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadRecordError("'content.annotations.paragraph' is no list of spans") from error
     for start, end in places:
         if not 0 <= start <= end <= len(text):

@@ -63,7 +63,7 @@ def load_corpus_folder(path: Path) -> Corpus:
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = first_line(error)
         raise UserError(f"corpus {path} is damaged ({reason}); build it again") from error
-    texts = _text_column(joined, "text", str(path))
+    texts = text_column(joined, "text", str(path))
     return Corpus(str(path), texts, folder.manifest.fingerprint, has_blanks=False)
 
 
@@ -93,7 +93,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     for kind, own in by_kind.items():
         # of text there may be very many files; of the others each has columns of its own
         groups = ([own] if own else []) if kind in TEXTS else [[file] for file in own]
-        parts += [_text_column(*_read(group, kind, column, cache_dir)) for group in groups]
+        parts += [text_column(*_read(group, kind, column, cache_dir)) for group in groups]
     texts = datasets.concatenate_datasets(
         [part.cast(datasets.Features({"text": datasets.Value("string")})) for part in parts]
     )
@@ -109,7 +109,7 @@ def _load_file(path: Path, column: str, cache_dir: Path) -> Corpus:
     kind = kind_of(path)
     if path.stat().st_size == 0:
         raise UserError(f"corpus {path} is empty")
-    texts = _text_column(*_read([path], kind, column, cache_dir))
+    texts = text_column(*_read([path], kind, column, cache_dir))
     if len(texts) == 0:
         raise UserError(f"corpus {path} is empty")
     column = "text" if kind in TEXTS else column
@@ -278,13 +278,18 @@ def load_corpus_from_hub(
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         reason = first_line(error)
         raise UserError(f"could not load data set {name} from the Hub: {reason}") from error
-    texts = _text_column(rows, column, name)
+    texts = text_column(rows, column, name)
     if len(texts) == 0:
         raise UserError(f"corpus {name} is empty")
     return Corpus(source=name, texts=texts, fingerprint=f"{rows._fingerprint}:{column}")
 
 
-def _text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Dataset:
+def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Dataset:
+    """Return the texts of a data set, as its only column `text`.
+
+    Raises:
+        UserError: there is no such column, it holds no text, or a text is too long.
+    """
     if column not in rows.column_names:
         raise UserError(
             f"corpus {source} has no column {column!r}, only {rows.column_names}; set 'column'"

@@ -26,8 +26,8 @@ KINDS = tuple(dict.fromkeys(_BUILDERS.values()))
 _PACKED = (".gz",)
 """Endings of compressed files that `datasets` unpacks by itself."""
 TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "text": ("text", {}),
-    "markdown": ("text", {"sample_by": "paragraph"}),
+    "text": ("text", {"encoding": "utf-8-sig"}),
+    "markdown": ("text", {"encoding": "utf-8-sig", "sample_by": "paragraph"}),
 }
 """Builder of `datasets` and its options for the kinds of plain text."""
 _IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from src.data.cached_indices import cached_indices
 from src.data.corpus import Corpus
 from src.data.overlap import WORDS, HeldOutGrams
 from src.data.text_task import TextTask
 from src.errors import UserError
-from src.files.durable import write_durably
 
 _AT_ONCE = 10_000
 """Number of texts that are read into memory at a time."""
@@ -34,11 +34,9 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
     """
     key = f"{corpus.fingerprint}:{task.digest()}:{WORDS}"
     name = hashlib.sha256(key.encode()).hexdigest()
-    file = cache_dir / "decontaminated" / f"{name}.npy"
-    if not file.is_file():
-        found = _contaminated(corpus, held_out_of(task))
-        write_durably(file, lambda path: _save(path, found))
-    removed = np.load(file)
+    removed = cached_indices(
+        cache_dir / "decontaminated", name, lambda: _contaminated(corpus, held_out_of(task))
+    )
     if not len(removed):
         return corpus, 0
     kept = np.setdiff1d(np.arange(len(corpus.texts)), removed, assume_unique=True)
@@ -57,8 +55,3 @@ def _contaminated(corpus: Corpus, held_out: HeldOutGrams) -> np.ndarray:
         marks = np.logical_or.reduce([held_out.contaminates(batch[name]) for name in columns])
         found.append(start + np.flatnonzero(marks))
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
-
-
-def _save(path: Path, indices: np.ndarray) -> None:
-    with path.open("wb") as file:
-        np.save(file, indices)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.configuration.options import Size
-from src.data.corpus import Corpus
+from src.data.corpus import Corpus, text_column
 from src.data.file_task import FileTask
 from src.data.table.arrow import DatasetTable
 from src.data.table.base import Table
@@ -120,23 +120,28 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     if isinstance(given, str | os.PathLike):
         return TextAuxiliary(**settings, path=str(given))
     if isinstance(given, datasets.Dataset):
-        if settings["column"] not in given.column_names:
-            raise UserError(
-                f"auxiliary {name} has no column {settings['column']!r}, only {given.column_names}"
-            )
-        rows = given.select_columns([settings["column"]])
-        rows = rows if column in (None, "text") else rows.rename_column(column, "text")
+        rows = text_column(given, settings["column"], name)
         return GivenTexts(**settings, corpus=Corpus(name, rows, str(given._fingerprint)))
     if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
         if not given:
             raise UserError(f"auxiliary {name} holds no texts")
-        rows = datasets.Dataset.from_dict({"text": list(given)})
+        rows = text_column(_data_set_of(given, name), "text", name)
         digest = hashlib.sha256("\x1f".join(given).encode("utf-8", "surrogatepass")).hexdigest()
         return GivenTexts(**settings, corpus=Corpus(name, rows, digest))
     raise UserError(
         f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, got "
         f"{type(given).__name__}"
     )
+
+
+def _data_set_of(texts: Sequence[str], name: str) -> datasets.Dataset:
+    try:
+        return datasets.Dataset.from_dict({"text": list(texts)})
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"auxiliary {name}: a text holds half of a surrogate pair (\\ud800 to \\udfff), which "
+            "is no text; write the whole character"
+        ) from error
 
 
 def encoder_of(given: AnyEncoder) -> Encoder:

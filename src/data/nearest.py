@@ -16,12 +16,12 @@ import numpy as np
 
 from src.core.seeding import generator_for
 from src.data.auxiliary import choose_rows
+from src.data.cached_indices import cached_indices
 from src.data.corpus import Corpus
 from src.data.overlap import words_of
 from src.data.permutation import RandomOrder
 from src.data.text_task import TextTask
 from src.errors import UserError
-from src.files.durable import write_durably
 
 MOST = 1_000_000
 """Maximum number of a corpus' texts that are compared; of a larger corpus, a
@@ -54,15 +54,16 @@ def choose_nearest(
         )
     key = f"{corpus.fingerprint}:{task.digest()}:{count}:{seed}:{MOST}:{bm25s.__version__}"
     name = hashlib.sha256(key.encode()).hexdigest()
-    file = cache_dir / "nearest" / f"{name}.npy"
-    if not file.is_file():
+
+    def find() -> np.ndarray:
         order = RandomOrder(available, generator_for(seed, "corpus part"))
         candidates = np.sort(order.part(0, min(available, MOST)))
         texts = corpus.texts.select(candidates)["text"][:]
         queries = [*task.train.texts, *(task.train.pairs or ())]
-        places = np.sort(candidates[nearest(texts, queries, count, seed)])
-        write_durably(file, lambda path: _save(path, places))
-    return replace(corpus, texts=corpus.texts.select(np.load(file)), fingerprint=f"{name}:nearest")
+        return np.sort(candidates[nearest(texts, queries, count, seed)])
+
+    places = cached_indices(cache_dir / "nearest", name, find)
+    return replace(corpus, texts=corpus.texts.select(places), fingerprint=f"{name}:nearest")
 
 
 def nearest(
@@ -73,8 +74,11 @@ def nearest(
     A text is ordered by the best rank that a query gives it, then by its score there, then by its
     index. Texts that share no word with any query come last, in random order.
     """
+    documents = [words_of(text or "") for text in texts]
+    if not any(documents):  # bm25s cannot index this
+        return generator_for(seed, "nearest", "rest").permutation(len(texts))[:count]
     index = bm25s.BM25()
-    index.index([words_of(text or "") for text in texts], show_progress=False)
+    index.index(documents, show_progress=False)
     words = [found for found in map(words_of, dict.fromkeys(queries)) if found]
     most = min(len(texts), 16 + 4 * count // max(len(words), 1))
     while True:
@@ -108,8 +112,3 @@ def _ranked(index: bm25s.BM25, queries: Sequence[list[str]], most: int) -> np.nd
     _, first = np.unique(every[order], return_index=True)
     ordered: np.ndarray = every[order][np.sort(first)]
     return ordered
-
-
-def _save(path: Path, indices: np.ndarray) -> None:
-    with path.open("wb") as file:
-        np.save(file, indices)

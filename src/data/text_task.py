@@ -228,9 +228,6 @@ def load_text_task(source: TextSource) -> TextTask:
     train = tables["train"]
     columns = source.columns(train)
     read = {split: read_labelled(table, columns) for split, table in tables.items()}
-    labels = in_order(example.label for example in read["train"])
-    if len(labels) < 2:
-        raise UserError(f"{train.source}: training needs at least two labels, found {list(labels)}")
     fingerprints = {split: _fingerprint(table, columns) for split, table in tables.items()}
     fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
     assigned = list(
@@ -248,6 +245,9 @@ def load_text_task(source: TextSource) -> TextTask:
         given_digest = hashlib.sha256(":".join(fingerprints.values()).encode()).hexdigest()
         kind = f"{source.split}, seed {source.split_seed}, of {given_digest}"
         fingerprints = {split: f"{split}, {kind}" for split in given}
+    labels = in_order(example.label for example in read["train"])
+    if len(labels) < 2:
+        raise UserError(f"{train.source}: training needs at least two labels, found {list(labels)}")
     trained_on = {example.content for example in read["train"]}
     unlabelled: list[Example] = []
     if source.labelled is not None:

@@ -35,11 +35,13 @@ def clean_processes() -> Iterator[None]:
             ) from error
         raise
     finally:
-        if torchrun_processes() is None and distributed.is_initialized():
-            distributed.destroy_process_group()
+        if torchrun_processes() is None:
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
             for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def _lost_another(error: RuntimeError) -> bool:

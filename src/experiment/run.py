@@ -95,9 +95,8 @@ def _run_prepared(
         write_durably(
             folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True)
         )
-
-    if prepared.labelled is not None:
-        write_splits(prepared.end_task, folder)
+        if prepared.labelled is not None:
+            write_splits(prepared.end_task, folder)
 
     start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
     chain = StageChain(config, folder, prepared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,11 @@ def check_written_folder(folder: Path) -> None:
             neither a file nor a folder: to write to a pipe would wait for ever.
     """
     for path in paths_in(folder):
-        if not path.is_symlink() and not path.is_file() and not path.is_dir():
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:  # another process has removed or renamed it since
+            continue
+        if not any(kind(mode) for kind in (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)):
             raise UserError(f"{path} is neither a file nor a folder; remove it")
         if not is_inside(path, folder):
             raise UserError(

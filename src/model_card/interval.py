@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import sparse
 
-Counts = NDArray[np.int64]
-"""Numbers of examples, int64 `(..., classes, classes)`: labels in rows, predictions in columns."""
 RESAMPLES = 10_000
+_AT_ONCE = 1 << 22
+"""Number of counts that are held in memory at a time."""
 _AGREEMENT = 1e-4
+
+
+class Totals(NamedTuple):
+    """Numbers of examples of each class, `(..., classes)`, of which all metrics are functions.
+
+    Attributes:
+        right: those that are predicted right.
+        true: those with the label.
+        predicted: those for which it is predicted.
+    """
+
+    right: NDArray[np.int64]
+    true: NDArray[np.int64]
+    predicted: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,14 +68,45 @@ def bootstrap_interval(
     """
     counts = np.asarray(confusion, dtype=np.int64)
     compute, total = _METRICS.get(metric), int(counts.sum())
-    if compute is None or total == 0 or abs(float(compute(counts)) - value) > _AGREEMENT:
+    if compute is None or total == 0:
         return None
-    cells = stats.multinomial.rvs(
-        total, counts.ravel() / total, size=RESAMPLES, random_state=np.random.default_rng(seed)
-    )
-    values = compute(cells.reshape(RESAMPLES, *counts.shape))
+    if abs(float(compute(_totals_of(counts))) - value) > _AGREEMENT:
+        return None
+    values = np.concatenate([compute(drawn) for drawn in _resampled(counts, seed)])
     low, high = np.quantile(values, [0.025, 0.975])
     return Interval(float(low), float(high))
+
+
+def _totals_of(counts: NDArray[np.int64]) -> Totals:
+    return Totals(counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0))
+
+
+def _resampled(counts: NDArray[np.int64], seed: int) -> Iterator[Totals]:
+    """Yield totals of `RESAMPLES` resamples, as many at once as memory is meant for.
+
+    Only cells that are not empty are drawn, so that many classes cost no more than many examples.
+    """
+    generator = np.random.default_rng(seed)
+    labels, predictions = np.nonzero(counts)
+    cells = counts[labels, predictions]
+    of_label, of_prediction = _membership(labels, counts), _membership(predictions, counts)
+    right = labels == predictions
+    block = max(1, _AT_ONCE // max(len(cells), len(counts)))
+    for start in range(0, RESAMPLES, block):
+        size = min(block, RESAMPLES - start)
+        drawn = generator.multinomial(int(cells.sum()), cells / cells.sum(), size=size)
+        yield Totals(
+            right=drawn[:, right] @ of_label[right],
+            true=drawn @ of_label,
+            predicted=drawn @ of_prediction,
+        )
+
+
+def _membership(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> sparse.csr_array:
+    """Return a one-hot matrix of each cell's class, `(cells, classes)`."""
+    cells = np.arange(len(classes))
+    ones = np.ones(len(classes), dtype=np.int64)
+    return sparse.csr_array((ones, (cells, classes)), shape=(len(classes), len(counts)))
 
 
 def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
@@ -81,29 +127,27 @@ def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
     return scores
 
 
-def _f1(counts: Counts) -> NDArray[np.float64]:
+def _f1(totals: Totals) -> NDArray[np.float64]:
     """Return each class' F1, `(..., classes)`; NaN if it is neither a label nor predicted."""
-    right = np.diagonal(counts, axis1=-2, axis2=-1)
-    both = counts.sum(axis=-1) + counts.sum(axis=-2)
-    scores: NDArray[np.float64] = np.where(both > 0, 2 * right / np.maximum(both, 1), np.nan)
+    both = totals.true + totals.predicted
+    scores: NDArray[np.float64] = np.where(both > 0, 2 * totals.right / np.maximum(both, 1), np.nan)
     return scores
 
 
-def _macro_f1(counts: Counts) -> NDArray[np.float64]:
-    return np.asarray(np.nanmean(_f1(counts), axis=-1))
+def _macro_f1(totals: Totals) -> NDArray[np.float64]:
+    return np.asarray(np.nanmean(_f1(totals), axis=-1))
 
 
-def _micro_f1(counts: Counts) -> NDArray[np.float64]:
-    right = np.diagonal(counts, axis1=-2, axis2=-1).sum(axis=-1)
-    return np.asarray(right / counts.sum(axis=(-2, -1)))
+def _micro_f1(totals: Totals) -> NDArray[np.float64]:
+    return np.asarray(totals.right.sum(axis=-1) / totals.true.sum(axis=-1))
 
 
-def _weighted_f1(counts: Counts) -> NDArray[np.float64]:
-    support = counts.sum(axis=-1)
-    return np.asarray((np.nan_to_num(_f1(counts)) * support).sum(axis=-1) / support.sum(axis=-1))
+def _weighted_f1(totals: Totals) -> NDArray[np.float64]:
+    weighted = np.nan_to_num(_f1(totals)) * totals.true
+    return np.asarray(weighted.sum(axis=-1) / totals.true.sum(axis=-1))
 
 
-_METRICS: Mapping[str, Callable[[Counts], NDArray[np.float64]]] = {
+_METRICS: Mapping[str, Callable[[Totals], NDArray[np.float64]]] = {
     "macro_f1": _macro_f1,
     "micro_f1": _micro_f1,
     "weighted_f1": _weighted_f1,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RUN_NEXT = "run_next.txt"
 """File in the search's folder with that command, and the scores that it was chosen by."""
-_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "hydra.sweep.dir")
+_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "resume", "hydra.sweep.dir")
 """Options of a search's jobs that are not part of the found settings."""
 
 

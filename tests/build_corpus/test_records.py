@@ -39,6 +39,7 @@ def span(start, end):
         ({"content": {"text": "abcd", "annotations": {"paragraph": [span(2, 4)]}}}, ["cd"]),
         ({"content": {"text": "a\n \nb", "annotations": {"paragraph": None}}}, ["a", "b"]),
         ({"content": {"text": None, "annotations": None}}, []),
+        *(({"content": {"text": "ab", "annotations": odd}}, ["ab"]) for odd in ([1], "odd", 7)),
         ({"content": None, "text": "a"}, ["a"]),
         ({"text": "a\nb\n\nc"}, ["a\nb", "c"]),
         ({"abstract": "one:::two", "title": "t"}, ["one", "two"]),
@@ -104,7 +105,10 @@ def test_a_line_that_is_no_record_says_why(line, reason):
             {"content": {"text": "ab", "annotations": {"paragraph": [span(1, 3)]}}},
             "from 1 to 3 in text of 2",
         ),
-        ({"content": {"text": "ab", "annotations": {"paragraph": "["}}}, "no list of spans"),
+        *(
+            ({"content": {"text": "ab", "annotations": {"paragraph": spans}}}, "no list of spans")
+            for spans in ("[", "[" * 100_000, [{"start": float("inf"), "end": 1}], [3])
+        ),
     ],
 )
 def test_text_of_an_unknown_layout_says_why(record, reason):

@@ -90,6 +90,15 @@ def test_a_task_is_split_anew(tmp_path):
     assert all(task.test.unseen)
     published = load_text_task(files)
     assert set(task.fingerprints.values()).isdisjoint(published.fingerprints.values())
+    for kind, own in (("dev", dev), ("test", test)):  # whose label comes into train
+        own += [(f"third{kind}{i} it was", "c") for i in range(8)]
+    task = load_text_task(
+        type(files)(**{**vars(task_of(tmp_path, train, dev, test)), "split": "clean"})
+    )
+    assert task.labels == ("a", "b", "c")
+    assert 2 in task.train.labels
+    files = task_of(tmp_path, train, dev[:10], test[:10])
+    task = load_text_task(type(files)(**{**vars(files), "split": "clean"}))
     other = load_text_task(type(files)(**{**vars(files), "split": "clean", "split_seed": 1}))
     assert other.digest() != task.digest()
     with pytest.raises(UserError, match=r"^split must be published or clean, got 'new'"):

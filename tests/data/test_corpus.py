@@ -82,6 +82,14 @@ def test_a_line_of_text_ends_at_a_newline_only(tmp_path):
     assert texts_of(corpus) == ["a\x0cb\u2028c\x85d", "next"]
 
 
+@pytest.mark.parametrize("name", ["c.txt", "c.md", "c.jsonl"])
+def test_a_byte_order_mark_is_no_part_of_the_text(name, tmp_path):
+    line = '{"text": "first"}\n' if name.endswith("jsonl") else "first\n"
+    (tmp_path / name).write_text(line, encoding="utf-8-sig")
+    (text,) = load_corpus(tmp_path / name, "text", tmp_path / "cache").texts["text"]
+    assert text.rstrip("\n") == "first"
+
+
 def test_the_file_is_read_again_when_it_has_changed(tmp_path):
     path = tmp_path / "c.txt"
     path.write_text("old\n")

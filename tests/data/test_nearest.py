@@ -105,6 +105,12 @@ def test_a_run_takes_the_nearest_texts_that_are_not_held_out(examples):
     assert len(examples("all").rows) == 25
 
 
+def test_blank_texts_are_chosen_by_the_seed():
+    chosen = nearest(["", " ", None, "\t"], ["a query"], 3, 0)
+    assert len(set(chosen.tolist())) == 3
+    assert chosen.tolist() == nearest(["", " ", None, "\t"], ["a query"], 3, 0).tolist()
+
+
 def test_a_choice_that_cannot_be_is_one_line(examples):
     with pytest.raises(UserError, match="select must be random or nearest, got 'near'"):
         examples(1, select="near")

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from src.errors import UserError
+from src.files import links
 from src.files.links import check_written_folder, is_inside
 
 
@@ -65,6 +66,12 @@ def test_only_the_blobs_of_the_hubs_cache_count_as_inside(tmp_path):
     blobs.symlink_to("/")
     (snapshot / "passwd").symlink_to("/etc/passwd")
     assert not is_inside(snapshot / "passwd", snapshot)
+
+
+def test_a_file_that_another_process_removes_meanwhile_is_passed_over(folder, monkeypatch):
+    gone = [folder / "result.json.part", *links.paths_in(folder)]
+    monkeypatch.setattr(links, "paths_in", lambda _: gone)
+    check_written_folder(folder)
 
 
 @pytest.mark.parametrize("place", ["pipe", "deep/pipe"])

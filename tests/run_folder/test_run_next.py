@@ -25,7 +25,7 @@ def command_in(tmp_path):
 
 def test_the_best_on_dev_without_what_made_it_a_search(tmp_path, capsys):
     jobs = [
-        job(tmp_path, 0, 0.5, "lr=1", "evaluate_test=false", "seed=3"),
+        job(tmp_path, 0, 0.5, "lr=1", "evaluate_test=false", "resume=false", "seed=3"),
         job(tmp_path, 1, 0.7, "lr=2", "x={a: 1}", "seed=3"),
         job(tmp_path, 2, None, "lr=3"),
     ]
