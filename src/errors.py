@@ -4,7 +4,7 @@
 class UserError(Exception):
     """Bad input or an unreachable resource: one line that says what is wrong and what to do.
 
-    `src.run` prints the message without a traceback and exits with status 1.
+    Every command prints the message without a traceback and exits with status 1.
     """
 
     def __str__(self) -> str:

@@ -14,8 +14,8 @@ from src.encoders.text_encoder import load_folder
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
+from src.report.reading.grouping import benchmarks_of
 from src.report.reading.search import search
-from src.report.reading.settings import benchmarks_of
 from src.report.tables.summary import in_words, inventory
 from src.run_folder.result import read_result
 from src.run_folder.run_next import dev_score

@@ -13,7 +13,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from src.configuration.nearest import nearest
+from src.configuration.did_you_mean import did_you_mean
 
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
@@ -105,7 +105,7 @@ def explanation(error: Exception) -> str:
             if missing.startswith(config):
                 return f"{missing} is not installed; pip install -e '.[{extra}]'"
         group, _, name = missing.rpartition("/")
-        return f"there is no {group}={name}{nearest(name, error.options or [], f'{group}=')}"
+        return f"there is no {group}={name}{did_you_mean(name, error.options or [], f'{group}=')}"
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}; options are given as NAME=VALUE"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig):
@@ -113,5 +113,5 @@ def explanation(error: Exception) -> str:
         parent, _, name = option.rpartition(".")
         prefix = f"{parent}." if parent else ""
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
-        return f"there is no option {option}{nearest(name, known, prefix)}"
+        return f"there is no option {option}{did_you_mean(name, known, prefix)}"
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())

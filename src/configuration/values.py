@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from src.configuration.nearest import nearest
+from src.configuration.did_you_mean import did_you_mean
 from src.configuration.words import alternatives, shown, words
 from src.errors import UserError
 
@@ -68,7 +68,9 @@ def validated(value: Any, hint: Any, option: str) -> Any:
     try:
         return _adapter(hint).validate_python(value)
     except ValidationError:
-        near = nearest(value, alternatives(hint), listed=False) if isinstance(value, str) else ""
+        near = (
+            did_you_mean(value, alternatives(hint), listed=False) if isinstance(value, str) else ""
+        )
         raise UserError(f"{option} must be {words(hint)}, got {shown(value)}{near}") from None
 
 
@@ -130,7 +132,7 @@ def _checked(
         if known is None or key in known:
             checked[key] = validated(value, hints.get(key, Any), _within(option, key))
             continue
-        near = nearest(str(key), known, _within(option, ""), listed=bool(option))
+        near = did_you_mean(str(key), known, _within(option, ""), listed=bool(option))
         if option or near:
             raise UserError(f"there is no option {_within(option, key)}{near}")
     return checked

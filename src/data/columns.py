@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from src.configuration.nearest import nearest
+from src.configuration.did_you_mean import did_you_mean
 from src.data.table.base import Table
 from src.errors import UserError
 
@@ -174,7 +174,7 @@ def check_column(table: Table, option: str, name: str) -> None:
         UserError: it has not; the message lists the columns that it has.
     """
     if name not in table.columns:
-        near = nearest(name, table.columns, f"{option}=", listed=False)
+        near = did_you_mean(name, table.columns, f"{option}=", listed=False)
         raise UserError(f"{option}={name}: {_listing(table)}{near}")
 
 

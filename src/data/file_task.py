@@ -24,7 +24,7 @@ _DEV_SPLITS = ("validation", "dev", "val")
 
 @dataclass(frozen=True)
 class FileTask(TextSource):
-    """Texts and labels in tables: CSV, TSV, JSONL, JSON or Parquet, plain or gzipped.
+    """Texts and labels in tables: CSV, TSV, JSONL, JSON, Parquet or Arrow, also with .gz or .zst.
 
     With `hub`, `train`, `dev` and `test` name its splits instead of files, and those that are not
     named are found by their usual names.

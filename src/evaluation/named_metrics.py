@@ -18,7 +18,7 @@ from torchmetrics.classification import (
     MulticlassSpecificity,
 )
 
-from src.configuration.nearest import nearest
+from src.configuration.did_you_mean import did_you_mean
 from src.errors import UserError
 
 NAMED: dict[str, Callable[..., Metric]] = {
@@ -54,7 +54,7 @@ def check_metric(name: str, configured: Collection[str]) -> None:
     """
     known = {*configured, *NAMED}
     if name not in known:
-        raise UserError(f"task.metric={name} is not one of the metrics{nearest(name, known)}")
+        raise UserError(f"task.metric={name} is not one of the metrics{did_you_mean(name, known)}")
 
 
 def named_metric(name: str, classes: int) -> Metric:

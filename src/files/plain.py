@@ -15,6 +15,8 @@ LARGEST = 32 << 20
 """Maximum size of a JSON or YAML file that is read [bytes]."""
 _DEEPEST = 100
 """Maximum number of lists and mappings of a YAML file within each other."""
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Makes plain data only, in C where PyYAML was built with it."""
 LONGEST_NAME = 300
 """Maximum length of a name in a file from elsewhere [characters]."""
 
@@ -92,7 +94,7 @@ def parse_yaml(text: str) -> Any:
         yaml.YAMLError: the text is not plain YAML.
     """
     check_no_references(text)
-    return yaml.safe_load(text)
+    return yaml.load(text, Loader=_LOADER)
 
 
 def check_no_references(text: str) -> None:
@@ -102,8 +104,8 @@ def check_no_references(text: str) -> None:
         ValueError: there is a reference, or lists and mappings are nested too deeply.
         yaml.YAMLError: the text is not YAML.
     """
-    loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
-    for event in yaml.parse(text, Loader=loader):
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
             raise ValueError("uses YAML references, which no run writes")
         depth += isinstance(event, yaml.CollectionStartEvent)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from src.errors import UserError
 from src.report.figures.pictures import Picture, pictures_of
+from src.report.reading.grouping import Benchmark, benchmarks_of
 from src.report.reading.progress import Progress, progress_of
 from src.report.reading.search import Found, search
-from src.report.reading.settings import Benchmark, benchmarks_of
 from src.report.tables.paper import PaperTable, paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.summary import Sentence, inventory, sentences_of

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src.errors import UserError, first_line
-from src.files.plain import LARGEST, check_no_references
+from src.files.plain import LARGEST, parse_yaml
 from src.run_folder.name import RESULT, is_elsewhere
 from src.run_folder.result import Result, read_result
 
@@ -150,8 +150,7 @@ def _json(path: Path) -> Any:
 
 
 def _yaml(path: Path) -> Any:
-    check_no_references(path.read_text(encoding="utf-8"))
-    return OmegaConf.to_container(OmegaConf.load(path))  # no tags, and nothing is resolved
+    return parse_yaml(path.read_text(encoding="utf-8"))
 
 
 def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from annotated_types import Ge, MultipleOf
 
-from src.configuration.nearest import nearest
+from src.configuration.did_you_mean import did_you_mean
 from src.configuration.options import (
     Below1,
     Checked,
@@ -160,6 +160,6 @@ def test_a_program_is_told_the_arguments_name_before_anything_is_read(make, said
 
 
 def test_the_word_that_is_like_another_or_all_there_are():
-    assert nearest("sede", ["seed", "size"], "a.") == "; did you mean a.seed?"
-    assert nearest("x", ["b", "a"]) == "; there are a, b"
-    assert nearest("x", ["b", "a"], listed=False) == nearest("x", []) == ""
+    assert did_you_mean("sede", ["seed", "size"], "a.") == "; did you mean a.seed?"
+    assert did_you_mean("x", ["b", "a"]) == "; there are a, b"
+    assert did_you_mean("x", ["b", "a"], listed=False) == did_you_mean("x", []) == ""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from src.report.reading.grouping import Benchmark, Setting, benchmarks_of
 from src.report.reading.run import Run, read_run
-from src.report.reading.settings import Benchmark, Setting, benchmarks_of
 from tests.in_process import STAGES
 
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
 from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label, weighting_label
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 from src.run_folder.result import Part
 
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from src.figures.style import COLOURS, axes_of, figure, plain
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
-from src.report.reading.settings import Benchmark, Setting
 
 _MOST = 40
 """Number of classes above which the matrix is not drawn."""

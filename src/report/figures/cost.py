@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from src.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
 from src.report.figures.learning_curves import draw_curves
 from src.report.figures.spending import Unit, total
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 
 _AXES: dict[Unit, tuple[str, str]] = {
     "flops": ("FLOPs of all training passes", "FLOPs of training passes so far"),

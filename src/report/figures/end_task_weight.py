@@ -10,7 +10,7 @@ from src.core.task_names import END_TASK
 from src.figures.style import axes_of, figure, legend_below, plain, style, title
 from src.figures.task_weights import draw_weight
 from src.report.figures.weights import weights_of
-from src.report.reading.settings import Benchmark, Setting, auxiliaries_label
+from src.report.reading.grouping import Benchmark, Setting, auxiliaries_label
 
 _KIND = ".meta_head.kind"
 _WORDS = {"separate": "separate meta head (equation 7)", "shared": "shared head (equation 6)"}

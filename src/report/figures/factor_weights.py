@@ -12,8 +12,8 @@ from src.errors import UserError, first_line
 from src.figures.factor_weights import TWO_WAY, factor_weights_figure, shares_of
 from src.figures.style import plain
 from src.files.plain import read_bytes
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
-from src.report.reading.settings import Benchmark, Setting
 
 _FILE = "factors.csv"
 _COLUMNS = {"stage": str, "step": float, "factor": str, "logit": float}

@@ -18,7 +18,7 @@ from src.figures.style import (
     title,
 )
 from src.report.figures.spending import Unit, evaluations
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 
 Curve = list[tuple[float, float]]
 

@@ -15,7 +15,7 @@ from src.report.figures.factor_weights import draw_factor_weights
 from src.report.figures.learning_curves import draw_learning_curves
 from src.report.figures.seeds import draw_seeds
 from src.report.figures.weight_trajectories import draw_weight_trajectories
-from src.report.reading.settings import Benchmark
+from src.report.reading.grouping import Benchmark
 from src.run_folder.result import PARTS
 
 

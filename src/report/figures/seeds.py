@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from src.figures.style import axes_of, figure, plain, styles_of, title
 from src.report.labels import PARTS, plural
-from src.report.reading.settings import Benchmark
+from src.report.reading.grouping import Benchmark
 from src.run_folder.result import Part
 
 

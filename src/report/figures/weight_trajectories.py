@@ -12,7 +12,7 @@ from src.figures.style import axes_of, figure, plain, style
 from src.figures.task_weights import draw_weight, tasks_of
 from src.report.figures.end_task_weight import head_kind
 from src.report.figures.weights import weights_of
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 
 _COLUMNS = 3
 

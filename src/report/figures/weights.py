@@ -6,7 +6,7 @@ import pandas as pd
 
 from src.errors import UserError
 from src.figures.task_weights import mean_weights
-from src.report.reading.settings import Setting
+from src.report.reading.grouping import Setting
 from src.report.reading.steps import read_steps
 
 

@@ -11,8 +11,8 @@ from src.figures.style import COLOURS
 from src.report.figures.learning_curves import mean_curve
 from src.report.figures.spending import Unit, evaluations, total
 from src.report.labels import PARTS
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
-from src.report.reading.settings import Benchmark, Setting
 from src.run_folder.result import PARTS as PART_NAMES
 
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")

@@ -24,7 +24,7 @@ from src.report.page.interactive import (
     curves_figure,
     seeds_figure,
 )
-from src.report.reading.settings import Benchmark, differing_options
+from src.report.reading.grouping import Benchmark, differing_options
 from src.report.report import BenchmarkReport, Report
 from src.report.tables.table import Cell, Number, ResultTable, Score
 from src.report.text.marks import marks

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from src.errors import UserError, first_line
-from src.files.plain import check_no_references, read_bytes, read_yaml
+from src.errors import UserError
+from src.files.plain import read_bytes, read_yaml
 from src.run_folder.name import command_of
 from src.run_folder.result import Result, read_result
-from src.run_folder.stored import LARGEST_CONFIG, stored_options
+from src.run_folder.stored import stored_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +40,8 @@ def read_run(folder: Path, name: str) -> Run:
         UserError: the run cannot be read.
     """
     result = read_result(folder)
-    options = read_options(folder) if (folder / "config.yaml").exists() else {}
+    options = stored_options(folder) if (folder / "config.yaml").exists() else {}
     return Run(folder, name, result, options, read_command(folder))
-
-
-def read_options(folder: Path) -> dict[str, Any]:
-    """Return the stored config by dotted name, as plain data.
-
-    Raises:
-        UserError: the config cannot be read.
-    """
-    content = read_bytes(folder / "config.yaml", LARGEST_CONFIG).decode("utf-8", errors="replace")
-    try:
-        check_no_references(content)
-        return stored_options(folder)
-    except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"config.yaml: {first_line(error)}") from error
-    except RecursionError as error:
-        raise UserError("config.yaml is nested too deeply") from error
 
 
 def read_command(folder: Path) -> str | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 from src.errors import UserError
-from src.report.reading.run import Run, read_options, read_run
+from src.report.reading.run import Run, read_run
 from src.report.reading.steps import last_step
 from src.run_folder.lock import is_running
 from src.run_folder.name import RESULT
+from src.run_folder.stored import stored_options
 
 State = Literal["running", "stopped", "not begun"]
 
@@ -91,7 +92,7 @@ def _run_folders(root: Path) -> Iterator[Path]:
 def _unfinished(folder: Path, name: str) -> Unfinished:
     began = (folder / "config.yaml").exists()
     if began:
-        read_options(folder)  # whoever wrote it: it has to be one of ours
+        stored_options(folder)  # whoever wrote it: it has to be one of ours
     try:
         held = is_running(folder)
         reference = folder / "config.yaml" if began else folder / ".hydra"

@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field
 
 from src.files.plain import Plain
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 
 
 class Column(Plain):

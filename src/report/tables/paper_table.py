@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from src.report.labels import PARTS, plural
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.tables.paper import PaperTable, Published, candidate
 from src.report.tables.table import (
     NO_RUNS,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from src.report.labels import JOINT, PARTS, plural
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.report.reading.search import Found
-from src.report.reading.settings import Benchmark, Setting
 from src.report.tables.table import Score, p_words, score_of
 from src.report.verdicts.comparison import LEVEL, Comparison
 from src.report.verdicts.verdict import Verdict, disagreements, verdict_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from src.report.reading.settings import Setting
+from src.report.reading.grouping import Setting
 from src.run_folder.result import Part
 
 SMALLEST_P = 0.001

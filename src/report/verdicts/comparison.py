@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from src.report.reading.settings import Setting
+from src.report.reading.grouping import Setting
 from src.report.statistics.effect import Effect, effect_of
 from src.report.statistics.holm import holm
 from src.report.statistics.permutation import PermutationTest, permutation_test

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from src.report.labels import JOINT, PARTS, plural, seconds_label
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.tables.table import Cell, Number, ResultTable, Row, Score, Words, p_words, score_of
 from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
 from src.run_folder.result import Part

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from src.report.labels import JOINT
-from src.report.reading.settings import Benchmark, Setting
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.verdicts.comparison import Comparison, compare
 from src.run_folder.result import Part
 

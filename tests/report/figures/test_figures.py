@@ -18,7 +18,7 @@ from src.report.figures.seeds import draw_seeds
 from src.report.figures.spending import evaluations, total
 from src.report.figures.weight_trajectories import draw_weight_trajectories
 from src.report.figures.weights import weights_of
-from src.report.reading.settings import benchmarks_of
+from src.report.reading.grouping import benchmarks_of
 from tests.report.made_up_runs import (
     altered,
     bench_of,

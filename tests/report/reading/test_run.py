@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from src.errors import UserError
-from src.report.reading.run import read_command, read_options, read_run
+from src.report.reading.run import read_command, read_run
+from src.run_folder.stored import stored_options
 from tests.report.made_up_runs import altered, config_of, result_of, write_run
 
 GOOD = result_of("mt_tartan", 1, 0.5, auxiliaries=["dapt", "tapt"], flops=3e9)
@@ -152,7 +153,7 @@ def test_a_config_that_is_no_plain_mapping_is_one_line(content, tmp_path, monkey
     folder = write_run(tmp_path / "run", GOOD)
     (folder / "config.yaml").write_text(content)
     with pytest.raises(UserError) as caught:
-        read_options(folder)
+        stored_options(folder)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "executed").exists()
 
@@ -161,7 +162,7 @@ def test_nothing_in_a_config_is_built_or_resolved(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_SECRET", "s3cret")
     options = {"task._target_": "os.abort", "x": "${oc.env:MY_SECRET}", "y": "${undefined:1}"}
     folder = write_run(tmp_path / "run", GOOD, config_of(GOOD, options))
-    found = read_options(folder)
+    found = stored_options(folder)
     assert found["task._target_"] == "os.abort"
     assert found["x"] == "${oc.env:MY_SECRET}"
 

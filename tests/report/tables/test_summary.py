@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from src.report.reading.grouping import benchmarks_of
 from src.report.reading.search import search
-from src.report.reading.settings import benchmarks_of
 from src.report.tables.summary import in_words, inventory, sentences_of
 from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
 

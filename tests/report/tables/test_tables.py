@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.report.reading.settings import benchmarks_of
+from src.report.reading.grouping import benchmarks_of
 from src.report.tables.paper import PaperTable, paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.table import Number, Score, Words, p_words

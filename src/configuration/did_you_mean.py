@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str], prefix: str = "", *, listed: bool = True) -> str:
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "", *, listed: bool = True) -> str:
     """Return the end of a message: the known name that resembles `name`, or all if `listed`."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.report.reading.settings import benchmarks_of, differing_options
+from src.report.reading.grouping import benchmarks_of, differing_options
 from tests.report.made_up_runs import (
     altered,
     bench_of,
