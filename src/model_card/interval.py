@@ -49,7 +49,7 @@ class ClassScores:
 
 
 def bootstrap_interval(
-    metric: str, value: float, confusion: Sequence[Sequence[int]], seed: int = 0
+    metric: str, value: float, confusion: Sequence[Sequence[int]]
 ) -> Interval | None:
     """Return the percentile bootstrap interval of a metric, from the confusion matrix alone.
 
@@ -60,7 +60,6 @@ def bootstrap_interval(
         metric: the metric's name in the config.
         value: its measured value.
         confusion: numbers of examples, labels in rows and predictions in columns.
-        seed: seed of the resamples.
 
     Returns:
         None where the matrix does not give `value`: the metric is not a function of it, or is of
@@ -72,7 +71,7 @@ def bootstrap_interval(
         return None
     if abs(float(compute(_totals_of(counts))) - value) > _AGREEMENT:
         return None
-    values = np.concatenate([compute(drawn) for drawn in _resampled(counts, seed)])
+    values = np.concatenate([compute(drawn) for drawn in _resampled(counts)])
     low, high = np.quantile(values, [0.025, 0.975])
     return Interval(float(low), float(high))
 
@@ -81,12 +80,12 @@ def _totals_of(counts: NDArray[np.int64]) -> Totals:
     return Totals(counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0))
 
 
-def _resampled(counts: NDArray[np.int64], seed: int) -> Iterator[Totals]:
+def _resampled(counts: NDArray[np.int64]) -> Iterator[Totals]:
     """Yield totals of `RESAMPLES` resamples, as many at once as memory is meant for.
 
     Only cells that are not empty are drawn, so that many classes cost no more than many examples.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     labels, predictions = np.nonzero(counts)
     cells = counts[labels, predictions]
     of_label, of_prediction = _membership(labels, counts), _membership(predictions, counts)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, FiniteFloat
 
@@ -17,16 +17,8 @@ from src.report.reading.run import Run
 from src.report.reading.search import Found, Unfinished, Unreadable
 from src.run_folder.sweep import ENDED, PLAN, RECORDS
 
-State = Literal["finished", "running", "failed", "stopped", "not begun", "missing", "unreadable"]
-STATES: tuple[State, ...] = (
-    "finished",
-    "running",
-    "failed",
-    "stopped",
-    "not begun",
-    "unreadable",
-    "missing",
-)
+State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
+STATES: tuple[State, ...] = get_args(State)
 
 
 class _Plan(Plain):

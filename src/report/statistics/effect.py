@@ -36,8 +36,6 @@ def effect_of(
     theirs: Sequence[float],
     *,
     paired: bool = False,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Effect:
     """Return the difference of the means with its 95% percentile bootstrap interval.
 
@@ -48,8 +46,6 @@ def effect_of(
         ours: a value for each seed.
         theirs: the values to compare with.
         paired: whether values at the same position belong together and are drawn together.
-        resamples: number of bootstrap resamples.
-        seed: seed of the resamples.
 
     Raises:
         ValueError: a side has fewer than two values.
@@ -59,13 +55,13 @@ def effect_of(
     left, right = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     interval = stats.bootstrap(
         (left, right),
-        _difference,
-        n_resamples=resamples,
+        difference_of_means,
+        n_resamples=RESAMPLES,
         paired=paired,
         vectorized=True,
         confidence_level=CONFIDENCE,
         method="percentile",
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     ).confidence_interval
     pairs = np.sign(left - right if paired else left[:, None] - right[None, :])
     return Effect(
@@ -76,8 +72,9 @@ def effect_of(
     )
 
 
-def _difference(
+def difference_of_means(
     ours: NDArray[np.float64], theirs: NDArray[np.float64], axis: int = -1
 ) -> NDArray[np.float64]:
+    """Return the difference of the means along an axis, as SciPy's resampling asks for it."""
     difference: NDArray[np.float64] = ours.mean(axis=axis) - theirs.mean(axis=axis)
     return difference

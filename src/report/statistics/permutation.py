@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
+
+from src.report.statistics.effect import difference_of_means
 
 PERMUTATIONS = 10_000
 """Number of permutations that are drawn, as in the paper."""
@@ -37,7 +38,6 @@ def permutation_test(
     *,
     paired: bool = False,
     permutations: int = PERMUTATIONS,
-    seed: int = 0,
 ) -> PermutationTest:
     """Test the difference of means by exchanging values between the two sides.
 
@@ -47,7 +47,6 @@ def permutation_test(
         paired: whether values at the same position belong to the same seed; then only they are
             exchanged.
         permutations: maximum number that are enumerated; above it, so many are drawn.
-        seed: seed of the drawn permutations.
 
     Raises:
         ValueError: a side has fewer than two values, or the sides of pairs differ in length.
@@ -61,22 +60,15 @@ def permutation_test(
     def tested(alternative: str) -> float:
         result = stats.permutation_test(
             (np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)),
-            _difference,
+            difference_of_means,
             permutation_type="samples" if paired else "independent",
             vectorized=True,
             n_resamples=np.inf if count <= permutations else permutations,
             alternative=alternative,
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(0),
         )
         return float(result.pvalue)
 
     exact = count <= permutations
     smallest = 1 / count if exact else 1 / (permutations + 1)
     return PermutationTest(tested("greater"), tested("two-sided"), exact, smallest)
-
-
-def _difference(
-    ours: NDArray[np.float64], theirs: NDArray[np.float64], axis: int = -1
-) -> NDArray[np.float64]:
-    difference: NDArray[np.float64] = ours.mean(axis=axis) - theirs.mean(axis=axis)
-    return difference
