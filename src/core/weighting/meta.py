@@ -7,11 +7,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from src.configuration.options import NonNegative, checked
+from src.configuration.options import NonNegative, Part, checked
 from src.core.body_gradient import cosine
 from src.core.mixture import Mixed, RunningMean
 from src.core.step import Step
 from src.core.weighting.base import Needs, Weighting
+from src.core.weighting.end_task_share import shares_of
 
 Order = Literal["update_then_step", "step_then_update"]
 
@@ -24,6 +25,8 @@ class Meta(Weighting):
         eta: learning rate of the logits `w` (the paper searches 1e-1, 5e-2, 3e-2, 1e-2).
         order: `update_then_step` mixes with the new weights (Algorithm 1); `step_then_update`
             mixes with the old ones and updates them afterwards (section 3.2's wording).
+        start: the end task's weight before the first step, of which the others share the rest
+            equally; None for equal weights, as in the paper.
     """
 
     needs = Needs(meta_gradient=True)
@@ -35,13 +38,17 @@ class Meta(Weighting):
         task_names: list[str],
         eta: NonNegative = 0.05,
         order: Order = "update_then_step",
+        start: Part | None = None,
     ) -> None:
         super().__init__(task_names)
         self.eta = eta
         self.update_first = order == "update_then_step"
         count = len(task_names)
         # Algorithm 1 starts every logit at 1 / (n + 1); any equal start gives equal weights.
-        self.register_buffer("logits", torch.full((count,), 1.0 / count))
+        logits = torch.full((count,), 1.0 / count)
+        if start is not None:
+            logits = torch.tensor(shares_of(count, start)).log()
+        self.register_buffer("logits", logits)
 
     def mix(self, step: Step) -> Mixed:
         """Take one step of Algorithm 1, up to the optimiser's update.

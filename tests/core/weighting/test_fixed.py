@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from src.core.weighting.end_task_share import EndTaskShare
 from src.core.weighting.static import Static
 from src.core.weighting.uniform import Uniform
 from src.errors import UserError
@@ -25,6 +26,18 @@ def test_uniform_weights_are_equal_and_sum_to_one():
 def test_static_weights_are_scaled_to_sum_one_and_follow_the_names():
     weighting = Static(["end_task", "tapt"], {"tapt": 1, "end_task": 3})
     assert step(weighting).tolist() == pytest.approx([0.75, 0.25])
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, [1]), (2, [0.8, 0.2]), (3, [0.8, 0.1, 0.1])])
+def test_the_end_tasks_share_leaves_the_rest_to_the_others_equally(count, expected):
+    weighting = EndTaskShare(["end_task", "dapt", "tapt"][:count], share=0.8)
+    assert step(weighting).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("share", [0, 1, 1.5, "much"])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(UserError, match=r"^share must be a number"):
+        EndTaskShare(["end_task", "tapt"], share=share)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,14 @@ def test_logits_start_at_one_over_the_tasks_in_the_runs_type(precision):
     assert torch.get_default_dtype() == torch.float32
 
 
+@pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])
+def test_the_weights_begin_where_they_are_told_to(order):
+    weighting = Meta(["end_task", "dapt", "tapt"], eta=0.0, order=order, start=0.9)
+    weights = steps(weighting, [[1.0, -0.5, 0.3]])
+    assert list(weights) == pytest.approx([0.9, 0.05, 0.05])
+    assert weighting.logits.softmax(0).tolist() == pytest.approx([0.9, 0.05, 0.05])
+
+
 def test_extreme_logits_do_not_overflow():
     weighting = new(2)
     weighting.logits.copy_(torch.tensor([1e4, -1e4]))
@@ -99,7 +107,9 @@ def test_logits_are_in_the_state_and_come_back():
     torch.testing.assert_close(restored.logits, weighting.logits)
 
 
-@pytest.mark.parametrize("bad", [{"order": "both"}, {"eta": -1.0}, {"eta": float("nan")}])
+@pytest.mark.parametrize(
+    "bad", [{"order": "both"}, {"eta": -1.0}, {"eta": float("nan")}, {"start": 1.0}]
+)
 def test_bad_options_are_named(bad):
     with pytest.raises(UserError, match=f"^{next(iter(bad))} must be"):
         Meta(["a", "b"], **bad)
