@@ -133,11 +133,12 @@ def gathered_of(target: Path) -> Path:
 
 
 @contextmanager
-def exclusive_output(target: Path, overwrite: bool = False) -> Iterator[None]:
-    """Lock an output file until the process ends.
+def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False) -> Iterator[None]:
+    """Lock an output file until the `with` block ends.
 
     Args:
         target: the output file.
+        resume: whether to continue what an interrupted process gathered.
         overwrite: whether a finished file may be replaced.
 
     Raises:
@@ -150,7 +151,8 @@ def exclusive_output(target: Path, overwrite: bool = False) -> Iterator[None]:
     lock = target.with_name(f"{target.name}.lock")
     with process_lock(lock, f"another process is writing {target}; wait for it"):
         try:  # inside, so that a lock that a kill has left is removed
-            if target.exists() and not overwrite and not gathered_of(target).exists():
+            goes_on = resume and gathered_of(target).exists()
+            if target.exists() and not overwrite and not goes_on:
                 raise UserError(
                     f"output={target} exists already; name another file, or replace it with "
                     "overwrite=true"

@@ -87,11 +87,15 @@ def predict_file(settings: Settings) -> Predicted:
     if settings.model == LATEST and not model.exists():
         model = latest_run(runs)
     path = None if settings.output == STREAM else target
+    if settings.format is not None and STREAM not in (settings.input, settings.output):
+        raise UserError(
+            f"format={settings.format} is for input=- and output=-; the names of files tell theirs"
+        )
     with ExitStack() as stack:
         written_as = None
         if path is not None:
             written_as = _format_of_output(path)
-            stack.enter_context(exclusive_output(path, settings.overwrite))
+            stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))
             if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
             stack.enter_context(disk_advice(path))

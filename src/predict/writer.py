@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,8 +23,10 @@ from src.data.table.base import Chunk, Row, Table
 from src.data.table.delimited import DelimitedTable
 from src.data.table.formats import Format
 from src.data.table.json_rows import JsonTable
-from src.errors import UserError
+from src.errors import UserError, first_line
 
+_UNFIT = (ValueError, TypeError, OverflowError, pa.ArrowException)
+"""Errors that Arrow raises at values that one column cannot hold together."""
 GROUP_ROWS = 1 << 16
 """Number of rows at which a row group of Parquet ends, rounded up to whole chunks."""
 GROUP_BYTES = 1 << 26
@@ -60,8 +63,10 @@ class Writer:
         self._is_json, self._own = isinstance(table, JsonTable), table.schema
         if not self._is_json:  # of JSON, each row has fields of its own
             self._check_free(table.columns, table.source)
+        elif target.kind in ("csv", "tsv"):
+            self._own = pa.schema([(name, pa.string()) for name in table.columns])
         elif target.kind != "jsonl":
-            self._own = pa.Table.from_pylist([dict(row.values) for row in table.sample()]).schema
+            self._own = self._inferred(table)
         if target.kind not in ("csv", "tsv") and self._own.names.count("") > 1:
             raise UserError(f"{table.source}: it has columns without a name; name them")
         of_bytes = [field.name for field in self._own if "binary" in str(field.type)]
@@ -142,20 +147,36 @@ class Writer:
                 "prefix=PREFIX, e.g. prefix=new_"
             )
 
+    def _inferred(self, table: Table) -> pa.Schema:
+        """Return the columns that hold the fields of JSON's first rows."""
+        rows, fields = table.sample(), []
+        for name in table.columns:
+            try:
+                fields.append((name, pa.array([row.values.get(name) for row in rows]).type))
+            except _UNFIT as error:
+                raise self._unfit(f"{table.source}, field {name!r}", error) from error
+        return pa.schema(fields)
+
     def _fitted(self, row: Row) -> pa.Table:
         """Return a row of JSON in the columns that the first rows have."""
+        values = dict(row.values)
+        if self._target.kind in ("csv", "tsv"):
+            values = {name: _as_text(value) for name, value in values.items()}
         try:
-            fitted = pa.Table.from_pylist([dict(row.values)], self._own)
+            fitted = pa.Table.from_pylist([values], self._own)
             (kept,) = fitted.to_pylist()
-            for name, value in row.values.items():
+            for name, value in values.items():
                 if name not in kept or kept[name] != value:
                     raise ValueError(f"the first rows have no field {name!r} of this kind")
-        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-            raise UserError(
-                f"{self._table.where(row.number)}: cannot be {self._target.kind} ({error}); "
-                "name an output that ends in .jsonl"
-            ) from error
+        except _UNFIT as error:
+            raise self._unfit(self._table.where(row.number), error) from error
         return fitted
+
+    def _unfit(self, where: str, error: Exception) -> UserError:
+        return UserError(
+            f"{where}: cannot be {self._target.kind} ({first_line(error)}); name an output that "
+            "ends in .jsonl"
+        )
 
     def _csv(self, rows: Iterable[Sequence[str]]) -> str:
         lines: list[str] = []
@@ -179,7 +200,18 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for numbers that JSON has not: NaN and infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return value
 
 
 def _as_text(value: Any) -> str:

@@ -84,6 +84,7 @@ def test_every_format_gives_the_same_rows_as_often_as_asked(name, content, numbe
         (as_csv("|"), "vertical bars separate its columns"),
         (as_csv("\t"), "tabs separate its columns"),
         (b"sep=;\r\n" + as_csv(";"), "semicolons separate its columns"),
+        (b"\n \nsep=;\n" + as_csv(";"), "semicolons separate its columns"),
         (b"\xef\xbb\xbf" + as_csv(), None),
         (b"\xef\xbb\xbf" + as_csv(";"), "semicolons separate its columns"),
         (b"\n\r\n" + as_csv(), None),

@@ -7,6 +7,7 @@ import datetime
 import gzip
 import io
 import json
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -178,11 +179,57 @@ def test_any_format_turns_into_any_other(predict, tmp_path, source):
 
 
 def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(predict, tmp_path):
-    for later, said in (('"n": "x"', "line 102: cannot be csv"), ('"m": 1', "no field 'm'")):
+    for later, target, said in (
+        ('"n": "x"', "b.parquet", "line 102: cannot be parquet"),
+        ('"m": 1', "b.csv", "line 102: cannot be csv .*no field 'm'"),
+        ('"n": "\\ud800"', "b.csv", "line 102: cannot be csv .*surrogates not allowed"),
+    ):
         lines = ['{"text": "a", "n": 1}'] * 101 + [f'{{"text": "b", {later}}}']
         (tmp_path / "a.jsonl").write_text("\n".join(lines))
         with pytest.raises(UserError, match=rf"{said}.*ends in \.jsonl"):
-            predict(tmp_path / "a.jsonl", tmp_path / "b.csv", resume=False)
+            predict(tmp_path / "a.jsonl", tmp_path / target, resume=False)
+
+
+ODD = ["1", '"s"', "2.5", str(10**30), '[1, "a"]', "null", "true", '{"x": [1]}']
+
+
+@pytest.mark.parametrize("first", ['{"text": "x"}', '{"text": "x", "id": 1}'])
+def test_json_of_any_fields_becomes_csv_as_it_is_spelled(predict, tmp_path, first):
+    rows = [first, *(f'{{"text": "x", "id": {value}}}' for value in ODD)]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    predict(tmp_path / "a.jsonl", tmp_path / "b.csv", text="text")
+    header, *found = read_csv((tmp_path / "b.csv").read_bytes())
+    assert header[:2] == ["text", "id"]
+    spelled = ["" if value == "null" else value for value in ODD]
+    spelled[1] = "s"
+    assert [row[1] for row in found] == ["1" if "id" in first else "", *spelled]
+
+
+@pytest.mark.parametrize("other", ['"s"', str(10**30), '[1, "a"]', '"\\ud800"'])
+def test_fields_that_fit_no_column_of_parquet_are_one_line(predict, tmp_path, other):
+    rows = ['{"text": "x"}', '{"text": "x", "id": 1}', f'{{"text": "x", "id": {other}}}']
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    with pytest.raises(UserError, match=r"a\.jsonl, field 'id': cannot be parquet") as caught:
+        predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
+    assert len(str(caught.value).splitlines()) == 1
+    (tmp_path / "a.jsonl").write_text("\n".join(rows[:2]))
+    predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
+    assert pq.read_table(tmp_path / "b.parquet")["id"].to_pylist() == [None, 1]
+
+
+def test_numbers_that_json_has_not_become_null(predict, tmp_path):
+    odd = pa.table({"text": ["a", "b"], "v": [math.nan, 1.5], "w": [[math.inf], [2.0]]})
+    pq.write_table(odd, tmp_path / "a.parquet")
+    predict(tmp_path / "a.parquet", tmp_path / "b.jsonl", text="text")
+    lines = (tmp_path / "b.jsonl").read_text().splitlines()
+    found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    assert [(row["v"], row["w"]) for row in found] == [(None, [None]), (1.5, [2.0])]
+
+
+def test_a_format_beside_two_files_is_refused(predict, tmp_path):
+    (tmp_path / "a.csv").write_text("text\nx\n")
+    with pytest.raises(UserError, match=r"format=tsv is for input=- and output=-"):
+        predict(tmp_path / "a.csv", tmp_path / "b.csv", format="tsv")
 
 
 def test_columns_that_another_format_cannot_hold_are_named(predict, tmp_path):

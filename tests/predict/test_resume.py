@@ -261,6 +261,14 @@ def test_two_processes_do_not_write_one_file(predict, tmp_path):
         predict(source, target)
 
 
+def test_a_file_that_is_there_is_kept_beside_what_was_begun(begun, predict):
+    source, target = begun("csv")
+    target.write_text("mine")
+    with pytest.raises(UserError, match=r"exists already; .* overwrite=true"):
+        predict(source, target, resume=False)
+    assert target.read_text() == "mine"
+
+
 def test_a_file_that_is_there_is_kept(predict, tmp_path):
     source, target = write_input(tmp_path, "csv"), tmp_path / "out.csv"
     target.write_text("mine")

@@ -59,9 +59,9 @@ class DelimitedTable(Table):
 
     def __init__(self, lines: Lines, usual: str) -> None:
         self.source, self.path, self.lines, self.usual = lines.name, lines.path, lines, usual
-        first = next((line for _, line in lines.read() if line.strip()), "")
+        number, first = next(((n, line) for n, line in lines.read() if line.strip()), (0, ""))
         told = re.fullmatch(r'"?sep=(.)"?', first.strip("\r\n"))  # Excel's own way of saying it
-        self._before = 0 if told is None else 1
+        self._before = 0 if told is None else number
         self.separator = self._found() if told is None else told[1]
         self._separators = SEPARATORS.get(self.separator, repr(self.separator))
         if self.separator != usual:

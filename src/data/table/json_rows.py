@@ -63,7 +63,7 @@ class JsonTable(Table):
                 try:
                     values = _DECODER.decode(record)
                 except (ValueError, RecursionError) as error:
-                    raise self._malformed(number, _reason(error)) from error
+                    raise self._malformed(number, _reason(error, of_line=True)) from error
                 if not isinstance(values, dict):
                     raise self._malformed(number, _OBJECT)
                 yield Row(number, values, (record,))
@@ -122,9 +122,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, *, of_line: bool = False) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"not JSON ({error.msg}, column {error.colno})"
+        where = f", column {error.colno}" if of_line else ""  # of a list, it is that of a piece
+        return f"not JSON ({error.msg}{where})"
     if isinstance(error, _RepeatedError):
         return f"names the field {str(error)!r} twice; rename one"
     if isinstance(error, RecursionError):
