@@ -85,7 +85,7 @@ def _weights_cannot_be_learned(facts: Facts) -> bool:
     return facts.dev < ONE_BATCH or bool(facts.missing_in_dev)
 
 
-def _equal_weights(facts: Facts) -> list[str]:
+def _fixed_weights(facts: Facts) -> list[str]:
     missing = ", ".join(facts.missing_in_dev)
     lacks = f"has no example of {missing}" if missing else f"has only {facts.dev} examples"
     return [*_together(facts), f"dev {lacks}"]
@@ -167,10 +167,10 @@ DECISIONS = (
         applies=_weights_cannot_be_learned,
         method="mt_tartan",
         because=(
-            "too little to learn weights against, so they stay equal; the paper's MT-TARTAN comes "
+            "too little to learn weights against, so they are fixed; the paper's MT-TARTAN comes "
             "within about two points of META-TARTAN"
         ),
-        details=_equal_weights,
+        details=_fixed_weights,
     ),
     Decision(
         case="text, and none of the domain",

@@ -33,7 +33,8 @@ Trains every method on one task at equal cost and reports on them. Options of it
   evaluations=10   on dev, in each stage with the end task
   pilot_steps=4    steps of each stage in which its cost is counted
   folder=runs/compare
-  METHOD:OPTION=VALUE   an option of one method, e.g. meta_tartan:weighting.eta=0.1
+  METHOD:OPTION=VALUE   an option of one method, e.g. meta_tartan:weighting.eta=0.1 or
+                   mt_tartan:weighting=uniform
 All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=, ...
 """
 

@@ -19,7 +19,9 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     """Return the content of `conf/experiment/compare_METHOD.yaml`.
 
     Every stage has the same batch size, no early stopping, and equally many evaluations on dev, so
-    that no method selects among more checkpoints than another. The method's own options come last.
+    that no method selects among more checkpoints than another. On text, MT-TARTAN has the end
+    task's weight and rate of the head that dev chose (docs/results.md), as `custom_mt` has. The
+    method's own options come last.
 
     Args:
         method: the method's name.
@@ -38,10 +40,16 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
                 stage, steps[stage], request.batch_size, request.evaluations
             )
     content: dict[str, Any] = {"method": {"stages": stages}}
+    groups = {"method": method}
+    if method == "mt_tartan" and request.reads_text:
+        groups["weighting"] = "end_task_share"
+        stages["joint"]["optimisation"] = {"end_head_lr": "${encoder.lr.finetune}"}
     for owner, option, value in request.own_options:
-        if owner == method:
+        if owner == method and option == "weighting":
+            groups["weighting"] = value
+        elif owner == method:
             _put(content, option, value)
-    return {"defaults": [{"override /method": method}], **content}
+    return {"defaults": [{f"override /{group}": name} for group, name in groups.items()], **content}
 
 
 def stage_options(

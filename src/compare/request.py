@@ -55,6 +55,11 @@ class Request:
     overrides: tuple[str, ...]
     own_options: tuple[tuple[str, str, str], ...] = ()
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether the auxiliary tasks are of text, not of other classes' images."""
+        return "auxiliary=other_classes" not in self.overrides
+
     def identity(self) -> dict[str, Any]:
         """Return the options that may not change in a folder, as plain values: all but `seeds`."""
         entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}

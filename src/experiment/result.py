@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 from typing import Any
 
 import datasets
@@ -168,9 +169,10 @@ def _stage_of(outcome: StageOutcome) -> Stage:
 
 
 def weighting_name(config: DictConfig) -> str:
-    """Return the weighting's name in lower case: that of its class, or of TorchJD's."""
+    """Return the words of the weighting's name: of its class, or of TorchJD's."""
     name = config.weighting.get("torchjd") or str(config.weighting.get("_target_", ""))
-    return str(name).rsplit(".", 1)[-1].removesuffix("Weighting").lower()
+    name = str(name).rsplit(".", 1)[-1].removesuffix("Weighting")
+    return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name).lower()
 
 
 def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:

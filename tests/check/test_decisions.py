@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import replace
 from statistics import mean
 
+from scipy import stats
+
 from src.check.decisions import (
     AHEAD,
     ALONE,
@@ -49,11 +51,11 @@ def test_a_small_encoder_calls_for_pretraining_on_the_tasks_text_first():
     assert of(text=False, parameters=SMALL_ENCODER - 1).method == "meta_tartan"
 
 
-def scores_of(part):
-    """Scores on dev of each cell of a part of the study, in points, by seed."""
+def scores_of(part, split="dev"):
+    """Scores of each cell of a part of the study, in points, by seed."""
     scores = defaultdict(dict)
     for row in read_rows(ROOT / "docs" / "results" / f"{part}.csv"):
-        scores[f"{row.budget}/{row.setting}"][row.seed] = 100 * row.dev
+        scores[f"{row.budget}/{row.setting}"][row.seed] = 100 * getattr(row, split)
     return scores
 
 
@@ -75,6 +77,27 @@ def test_that_advice_rests_on_the_rows_of_the_study():
         for other in ("finetune", "mt_tartan_10", "meta_tartan_10"):
             assert ahead(docstrings, f"3x/{other}", f"3x/{first}") >= BEHIND
     assert ahead(docstrings, "3x/finetune", "3x/tapt") >= BEHIND
+
+
+def test_the_recipe_that_dev_chose_rests_on_the_rows_of_the_study():
+    parts = {"suspects": "mt_tartan", "acl_arc": "mt_tartan", "docstrings": "mt_tartan_10"}
+    gains, on_test = [], []
+    for part, equal in parts.items():
+        chosen = f"3x/{equal}_0.95_head_rate"
+        dev, test = scores_of(part), scores_of(part, "test")
+        gains.append([dev[chosen][seed] - dev[f"3x/{equal}"][seed] for seed in range(3)])
+        on_test.append(ahead(test, chosen, "3x/finetune"))
+    every = [gain for own in gains for gain in own]
+    around = stats.t.interval(0.95, len(every) - 1, mean(every), stats.sem(every))
+    page = " ".join((ROOT / "docs" / "choosing.md").read_text(encoding="utf-8").split())
+    first, second, third = (f"{mean(own):.1f}" for own in gains)
+    assert f"gains {first} points of dev there (3 seeds, decided), {second} on ACL-ARC" in page
+    assert (
+        f"and {third} on docstrings, {mean(every):.1f} ({around[0]:.1f} to {around[1]:.1f})" in page
+    )
+    behind, more, also = (f"{abs(points):.1f}" for points in on_test)
+    assert f"on test {behind} behind, {more} ahead and {also} ahead" in page
+    assert on_test[0] < 0 < min(on_test[1:])
 
 
 def test_weights_are_not_learned_against_a_handful_of_examples():

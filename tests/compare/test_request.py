@@ -39,6 +39,23 @@ def test_a_stage_that_an_own_option_enables_gets_its_share_of_the_steps():
     assert pilot["last_finetune"] == {"enabled": True}
 
 
+def test_mt_tartan_has_what_dev_chose_unless_told_otherwise():
+    stages = {"joint": 50}
+    found = experiment_of("mt_tartan", request_of(["auxiliary=tapt"]), stages)
+    assert found["defaults"][1] == {"override /weighting": "end_task_share"}
+    assert found["method"]["stages"]["joint"]["optimisation"]["end_head_lr"].startswith("${")
+    told = [
+        "mt_tartan:weighting=uniform",
+        "mt_tartan:method.stages.joint.optimisation.end_head_lr=1",
+    ]
+    found = experiment_of("mt_tartan", request_of(told), stages)
+    assert found["defaults"][1] == {"override /weighting": "uniform"}
+    assert found["method"]["stages"]["joint"]["optimisation"] == {"end_head_lr": 1}
+    images = experiment_of("mt_tartan", request_of(["auxiliary=other_classes"]), stages)
+    assert images["defaults"] == [{"override /method": "mt_tartan"}]
+    assert "optimisation" not in images["method"]["stages"]["joint"]
+
+
 @pytest.mark.parametrize(("auxiliary", "missing"), [("tapt", "dapt"), ("dapt", "tapt")])
 def test_a_method_without_its_auxiliary_task_is_left_out(auxiliary, missing):
     assert missing not in request_of([f"auxiliary={auxiliary}"]).methods
