@@ -525,13 +525,13 @@ SETTINGS = {
     ),
     "patience of a stage that nothing evaluates": case(
         "method.stages.dapt.patience=3: this stage is not evaluated, since it does not train the "
-        "end task; omit the option",
+        "end task; leave it null",
         "method.stages.dapt.patience=3",
         method="dapt",
     ),
     "evaluations of a stage that nothing evaluates": case(
         "method.stages.dapt.evaluate_every=10: this stage is not evaluated, since it does not "
-        "train the end task; omit the option",
+        "train the end task; leave it null",
         "method.stages.dapt.evaluate_every=10",
         method="dapt",
     ),

@@ -195,6 +195,8 @@ def test_every_kind_of_auxiliary_task_composes_under_a_name_of_its_own(name):
 @pytest.mark.parametrize("name", [name for name in names("stage") if name not in ("base", "joint")])
 def test_every_stage_composes_as_one_more_stage_of_a_method(name):
     options = ["method=finetune", f"+stage@method.stages.extra={name}"]
+    # `adapt` ends by the perplexity of held-out text, which a run with an end task has not
+    options += ["method.stages.extra.patience=null"] if name == "adapt" else []
     assert "extra" in stages_of(*options, "method.stages.extra.enabled=true")
 
 

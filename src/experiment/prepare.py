@@ -84,7 +84,7 @@ def _check_evaluated(name: str, stage: Stage, *, evaluated: bool) -> None:
         if getattr(stage, option) is not None:
             raise UserError(
                 f"method.stages.{name}.{option}={getattr(stage, option)}: this stage is not "
-                "evaluated, since it does not train the end task; omit the option"
+                "evaluated, since it does not train the end task; leave it null"
             )
 
 
