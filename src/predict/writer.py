@@ -25,8 +25,8 @@ from src.data.table.formats import Format
 from src.data.table.json_rows import JsonTable
 from src.errors import UserError, first_line
 
-_UNFIT = (ValueError, TypeError, OverflowError, pa.ArrowException)
-"""Errors that Arrow raises at values that one column cannot hold together."""
+_UNFIT = (ValueError, TypeError, OverflowError, RecursionError, OSError, pa.ArrowException)
+"""Errors at values that one column cannot hold together, and at columns that a format has not."""
 GROUP_ROWS = 1 << 16
 """Number of rows at which a row group of Parquet ends, rounded up to whole chunks."""
 GROUP_BYTES = 1 << 26
@@ -63,8 +63,6 @@ class Writer:
         self._is_json, self._own = isinstance(table, JsonTable), table.schema
         if not self._is_json:  # of JSON, each row has fields of its own
             self._check_free(table.columns, table.source)
-        elif target.kind in ("csv", "tsv"):
-            self._own = pa.schema([(name, pa.string()) for name in table.columns])
         elif target.kind != "jsonl":
             self._own = self._inferred(table)
         if target.kind not in ("csv", "tsv") and self._own.names.count("") > 1:
@@ -76,6 +74,8 @@ class Writer:
                 "name an output that ends in .parquet"
             )
         self._schema = pa.schema([*self._own, *self._added], self._own.metadata)
+        if target.kind == "parquet":
+            self._check_parquet()
 
     def joined(self, chunk: Chunk, probabilities: np.ndarray) -> pa.Table:
         """Return the chunk of n rows with the added columns.
@@ -147,12 +147,22 @@ class Writer:
                 "prefix=PREFIX, e.g. prefix=new_"
             )
 
+    def _check_parquet(self) -> None:
+        """Raise `UserError` if Parquet lacks a column's type, before anything is predicted."""
+        try:
+            with pa.BufferOutputStream() as file:
+                pq.ParquetWriter(file, self._schema).close()
+                pq.read_schema(pa.BufferReader(file.getvalue()))
+        except _UNFIT as error:
+            raise self._unfit(self._table.source, error) from error
+
     def _inferred(self, table: Table) -> pa.Schema:
-        """Return the columns that hold the fields of JSON's first rows."""
-        rows, fields = table.sample(), []
+        """Return the columns that hold the fields of JSON's first rows; those of CSV hold text."""
+        rows, fields, is_text = table.sample(), [], self._target.kind in ("csv", "tsv")
         for name in table.columns:
             try:
-                fields.append((name, pa.array([row.values.get(name) for row in rows]).type))
+                values = pa.array([] if is_text else [row.values.get(name) for row in rows])
+                fields.append(pa.field(name, pa.string() if is_text else values.type))
             except _UNFIT as error:
                 raise self._unfit(f"{table.source}, field {name!r}", error) from error
         return pa.schema(fields)
@@ -160,13 +170,14 @@ class Writer:
     def _fitted(self, row: Row) -> pa.Table:
         """Return a row of JSON in the columns that the first rows have."""
         values = dict(row.values)
-        if self._target.kind in ("csv", "tsv"):
-            values = {name: _as_text(value) for name, value in values.items()}
         try:
+            if self._target.kind in ("csv", "tsv"):
+                values = {name: _spelled(value) for name, value in values.items()}
             fitted = pa.Table.from_pylist([values], self._own)
             (kept,) = fitted.to_pylist()
             for name, value in values.items():
-                if name not in kept or kept[name] != value:
+                # NaN, which Python's JSON has, equals nothing
+                if name not in kept or _finite(kept[name]) != _finite(value):
                     raise ValueError(f"the first rows have no field {name!r} of this kind")
         except _UNFIT as error:
             raise self._unfit(self._table.where(row.number), error) from error
@@ -199,6 +210,13 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
+def _spelled(value: Any) -> str | None:
+    """Return a value of JSON as text: strings as they are, null as None, all else as in JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _json(value: Any) -> str:
     return json.dumps(_finite(value), ensure_ascii=False, default=str)
 
@@ -207,7 +225,7 @@ def _finite(value: Any) -> Any:
     """Return a value with null for numbers that JSON has not: NaN and infinities."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):  # of a map, pairs
         return [_finite(item) for item in value]
     if isinstance(value, dict):
         return {name: _finite(item) for name, item in value.items()}

@@ -17,6 +17,7 @@ import pytest
 import src.data.table.base
 import src.predict.writer
 from src.errors import UserError
+from src.predict.output import gathered_of
 from tests.predict.conftest import LABELS, TEXTS
 
 ADDED = ["predicted_label", *(f"probability_{label}" for label in LABELS)]
@@ -190,7 +191,18 @@ def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(predict, t
             predict(tmp_path / "a.jsonl", tmp_path / target, resume=False)
 
 
-ODD = ["1", '"s"', "2.5", str(10**30), '[1, "a"]', "null", "true", '{"x": [1]}']
+ODD = [
+    "1",
+    '"s"',
+    "2.5",
+    str(10**30),
+    '[1, "a"]',
+    "null",
+    "true",
+    '{"x": [1]}',
+    "NaN",
+    "[-Infinity]",
+]
 
 
 @pytest.mark.parametrize("first", ['{"text": "x"}', '{"text": "x", "id": 1}'])
@@ -217,13 +229,48 @@ def test_fields_that_fit_no_column_of_parquet_are_one_line(predict, tmp_path, ot
     assert pq.read_table(tmp_path / "b.parquet")["id"].to_pylist() == [None, 1]
 
 
+@pytest.mark.parametrize("target", ["csv", "parquet", "arrow"])
+def test_names_that_are_no_text_are_one_line(predict, tmp_path, target):
+    (tmp_path / "a.jsonl").write_text('{"text": "x", "\\ud800": 1}')
+    with pytest.raises(UserError, match=rf"field '\\ud800': cannot be {target} .*surrogates"):
+        predict(tmp_path / "a.jsonl", tmp_path / f"b.{target}", text="text")
+
+
+@pytest.mark.parametrize("odd", ["{}", "[{}]", "[" * 60 + "]" * 60])
+def test_types_that_parquet_has_not_are_refused_before_anything_is_predicted(
+    predict, tmp_path, odd
+):
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "x", "odd": {odd}}}')
+    with pytest.raises(UserError, match=r"a\.jsonl: cannot be parquet .*ends in \.jsonl"):
+        predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
+    assert not gathered_of(tmp_path / "b.parquet").exists()
+
+
+def test_numbers_that_python_writes_as_json_stay_in_parquet(predict, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "x", "v": NaN, "w": [1.5, -Infinity]}')
+    predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
+    (row,) = pq.read_table(tmp_path / "b.parquet").to_pylist()
+    assert math.isnan(row["v"])
+    assert row["w"] == [1.5, -math.inf]
+
+
+def test_lists_that_are_nested_very_deeply_become_csv(predict, tmp_path):
+    deep = "[" * 500 + "]" * 500
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "x", "v": {deep}}}')
+    predict(tmp_path / "a.jsonl", tmp_path / "b.csv", text="text")
+    assert read_csv((tmp_path / "b.csv").read_bytes())[1][1] == deep
+
+
 def test_numbers_that_json_has_not_become_null(predict, tmp_path):
-    odd = pa.table({"text": ["a", "b"], "v": [math.nan, 1.5], "w": [[math.inf], [2.0]]})
+    pairs = pa.array([[("k", math.nan)], []], pa.map_(pa.string(), pa.float64()))
+    columns = {"text": ["a", "b"], "v": [math.nan, 1.5], "w": [[math.inf], [2.0]], "m": pairs}
+    odd = pa.table(columns)
     pq.write_table(odd, tmp_path / "a.parquet")
     predict(tmp_path / "a.parquet", tmp_path / "b.jsonl", text="text")
     lines = (tmp_path / "b.jsonl").read_text().splitlines()
     found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
     assert [(row["v"], row["w"]) for row in found] == [(None, [None]), (1.5, [2.0])]
+    assert found[0]["m"] == [["k", None]]
 
 
 def test_a_format_beside_two_files_is_refused(predict, tmp_path):

@@ -60,8 +60,8 @@ class JsonTable(Table):
             return
         for number, line in self.lines.read(last):
             if record := line.strip(" \t\r\n"):
-                try:
-                    values = _DECODER.decode(record)
+                try:  # with what is before it, so that columns are the line's
+                    values = _DECODER.decode(line.rstrip(" \t\r\n"))
                 except (ValueError, RecursionError) as error:
                     raise self._malformed(number, _reason(error, of_line=True)) from error
                 if not isinstance(values, dict):
