@@ -58,7 +58,7 @@ class Request:
     @property
     def reads_text(self) -> bool:
         """Whether the auxiliary tasks are of text, not of other classes' images."""
-        return "auxiliary=other_classes" not in self.overrides
+        return _auxiliary_of(self.overrides) != "other_classes"
 
     def identity(self) -> dict[str, Any]:
         """Return the options that may not change in a folder, as plain values: all but `seeds`."""
@@ -108,9 +108,14 @@ def _number(name: str, own: dict[str, str], default: int) -> int:
     return int(value)
 
 
+def _auxiliary_of(overrides: Sequence[str]) -> str:
+    """Return the chosen `auxiliary`, of which the last counts; a request always has one."""
+    return [o.partition("=")[2] for o in overrides if o.startswith("auxiliary=")][-1]
+
+
 def _methods(named: str | None, overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the methods that were named, or all for which there is an auxiliary task."""
-    (auxiliary,) = [o.partition("=")[2] for o in overrides if o.startswith("auxiliary=")][-1:]
+    auxiliary = _auxiliary_of(overrides)
     if named is None:
         usual: tuple[str, ...] = ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")
         if auxiliary == "other_classes":

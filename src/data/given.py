@@ -135,6 +135,7 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
 
 
 def _data_set_of(texts: Sequence[str], name: str) -> datasets.Dataset:
+    """Return texts as a data set; a lone surrogate is a `UserError`, as in a table."""
     try:
         return datasets.Dataset.from_dict({"text": list(texts)})
     except UnicodeEncodeError as error:

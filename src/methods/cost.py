@@ -69,7 +69,7 @@ class CostMeter(pl.Callback):
         self._flops_here: Counter[str] = Counter()
         self._agreement = Agreement()
         self._padding = 0
-        self._peak = 0  # of the steps that earlier processes took
+        self._peak = 0  # up to the last checkpoint or end of a training
         self._device: torch.device | None = None
         # seconds: of all, of the steps, of what no step can do without
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0

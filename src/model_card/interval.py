@@ -88,7 +88,7 @@ def _resampled(counts: NDArray[np.int64]) -> Iterator[Totals]:
     generator = np.random.default_rng(0)
     labels, predictions = np.nonzero(counts)
     cells = counts[labels, predictions]
-    of_label, of_prediction = _membership(labels, counts), _membership(predictions, counts)
+    of_label, of_prediction = (_membership(own, len(counts)) for own in (labels, predictions))
     right = labels == predictions
     block = max(1, _AT_ONCE // max(len(cells), len(counts)))
     for start in range(0, RESAMPLES, block):
@@ -101,20 +101,18 @@ def _resampled(counts: NDArray[np.int64]) -> Iterator[Totals]:
         )
 
 
-def _membership(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> sparse.csr_array:
-    """Return a one-hot matrix of each cell's class, `(cells, classes)`."""
-    cells = np.arange(len(classes))
+def _membership(classes: NDArray[np.int64], count: int) -> sparse.csr_array:
+    """Return a one-hot matrix of each cell's class, `(cells, count)`."""
     ones = np.ones(len(classes), dtype=np.int64)
-    return sparse.csr_array((ones, (cells, classes)), shape=(len(classes), len(counts)))
+    cells = np.arange(len(classes))
+    return sparse.csr_array((ones, (cells, classes)), shape=(len(classes), count))
 
 
 def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
     """Return precision, recall and F1 of each class."""
-    counts = np.asarray(confusion, dtype=np.int64)
     scores = []
-    for index in range(len(counts)):
-        right = int(counts[index, index])
-        true, predicted = int(counts[index].sum()), int(counts[:, index].sum())
+    totals = np.stack(_totals_of(np.asarray(confusion, dtype=np.int64)), axis=1)
+    for right, true, predicted in totals.tolist():
         scores.append(
             ClassScores(
                 precision=right / predicted if predicted else None,

@@ -161,8 +161,10 @@ class Writer:
         rows, fields, is_text = table.sample(), [], self._target.kind in ("csv", "tsv")
         for name in table.columns:
             try:
-                values = pa.array([] if is_text else [row.values.get(name) for row in rows])
-                fields.append(pa.field(name, pa.string() if is_text else values.type))
+                held = pa.string()
+                if not is_text:
+                    held = pa.array([row.values.get(name) for row in rows]).type
+                fields.append(pa.field(name, held))
             except _UNFIT as error:
                 raise self._unfit(f"{table.source}, field {name!r}", error) from error
         return pa.schema(fields)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from src.compare.experiments import experiment_of
 from src.compare.request import request_of
 from src.errors import UserError
+from tests.conftest import ROOT
 
 
 def test_its_own_options_are_apart_from_those_of_the_runs():
@@ -44,6 +46,10 @@ def test_mt_tartan_has_what_dev_chose_unless_told_otherwise():
     found = experiment_of("mt_tartan", request_of(["auxiliary=tapt"]), stages)
     assert found["defaults"][1] == {"override /weighting": "end_task_share"}
     assert found["method"]["stages"]["joint"]["optimisation"]["end_head_lr"].startswith("${")
+    custom = yaml.safe_load((ROOT / "conf" / "experiment" / "custom_mt.yaml").read_text())
+    assert found["defaults"][1] in custom["defaults"]
+    joint = custom["method"]["stages"]["joint"]
+    assert found["method"]["stages"]["joint"]["optimisation"] == joint["optimisation"]
     told = [
         "mt_tartan:weighting=uniform",
         "mt_tartan:method.stages.joint.optimisation.end_head_lr=1",
