@@ -145,8 +145,9 @@ DECISIONS = (
             "with all-MiniLM-L6-v2 and 300 labels of SciERC, pre-training on all of its texts "
             "first was ahead of fine-tuning, MT-TARTAN, META-TARTAN and AANG by "
             f"{AHEAD} points of macro-F1 on dev or more, at the cost of 360 steps of fine-tuning; "
-            "not at a third of it, and on ACL-ARC only within chance. On docstrings fine-tuning "
-            f"and training together were ahead by {BEHIND} or more (docs/results.md)"
+            "not at a third of it, and nothing is decided at three times it, nor on ACL-ARC. On "
+            f"docstrings fine-tuning and training together were ahead by {BEHIND} or more "
+            "(docs/results.md)"
         ),
         details=lambda facts: (_size(facts),),
     ),
