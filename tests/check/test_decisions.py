@@ -13,9 +13,11 @@ from src.check.decisions import (
     ALONE,
     BEHIND,
     DECISIONS,
+    ENOUGH_LABELS,
     MANY_LABELS,
     ONE_BATCH,
     SMALL_ENCODER,
+    WITHIN,
     as_markdown,
 )
 from src.check.recommendation import recommend
@@ -51,6 +53,15 @@ def test_a_small_encoder_calls_for_pretraining_on_the_tasks_text_first():
     assert of(text=False, parameters=SMALL_ENCODER - 1).method == "meta_tartan"
 
 
+def test_a_small_encoder_with_thousands_of_labels_calls_for_finetuning_first():
+    small = {"parameters": SMALL_ENCODER - 1}
+    assert of(**small, train=ENOUGH_LABELS - 1).method == "dapt_tapt"
+    found = of(**small, train=ENOUGH_LABELS, domain=0)
+    assert found.method == "finetune"
+    assert f"{ENOUGH_LABELS:,} training examples" in found.reasons
+    assert of(train=ENOUGH_LABELS).method == "meta_tartan"
+
+
 def scores_of(part, split="dev"):
     """Scores of each cell of a part of the study, in points, by seed."""
     scores = defaultdict(dict)
@@ -77,6 +88,15 @@ def test_that_advice_rests_on_the_rows_of_the_study():
         for other in ("finetune", "mt_tartan_10", "meta_tartan_10"):
             assert ahead(docstrings, f"3x/{other}", f"3x/{first}") >= BEHIND
     assert ahead(docstrings, "3x/finetune", "3x/tapt") >= BEHIND
+
+
+def test_that_methods_are_level_with_all_labels_of_scierc():
+    scores = scores_of("scierc")
+    of_method = [scores[f"3x/{method}"] for method in ("finetune", "mt_tartan", "tapt")]
+    seeds = set.intersection(*map(set, of_method))
+    assert len(seeds) >= 3
+    means = [mean(own[seed] for seed in seeds) for own in of_method]
+    assert max(means) - min(means) <= WITHIN
 
 
 def test_the_recipe_that_dev_chose_rests_on_the_rows_of_the_study():

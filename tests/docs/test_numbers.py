@@ -1,0 +1,63 @@
+"""The figures of README and of the pages are those of the committed rows of the study."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+import pytest
+
+from src.study.row import read_rows
+from tests.conftest import ROOT
+
+
+def words_of(page: str) -> str:
+    """Return a page's text without its line breaks."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def on_test(part: str, cell: str) -> str:
+    """Return the mean score on test of a cell's seeds 0 to 2, in points."""
+    scores = {
+        row.seed: 100 * row.test
+        for row in read_rows(ROOT / "docs" / "results" / f"{part}.csv")
+        if f"{row.budget}/{row.setting}" == cell
+    }
+    return f"{mean(scores[seed] for seed in range(3)):.1f}"
+
+
+SENTENCES = {
+    "README.md": (
+        "MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning alone {scierc:3x/finetune}, pre-training on "
+        "the task's texts first (TAPT) {scierc:3x/tapt}",
+        "TAPT {suspects:3x/tapt}; fine-tuning {suspects:3x/finetune}; MT-TARTAN "
+        "{suspects:3x/mt_tartan_0.95_head_rate} with the weights and rate that dev chose; "
+        "META-TARTAN {suspects:3x/meta_tartan}.",
+    ),
+    "docs/choosing.md": (
+        "MT-TARTAN with equal weights reaches {scierc:3x/mt_tartan} on test, fine-tuning "
+        "{scierc:3x/finetune} and TAPT {scierc:3x/tapt} (3 seeds)",
+    ),
+    "docs/faq.md": (
+        "SetFit with its library's defaults reaches {suspects:3x/setfit} on test, fine-tuning "
+        "{suspects:3x/finetune} and MT-TARTAN with the settings of `custom_mt` "
+        "{suspects:3x/mt_tartan_0.95_head_rate}",
+    ),
+}
+
+
+class Cells:
+    """Fills `{part:cell}` in a sentence with the cell's score."""
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+
+    def __format__(self, cell: str) -> str:
+        return on_test(self._part, cell)
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"), [(page, sentence) for page, own in SENTENCES.items() for sentence in own]
+)
+def test_a_page_says_what_the_rows_say(page, sentence):
+    parts = {part: Cells(part) for part in ("scierc", "suspects")}
+    assert sentence.format(**parts) in words_of(page)
