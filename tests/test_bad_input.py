@@ -173,7 +173,7 @@ CORPORA = {
     ),
     "a folder": case(
         "corpus {folder} is a folder without .txt, .md, .jsonl, .ndjson, .parquet, or one of these "
-        "and .gz files",
+        "and .gz or .zst files",
         "auxiliary.dapt.path={folder}",
         method="dapt",
     ),
@@ -182,59 +182,68 @@ CORPORA = {
         "auxiliary dapt: {folder}/c.txt holds blank lines only", "c.txt", b"\n \n" * 100
     ),
     "suffix": corpus(
-        "corpus {folder}/c.csv: the name must end in .txt, .md, .jsonl, .ndjson, .json, .parquet, "
-        "or one of these and .gz",
-        "c.csv",
+        "corpus {folder}/c.pdf: the name must end in .txt, .md, .csv, .tsv, .jsonl, .ndjson, "
+        ".json, .parquet, .arrow, or one of these and .gz or .zst",
+        "c.pdf",
         b"a\n",
     ),
     "no gzip": corpus(
-        "corpus {folder}/c.txt.gz cannot be read as text: Not a gzipped file (b'no') (line 1)",
+        "{folder}/c.txt.gz cannot be read: Not a gzipped file (b'no') (line 1)",
         "c.txt.gz",
         b"no gzip\n" * 100,
     ),
     "gzip of nothing": corpus(
-        "corpus {folder}/c.txt.gz cannot be read as text: it is empty",
+        "corpus {folder}/c.txt.gz holds no texts",
         "c.txt.gz",
         gzip.compress(b""),
     ),
     "latin-1": corpus(
-        "corpus {folder}/c.txt cannot be read as text: line 3 is not UTF-8; convert the file first",
+        "{folder}/c.txt, line 3: not UTF-8; convert the file first",
         "c.txt",
         "a\nb\ncafé\n".encode("latin-1") * 50,
     ),
     "JSONL without the column": corpus(
-        "corpus {folder}/c.jsonl has no column 'text', only ['body']; set 'column'",
+        "corpus {folder}/c.jsonl has no field 'text', only 'body'; set 'column'",
         "c.jsonl",
         b'{"body": "a"}\n' * 100,
     ),
     "JSONL of numbers": corpus(
-        f"corpus {{folder}}/c.jsonl, line 1: {PICK} int", "c.jsonl", b'{"text": 5}\n' * 100
+        f"{{folder}}/c.jsonl, line 1: {PICK} int", "c.jsonl", b'{"text": 5}\n' * 100
     ),
     "JSONL of texts and numbers": corpus(
-        f"corpus {{folder}}/c.jsonl, line 61: {PICK} int",
+        f"{{folder}}/c.jsonl, line 61: {PICK} int",
         "c.jsonl",
         b'{"text": "a"}\n' * 60 + b'{"text": 5}\n' * 60,
     ),
     "JSONL with a broken line": corpus(
-        "corpus {folder}/c.jsonl cannot be read as json: line 61 is not JSON (Expecting ',' "
-        "delimiter, column 14)",
+        "{folder}/c.jsonl, line 61: not JSON (Expecting ',' delimiter, column 14)",
         "c.jsonl",
         b'{"text": "a"}\n' * 60 + b'{"text": "a" "b"}\n' + b"{}\n",
     ),
+    "CSV without the column": corpus(
+        "corpus {folder}/c.csv has no column 'text', only 'words', 'id'; set 'column'",
+        "c.csv",
+        b"words;id\n" + b"a b;1\n" * 100,
+    ),
+    "CSV with an open quote": corpus(
+        "{folder}/c.csv, line 62: a double quote that opens in this row is never closed",
+        "c.csv",
+        b"text,id\n" + b"a b,1\n" * 60 + b'"a b,1\n',
+    ),
     "no Parquet": corpus(
-        "corpus {folder}/c.parquet cannot be read as parquet: Parquet magic bytes not found in "
+        "{folder}/c.parquet (Parquet) cannot be read: Parquet magic bytes not found in "
         "footer. Either the file is corrupted or this is not a parquet file.",
         "c.parquet",
         b"PAR" * 100,
     ),
     "Parquet cut": corpus(
-        "corpus {folder}/c.parquet cannot be read as parquet: Parquet magic bytes not found in "
+        "{folder}/c.parquet (Parquet) cannot be read: Parquet magic bytes not found in "
         "footer. Either the file is corrupted or this is not a parquet file.",
         "c.parquet",
         parquet(text=["a b"] * 100)[:-20],
     ),
     "Parquet without the column": corpus(
-        "corpus {folder}/c.parquet has no column 'text', only ['body']; set 'column'",
+        "corpus {folder}/c.parquet has no column 'text', only 'body'; set 'column'",
         "c.parquet",
         parquet(body=["a"] * 100),
     ),
@@ -244,7 +253,7 @@ CORPORA = {
         parquet(text=[1] * 100),
     ),
     "Parquet without rows": corpus(
-        "corpus {folder}/c.parquet cannot be read as parquet: it has no rows",
+        "corpus {folder}/c.parquet holds no texts",
         "c.parquet",
         parquet(text=pyarrow.array([], pyarrow.string())),
     ),
@@ -663,8 +672,7 @@ def test_a_gzip_file_that_ends_too_early_is_named_with_the_place(data_dir, cache
     message = message_of(options, tmp_path / "run")
     before, _, line = message.partition(" (line ")  # which, depends on the compressor
     assert before == (
-        f"corpus {path} cannot be read as text: Compressed file ended before the end-of-stream "
-        "marker was reached"
+        f"{path} cannot be read: Compressed file ended before the end-of-stream marker was reached"
     )
     assert 1 < int(line.removesuffix(")")) < 20000
 

@@ -6,16 +6,21 @@ import hashlib
 import json
 import logging
 import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 from filelock import FileLock
 
 from src.files.checksum import sha256_of
 
 log = logging.getLogger(__name__)
 
+_PART_TEXTS, _PART_CHARACTERS = 10_000, 1 << 24
+"""Numbers of texts and of characters that are kept in memory before they are written."""
 _DIGESTS = "digests.json"
 """File that lists the SHA-256 of each cached file, by its path in the folder."""
 
@@ -30,8 +35,55 @@ def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Datas
     Raises:
         Exception: whatever `datasets` raises for files that it cannot read.
     """
-    key = hashlib.sha256(json.dumps([builder, options], sort_keys=True).encode()).hexdigest()[:32]
-    folder = cache_dir / "datasets" / key
+    key = json.dumps([builder, options], sort_keys=True)
+    load = partial(datasets.load_dataset, builder, **options)
+    return _cached(cache_dir, key, lambda folder: load(cache_dir=str(folder)))
+
+
+def cached_texts(cache_dir: Path, key: str, texts: Callable[[], Iterator[str]]) -> datasets.Dataset:
+    """Return texts as rows of one column `text`, memory-mapped from `cache_dir`.
+
+    Args:
+        cache_dir: the folder of all caches; the texts are copied into it once for each `key`.
+        key: a string that changes when the texts change.
+        texts: yields the texts, in order.
+
+    Raises:
+        Exception: whatever `texts` raises.
+    """
+
+    def load(folder: Path) -> datasets.Dataset:
+        path = folder / "texts.arrow"
+        if not path.exists():
+            folder.mkdir(exist_ok=True)
+            schema = pa.schema([("text", pa.string())])
+            with pa.ipc.new_stream(str(path), schema) as file:
+                for part in _parts(texts()):
+                    file.write(pa.record_batch([pa.array(part, pa.string())], schema=schema))
+        return datasets.Dataset.from_file(str(path))
+
+    return _cached(cache_dir, key, load)
+
+
+def _parts(texts: Iterator[str]) -> Iterator[list[str]]:
+    """Yield the texts in lists that fit into memory."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        part.append(text)
+        size += len(text)
+        if len(part) >= _PART_TEXTS or size >= _PART_CHARACTERS:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _cached(
+    cache_dir: Path, key: str, load: Callable[[Path], datasets.Dataset]
+) -> datasets.Dataset:
+    """Return what `load` makes in the key's folder, or finds there if it is intact."""
+    folder = cache_dir / "datasets" / hashlib.sha256(key.encode()).hexdigest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_suffix(".lock")):
         if (folder / _DIGESTS).exists() and not _is_intact(folder):
@@ -39,7 +91,7 @@ def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Datas
             (folder / _DIGESTS).unlink()
         if not (folder / _DIGESTS).exists():  # damaged, or never finished
             shutil.rmtree(folder, ignore_errors=True)
-        rows = datasets.load_dataset(builder, cache_dir=str(folder), **options)
+        rows = load(folder)
         known = _digests(folder)
         files = sorted(path for path in folder.rglob("*") if path.suffix in (".arrow", ".json"))
         names = [str(path.relative_to(folder)) for path in files if path.name != _DIGESTS]

@@ -6,36 +6,21 @@ import glob
 import logging
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
-from src.data.table.formats import endings_of, format_of
+from src.data.table.formats import TABLES, endings_of, format_of
 from src.errors import UserError
 from src.files.links import is_inside
 
 log = logging.getLogger(__name__)
 
-_BUILDERS = {
-    "text": "text",
-    "markdown": "markdown",
-    "jsonl": "json",
-    "json": "json",
-    "parquet": "parquet",
-}
-KINDS = tuple(dict.fromkeys(_BUILDERS.values()))
+KINDS = ("text", "markdown", *TABLES)
 """Kinds of corpus files, in the order in which their texts are read."""
-_PACKED = (".gz",)
-"""Endings of compressed files that `datasets` unpacks by itself."""
-TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "text": ("text", {"encoding": "utf-8-sig"}),
-    "markdown": ("text", {"encoding": "utf-8-sig", "sample_by": "paragraph"}),
-}
-"""Builder of `datasets` and its options for the kinds of plain text."""
 _IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
-"""Kinds of files that are read from a folder. JSON is left out: it is seldom text."""
+"""Kinds of files that are read from a folder; others in it are seldom unlabelled text."""
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files that `path` stands for, in the order of their names.
+    """Return the files that `path` stands for, in the order of their kinds, then of their names.
 
     A folder stands for the texts in it at any depth, without files and folders whose names begin
     with a dot; links may not lead out of it. A path with `*`, `?` or `[` that is not itself a file
@@ -52,9 +37,7 @@ def files_of(path: Path) -> list[Path]:
         files = [file for file in found if file.is_file()]
         if not files:
             raise UserError(f"corpus {path} matches no files")
-        for file in files:
-            kind_of(file)
-        return files
+        return sorted(files, key=lambda file: KINDS.index(kind_of(file)))
     return [path]
 
 
@@ -64,10 +47,10 @@ def kind_of(file: Path) -> str:
     Raises:
         UserError: the name does not end in any of the known endings.
     """
-    found = format_of(file, _BUILDERS, _PACKED)
+    found = format_of(file, KINDS)
     if found is None:
-        raise UserError(f"corpus {file}: the name must end in {endings_of(_BUILDERS, _PACKED)}")
-    return _BUILDERS[found.kind]
+        raise UserError(f"corpus {file}: the name must end in {endings_of(KINDS)}")
+    return found.kind
 
 
 def root_of(path: Path) -> Path:
@@ -86,7 +69,7 @@ def _in_folder(folder: Path) -> list[Path]:
         for path in found
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-    texts = [file for file in files if format_of(file, _IN_FOLDERS, _PACKED)]
+    texts = [file for file in files if format_of(file, _IN_FOLDERS)]
     for file in texts:
         if not is_inside(file, folder):
             raise UserError(
@@ -94,11 +77,9 @@ def _in_folder(folder: Path) -> list[Path]:
                 f"not read; put the file itself there, or name the files: {folder}/*{file.suffix}"
             )
     if not texts:
-        raise UserError(
-            f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS, _PACKED)} files"
-        )
+        raise UserError(f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS)} files")
     others = Counter(file.suffix.lower() or file.name for file in files if file not in set(texts))
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         log.warning("corpus %s: files that are no texts are left out: %s", folder, kinds)
-    return texts
+    return sorted(texts, key=lambda file: KINDS.index(kind_of(file)))

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from src.data.cached_rows import cached_rows
 from src.data.corpus import load_corpus
 from tests.data.test_tokenise import damaged
 
@@ -23,22 +24,36 @@ def texts(source, cache):
     return list(load_corpus(source, "text", cache).texts["text"])
 
 
+def rows(source, cache):
+    found = cached_rows(cache, "text", data_files=[str(source)], split="train")
+    return list(found["text"])
+
+
 def cached(cache, name):
     return next((cache / "datasets").rglob(name))
 
 
 @pytest.mark.parametrize("how", ["flipped", "cut", "empty"])
-@pytest.mark.parametrize("name", ["*.arrow", "dataset_info.json", "digests.json"])
-def test_a_damaged_file_is_made_again_with_a_warning(how, name, source, tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (texts, "*.arrow"),
+        (texts, "digests.json"),
+        (rows, "*.arrow"),
+        (rows, "dataset_info.json"),
+        (rows, "digests.json"),
+    ],
+)
+def test_a_damaged_file_is_made_again_with_a_warning(how, read, name, source, tmp_path, caplog):
     cache = tmp_path / "cache"
-    assert texts(source, cache) == TEXTS
+    assert read(source, cache) == TEXTS
     file = cached(cache, name)
     file.write_bytes(damaged(file.read_bytes(), how))
     caplog.set_level(logging.WARNING)
-    assert texts(source, cache) == TEXTS
+    assert read(source, cache) == TEXTS
     assert caplog.text.count("its source is read again") == 1
     caplog.clear()
-    assert texts(source, cache) == TEXTS
+    assert read(source, cache) == TEXTS
     assert "read again" not in caplog.text
 
 

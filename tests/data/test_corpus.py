@@ -32,6 +32,11 @@ def as_jsonl(texts, column="text"):
     ).encode()
 
 
+def as_csv(texts, separator):
+    rows = "".join(f'{i}{separator}"{text}"\n' for i, text in enumerate(texts))
+    return f"id{separator}text\n{rows}".encode()
+
+
 def load(path, cache, column="text"):
     return load_corpus(path, column, cache)
 
@@ -50,6 +55,11 @@ def texts_of(corpus):
         ("c.jsonl", as_jsonl(TEXTS)),
         ("c.jsonl.gz", gzip.compress(as_jsonl(TEXTS))),
         ("part [1].txt", as_lines(TEXTS)),
+        ("c.txt.zst", pa.Codec("zstd").compress(as_lines(TEXTS), asbytes=True)),
+        ("c.csv", as_csv(TEXTS, ",")),
+        ("c.CSV.gz", gzip.compress(as_csv(TEXTS, ";"))),
+        ("c.tsv", as_csv(TEXTS, "\t")),
+        ("c.json", json.dumps([{"text": text} for text in TEXTS]).encode()),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -61,6 +71,18 @@ def test_a_file_gives_its_texts_in_order(name, content, tmp_path):
     assert corpus.source == str(path)
     assert corpus.texts.column_names == ["text"]
     assert corpus.texts.cache_files
+
+
+def test_an_arrow_file_gives_its_texts(tmp_path):
+    table = pa.table({"text": TEXTS})
+    with pa.ipc.new_file(str(tmp_path / "c.arrow"), table.schema) as file:
+        file.write_table(table)
+    assert texts_of(load(tmp_path / "c.arrow", tmp_path / "cache")) == TEXTS
+
+
+def test_a_missing_value_is_a_blank_text(tmp_path):
+    (tmp_path / "c.jsonl").write_text('{"text": null}\n{"id": 1}\n{"text": "a"}\n')
+    assert texts_of(load(tmp_path / "c.jsonl", tmp_path / "cache")) == ["", "", "a"]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
@@ -126,18 +148,22 @@ def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
     [
         ("c.txt", b"", "is empty"),
         ("c.jsonl", b"", "is empty"),
-        ("c.txt", b"caf\xe9\n", "cannot be read as text"),
-        ("c.txt.gz", b"not compressed", "cannot be read as text"),
-        ("c.jsonl", b'{"text": "a"}\n{"text": \n', "cannot be read as json"),
-        ("c.parquet", b"nonsense", "cannot be read as parquet"),
-        ("c.csv", b"a,b\n", r"must end in \.txt, \.md, \.jsonl, \.ndjson"),
+        ("c.txt", b"caf\xe9\n", "line 1: not UTF-8; convert the file first"),
+        ("c.txt.gz", b"not compressed", "cannot be read: Not a gzipped file"),
+        ("c.jsonl", b'{"text": "a"}\n{"text": \n', "line 2: not JSON"),
+        ("c.parquet", b"nonsense", r"\(Parquet\) cannot be read"),
+        ("c.pdf", b"a,b\n", r"must end in \.txt, \.md, \.csv, \.tsv, \.jsonl"),
         ("c.gz", gzip.compress(b"a\n"), r"must end in \.txt"),
         ("c", b"a\n", r"must end in \.txt"),
-        ("c.jsonl", as_jsonl(["a"], "body"), r"has no column 'text', only \['body', 'id'\]; set"),
+        ("c.jsonl", as_jsonl(["a"], "body"), "has no field 'text', only 'body', 'id'; set"),
         ("c.jsonl", b'{"text": 1}\n', "line 1: the field 'text' must be a string, not int"),
         ("c.jsonl", b'{"text": ["a", "b"]}\n', "line 1: .* must be a string, not list"),
         ("c.jsonl", b'{"text": {"en": "a"}}\n', "line 1: .* must be a string, not dict"),
-        ("c.json", b'[{"text": 1}]', "column 'text' holds .*, not text"),
+        ("c.json", b'[{"text": 1}]', "row 1: the field 'text' must be a string, not int"),
+        ("c.csv", b"words,id\na,1\n", "has no column 'text', only 'words', 'id'; set 'column'"),
+        ("c.csv", b'text,id\n"a,1\n', "line 2: a double quote that opens in this row is never"),
+        ("c.tsv", b"", "is empty"),
+        ("c.csv", b"\n", "has no column 'text'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -287,7 +313,7 @@ def test_a_parquet_file_with_a_damaged_footer_is_an_error_of_one_line(tmp_path):
     content = bytearray((tmp_path / "c.parquet").read_bytes())
     content[-60:-20] = b"\xff" * 40
     (tmp_path / "c.parquet").write_bytes(content)
-    with pytest.raises(UserError, match="cannot be read as parquet") as caught:
+    with pytest.raises(UserError, match=r"\(Parquet\) cannot be read") as caught:
         load(tmp_path / "c.parquet", tmp_path / "cache")
     assert "\n" not in str(caught.value)
 

@@ -25,7 +25,7 @@ def folder(tmp_path):
     (texts / "a.txt").write_text("a one\n\n")
     (texts / "b" / "x.txt.gz").write_bytes(gzip.compress(b"x one\nx two"))
     (texts / "b" / "empty.txt").write_bytes(b"")
-    (texts / "notes.md").write_text("# Title\n\nA paragraph\nof two lines.\n")
+    (texts / "notes.md").write_text("# Title\n\nA paragraph\nof two lines.")
     (texts / "r.jsonl").write_text(json.dumps({"text": "json", "id": 1}) + "\n")
     (texts / "s.jsonl").write_text(json.dumps({"text": "other fields", "by": "me"}) + "\n")
     pyarrow.parquet.write_table(pyarrow.table({"text": ["parquet"]}), texts / "p.parquet")
@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 TEXT = ["a one", "", "x one", "x two", "c one", "c two"]
-OTHERS = ["# Title", "A paragraph\nof two lines.\n", "json", "other fields", "parquet"]
+OTHERS = ["# Title", "A paragraph\nof two lines.", "json", "other fields", "parquet"]
 
 
 def texts_of(path, cache, column="text"):
@@ -77,16 +77,16 @@ def test_the_fingerprint_is_that_of_all_files_and_not_of_where_they_lie(folder, 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("b/bad.txt", b"fine\ncaf\xe9\n", "b/bad.txt cannot be read as text: line 2 is not UTF-8"),
-        ("z.txt.gz", b"no gzip\n", "z.txt.gz cannot be read as text: Not a gzipped file"),
-        ("t.jsonl", b'{"text": "a"}\n{\n', "t.jsonl cannot be read as json: line 2 is not JSON"),
+        ("b/bad.txt", b"fine\ncaf\xe9\n", "b/bad.txt, line 2: not UTF-8"),
+        ("z.txt.gz", b"no gzip\n", "z.txt.gz cannot be read: Not a gzipped file"),
+        ("t.jsonl", b'{"text": "a"}\n{\n', "t.jsonl, line 2: not JSON"),
         (
             "t.jsonl",
             b'{"text": "a"}\n{"text": "\xe9"}\n',
-            "t.jsonl cannot be read as json: line 2 is",
+            "t.jsonl, line 2: not UTF-8",
         ),
-        ("t.parquet", not_utf8(), "t.parquet cannot be read as parquet: after row 0, Invalid UTF8"),
-        ("t.jsonl", b'{"words": "a"}\n', "t.jsonl has no column 'text', only ['words']"),
+        ("t.parquet", not_utf8(), "t.parquet, rows 1 to 2: column 'text' is not UTF-8"),
+        ("t.jsonl", b'{"words": "a"}\n', "t.jsonl has no field 'text', only 'words'"),
         ("t.jsonl", b'{"text": 5}\n', "t.jsonl, line 1: the field 'text' must be a string"),
     ],
 )
@@ -94,7 +94,7 @@ def test_the_file_that_is_malformed_is_named(name, content, message, folder, tmp
     (folder / name).write_bytes(content)
     with pytest.raises(UserError) as caught:
         load_corpus(folder, "text", tmp_path / "cache")
-    assert str(caught.value).startswith(f"corpus {folder}/{message}")
+    assert str(caught.value).removeprefix("corpus ").startswith(f"{folder}/{message}")
 
 
 def test_what_holds_no_texts_is_an_error(tmp_path):
@@ -106,7 +106,7 @@ def test_what_holds_no_texts_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"corpus .*\*\.txt matches no files"):
         load_corpus(tmp_path / "t" / "*.txt", "text", tmp_path / "cache")
     (tmp_path / "t" / "a.txt").write_bytes(b"")
-    with pytest.raises(UserError, match="t holds empty files only"):
+    with pytest.raises(UserError, match=r"corpus .*t/a\.txt is empty"):
         load_corpus(tmp_path / "t", "text", tmp_path / "cache")
     (tmp_path / "t" / "a.pdf").write_bytes(b"")
     with pytest.raises(UserError, match=r"a\.pdf: the name must end in"):
