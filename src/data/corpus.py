@@ -19,6 +19,8 @@ from src.data.corpus_files import files_of, kind_of, root_of
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
 from src.data.corpus_texts import texts_in
 from src.data.held_out_text import HeldOutText
+from src.data.table.open import open_table
+from src.data.table.saved_dataset import is_saved_dataset
 from src.errors import UserError, first_line
 from src.files.checksum import check_is_file, sha256_of
 from src.files.reachable import check_reachable
@@ -86,6 +88,8 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
 
 def _fingerprint(path: Path, files: list[Path], column: str) -> str:
     """Return a string that changes with the files' content and order, not with where they lie."""
+    if is_saved_dataset(path):
+        return f"{open_table(path).fingerprint}:{column}"
     if files == [path]:
         check_is_file(path, "corpus")
         return f"{sha256_of(path)}:{kind_of(path)}:{column}"

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from src.data.table.formats import TABLES, endings_of, format_of
+from src.data.table.saved_dataset import is_saved_dataset
 from src.errors import UserError
 from src.files.links import is_inside
 
@@ -22,14 +23,17 @@ _IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
 def files_of(path: Path) -> list[Path]:
     """Return the files that `path` stands for, in the order of their kinds, then of their names.
 
-    A folder stands for the texts in it at any depth, without files and folders whose names begin
-    with a dot; links may not lead out of it. A path with `*`, `?` or `[` that is not itself a file
-    stands for the files that match it (`**` matches any number of folders).
+    A folder that `save_to_disk` wrote stands for itself. Another stands for the texts in it at any
+    depth, without files and folders whose names begin with a dot; links may not lead out of it. A
+    path with `*`, `?` or `[` that is not itself a file stands for the files that match it (`**`
+    matches any number of folders).
 
     Raises:
         UserError: there are no such files, a file that a glob matches is of an unknown kind, or one
             in a folder is a link to a file elsewhere.
     """
+    if is_saved_dataset(path):
+        return [path]
     if path.is_dir():
         return _in_folder(path)
     if not path.exists() and glob.has_magic(str(path)):
@@ -42,11 +46,13 @@ def files_of(path: Path) -> list[Path]:
 
 
 def kind_of(file: Path) -> str:
-    """Return the kind of a file, one of `KINDS`, by the ending of its name.
+    """Return the kind of a file, one of `KINDS`, by the ending of its name; of a data set, `arrow`.
 
     Raises:
         UserError: the name does not end in any of the known endings.
     """
+    if is_saved_dataset(file):
+        return "arrow"
     found = format_of(file, KINDS)
     if found is None:
         raise UserError(f"corpus {file}: the name must end in {endings_of(KINDS)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +15,11 @@ from src.data.table.formats import COMPRESSIONS
 from src.data.table.lines import Lines
 from src.data.table.open import open_table
 from src.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_LARGE = 1 << 27
+"""Size of files that take some seconds to read, which is said [bytes]."""
 
 
 def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
@@ -28,6 +34,9 @@ def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
     filled = [file for file in files if file.stat().st_size]
     if not filled:
         raise UserError(f"corpus {files[0]} is empty")
+    size = sum(file.stat().st_size for file in filled)
+    if size > _LARGE:
+        log.info("reading %s MB of unlabelled text; later runs find it in the cache", size >> 20)
     for file in filled:
         kind = kind_of(file)
         if kind in ("text", "markdown"):
@@ -49,13 +58,14 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _in_column(table: Table, column: str) -> Iterator[str]:
-    if column not in table.columns and (table.columns or table.entry == "column"):
+    if table.columns and column not in table.columns:
         raise UserError(
             f"corpus {table.source} has no {table.entry} {column!r}, only "
             f"{', '.join(map(repr, table.columns))}; set 'column'"
         )
-    kind = str(table.schema.field(column).type) if isinstance(table, ArrowTable) else "string"
-    if "string" not in kind:
-        raise UserError(f"corpus {table.source}: column {column!r} holds {kind}, not text")
+    if isinstance(table, ArrowTable) and column in table.columns:
+        kind = table.schema.field(column).type
+        if "string" not in str(kind):
+            raise UserError(f"corpus {table.source}: column {column!r} holds {kind}, not text")
     for row in table.rows(last=True):
         yield "" if row.values.get(column) is None else text_of(table, row, column)

@@ -80,6 +80,23 @@ def test_an_arrow_file_gives_its_texts(tmp_path):
     assert texts_of(load(tmp_path / "c.arrow", tmp_path / "cache")) == TEXTS
 
 
+def test_a_saved_data_set_gives_its_texts(tmp_path):
+    path, cache = tmp_path / "saved", tmp_path / "cache"
+    datasets.Dataset.from_dict({"body": TEXTS, "id": [1, 2, 3, 4]}).save_to_disk(path)
+    corpus = load(path, cache, "body")
+    assert texts_of(corpus) == TEXTS
+    datasets.Dataset.from_dict({"body": TEXTS[:2]}).save_to_disk(tmp_path / "other")
+    assert load(tmp_path / "other", cache, "body").fingerprint != corpus.fingerprint
+    with pytest.raises(UserError, match=r"saved has no column 'text', only 'body', 'id'"):
+        load(path, cache)
+
+
+def test_a_table_without_columns_holds_no_texts(tmp_path):
+    pq.write_table(pa.table({}), tmp_path / "c.parquet")
+    with pytest.raises(UserError, match=r"c\.parquet holds no texts"):
+        load(tmp_path / "c.parquet", tmp_path / "cache")
+
+
 def test_a_missing_value_is_a_blank_text(tmp_path):
     (tmp_path / "c.jsonl").write_text('{"text": null}\n{"id": 1}\n{"text": "a"}\n')
     assert texts_of(load(tmp_path / "c.jsonl", tmp_path / "cache")) == ["", "", "a"]
@@ -163,7 +180,7 @@ def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
         ("c.csv", b"words,id\na,1\n", "has no column 'text', only 'words', 'id'; set 'column'"),
         ("c.csv", b'text,id\n"a,1\n', "line 2: a double quote that opens in this row is never"),
         ("c.tsv", b"", "is empty"),
-        ("c.csv", b"\n", "has no column 'text'"),
+        ("c.csv", b"\n", "holds no texts"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
