@@ -69,5 +69,5 @@ def entries_of(
         "dev": dev[end_task.metric],
         "test": test[end_task.metric],
         "unseen": test.get(f"{end_task.metric}_unseen"),
-        "config": digest_of({**read, "seed": cell.seed}),
+        "config": digest_of({**read, "seed": cell.seed}, cell.draws_data),
     }

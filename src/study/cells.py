@@ -79,7 +79,7 @@ def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
     for cell in cells_of(name, part):
         folder = runs / cell.place
         if (folder / RESULT).is_file():
-            row = row_of(folder)
+            row = row_of(folder, cell.draws_data)
             if row.key != cell.key:
                 raise UserError(f"{folder} holds {row.budget}/{row.setting}, seed {row.seed}")
             rows.append(row)
@@ -126,7 +126,7 @@ def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
     code = train([*cell.overrides, *options], folder)
     if code < 0 or code > 128:
         sys.exit(code if code > 0 else 128 - code)  # by a signal: the same command goes on
-    return row_of(folder) if code == 0 else None
+    return row_of(folder, cell.draws_data) if code == 0 else None
 
 
 def _write_note(cell: Cell, folder: Path, commit: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -135,7 +135,7 @@ class Part(_Described):
     @property
     def draws_data(self) -> bool:
         """Return whether each seed draws its own data; else TF-IDF is the same for all."""
-        return any("${seed}" in option for option in self.options)
+        return _follow_seed(self.options)
 
     def with_seeds(self, count: int) -> Part:
         """Return the part with as many seeds for all cells."""
@@ -175,6 +175,11 @@ class Cell:
     batch_size: int = 0
 
     @property
+    def draws_data(self) -> bool:
+        """Whether the data are drawn by the run's seed."""
+        return _follow_seed(self.overrides)
+
+    @property
     def key(self) -> tuple[str, str, int]:
         """The budget, setting and seed, which identify the cell in its part."""
         return self.budget, self.setting, self.seed
@@ -183,6 +188,10 @@ class Cell:
     def place(self) -> str:
         """Its run folder, relative to the folder of all runs."""
         return f"{self.part}/{self.budget}/{self.setting}/seed{self.seed}"
+
+
+def _follow_seed(options: Iterable[str]) -> bool:
+    return "task.split_seed=${seed}" in options
 
 
 def all_parts(folder: Path = FOLDER) -> dict[str, Part]:

@@ -100,8 +100,12 @@ class Row(Plain):
         return self.budget, self.setting, self.seed
 
 
-def row_of(folder: Path) -> Row:
+def row_of(folder: Path, draws_data: bool) -> Row:
     """Return the row of the finished run in `folder`.
+
+    Args:
+        folder: the run folder.
+        draws_data: see `digest_of`.
 
     Raises:
         UserError: the folder holds no finished run of the study.
@@ -138,7 +142,7 @@ def row_of(folder: Path) -> Row:
         end_task_norm=_rounded(learning.end_task_norm),
         auxiliary_norm=_rounded(learning.auxiliary_norm),
         end_task_cosine=_rounded(learning.end_task_cosine),
-        config=digest_of(run.options),
+        config=digest_of(run.options, draws_data),
         commit=note.commit,
     )
 
@@ -147,10 +151,15 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
 
 
-def digest_of(options: dict[str, Any]) -> str:
-    """Return a digest of a run's options, without its seed and without the folders in paths."""
+def digest_of(options: dict[str, Any], draws_data: bool) -> str:
+    """Return a digest of a run's options, without its seed and without the folders in paths.
+
+    Args:
+        options: the values by name.
+        draws_data: whether `task.split_seed` is the run's seed, which then is left out too.
+    """
     kept = {name: _placeless(name, value) for name, value in options.items() if name != "seed"}
-    if kept.get("task.split_seed") == options.get("seed"):
+    if draws_data:
         kept["task.split_seed"] = "seed"
     text = json.dumps(kept, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN]

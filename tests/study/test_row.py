@@ -21,7 +21,7 @@ def made_up(folder, method="mt_tartan", seed=1, options=None, **more):
 
 
 def test_a_run_is_a_row(tmp_path):
-    found = row_of(made_up(tmp_path / "run", unseen=0.25, dev=0.75, train=300))
+    found = row_of(made_up(tmp_path / "run", unseen=0.25, dev=0.75, train=300), draws_data=False)
     assert (found.budget, found.setting, found.seed, found.commit) == ("3x", "ours", 1, "c0ffee")
     assert (found.task, found.labelled, found.encoder) == ("toy", 300, "tiny")
     assert (found.dev, found.test, found.unseen) == (0.75, 0.5, 0.25)
@@ -33,31 +33,37 @@ def test_a_run_is_a_row(tmp_path):
 
 def test_fine_tuning_has_no_weight_and_a_split_without_new_texts_no_unseen_score(tmp_path):
     folder = made_up(tmp_path / "run", "finetune", unseen_examples=0)
-    found = row_of(folder)
+    found = row_of(folder, draws_data=False)
     assert (found.end_task_weight, found.unseen, found.weighting) == (None, None, "")
 
 
 def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
-    def digest(name, **options):
-        return row_of(made_up(tmp_path / name, options=options, seed=options.get("seed", 1))).config
+    def digest(name, draws_data=False, **options):
+        folder = made_up(tmp_path / name, options=options, seed=options.get("seed", 1))
+        return row_of(folder, draws_data).config
 
     first = digest("first")
     assert first == digest("other seed", seed=5)
     assert first != digest("other option", **{"task.max_length": 64})
-    follows = [{"task.split_seed": seed, "seed": seed} for seed in (3, 4)]
-    assert digest("three", **follows[0]) == digest("four", **follows[1])
-    fixed = {"task.split_seed": 3, "seed": 4}
-    assert digest("fixed", **fixed) != digest("three again", **follows[0])
+    drawn = [
+        digest(f"drawn by {seed}", draws_data=True, **{"task.split_seed": seed, "seed": seed})
+        for seed in (3, 4)
+    ]
+    fixed = [digest(f"fixed, {seed}", **{"task.split_seed": 3, "seed": seed}) for seed in (3, 4)]
+    assert drawn[0] == drawn[1] != fixed[0] == fixed[1]
+    assert digest("other split", **{"task.split_seed": 4, "seed": 4}) != fixed[0]
 
 
 def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
     here, there, other = (
-        digest_of({"encoder.name": name, "seed": 0})
+        digest_of({"encoder.name": name, "seed": 0}, draws_data=False)
         for name in ("/here/adapted/encoder", "/there/adapted/encoder", "/here/else/encoder")
     )
     assert here == there != other
     corpora = [f"{folder}/corpus.txt.gz" for folder in ("/here", "/there")]
-    here, there = (digest_of({"auxiliary.dapt.path": path, "seed": 0}) for path in corpora)
+    here, there = (
+        digest_of({"auxiliary.dapt.path": path, "seed": 0}, draws_data=False) for path in corpora
+    )
     assert here == there
 
 
@@ -98,4 +104,4 @@ def test_a_run_that_is_no_cell_is_refused(tmp_path):
     (folder / CELL).unlink()
     assert read_run(folder, "run").result.seed == 1
     with pytest.raises(UserError, match=r"study.json is not there"):
-        row_of(folder)
+        row_of(folder, draws_data=False)
