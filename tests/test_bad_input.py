@@ -173,7 +173,7 @@ CORPORA = {
     ),
     "a folder": case(
         "corpus {folder} is a folder without .txt, .md, .jsonl, .ndjson, .parquet, or one of these "
-        "and .gz or .zst files",
+        "and .gz or .zst files; tables of another kind are named by a pattern: '{folder}/*.csv'",
         "auxiliary.dapt.path={folder}",
         method="dapt",
     ),
@@ -203,7 +203,8 @@ CORPORA = {
         "a\nb\ncafé\n".encode("latin-1") * 50,
     ),
     "JSONL without the column": corpus(
-        "corpus {folder}/c.jsonl has no field 'text', only 'body'; set 'column'",
+        "corpus {folder}/c.jsonl has no field 'text', only 'body'; name it, as in "
+        "auxiliary.dapt.column=NAME",
         "c.jsonl",
         b'{"body": "a"}\n' * 100,
     ),
@@ -221,7 +222,8 @@ CORPORA = {
         b'{"text": "a"}\n' * 60 + b'{"text": "a" "b"}\n' + b"{}\n",
     ),
     "CSV without the column": corpus(
-        "corpus {folder}/c.csv has no column 'text', only 'words', 'id'; set 'column'",
+        "corpus {folder}/c.csv has no column 'text', only 'words', 'id'; name it, as in "
+        "auxiliary.dapt.column=NAME",
         "c.csv",
         b"words;id\n" + b"a b;1\n" * 100,
     ),
@@ -243,7 +245,8 @@ CORPORA = {
         parquet(text=["a b"] * 100)[:-20],
     ),
     "Parquet without the column": corpus(
-        "corpus {folder}/c.parquet has no column 'text', only 'body'; set 'column'",
+        "corpus {folder}/c.parquet has no column 'text', only 'body'; name it, as in "
+        "auxiliary.dapt.column=NAME",
         "c.parquet",
         parquet(body=["a"] * 100),
     ),

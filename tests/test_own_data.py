@@ -211,6 +211,6 @@ def test_stages_of_another_method_are_named(own, options, caplog):
     with caplog.at_level(logging.WARNING), pytest.raises(UserError) as caught:
         prepared("+experiment=custom", "method=finetune", f"task.train={own}/labels.csv", *options)
     assert str(caught.value) == (
-        "method.stages.joint has options but no module: method finetune has no such stage, only "
-        "finetune"
+        "method.stages.joint is a stage of another method: method=finetune has only finetune; "
+        "leave out method=, or the +experiment= that sets options of this stage"
     )

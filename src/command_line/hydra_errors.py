@@ -50,6 +50,13 @@ _EXTRAS = {
 }
 """The package extra that provides each config, by the beginning of the config's name."""
 
+_ELSEWHERE = {
+    "encoder": "; a model of the Hub, or in a folder: encoder=huggingface encoder.name={name}",
+    "task.": "; a table of your own is task=files",
+    "trainer.": "; another option of Lightning's Trainer has a + before it: +trainer.{name}=VALUE",
+}
+"""What else can be meant by the name of a choice, or by an option below the group, by the group."""
+
 
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
@@ -105,7 +112,8 @@ def explanation(error: Exception) -> str:
             if missing.startswith(config):
                 return f"{missing} is not installed; pip install -e '.[{extra}]'"
         group, _, name = missing.rpartition("/")
-        return f"there is no {group}={name}{did_you_mean(name, error.options or [], f'{group}=')}"
+        near = did_you_mean(name, error.options or [], f"{group}=")
+        return f"there is no {group}={name}{near}{_elsewhere(group, name, near)}"
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}; options are given as NAME=VALUE"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig):
@@ -113,5 +121,11 @@ def explanation(error: Exception) -> str:
         parent, _, name = option.rpartition(".")
         prefix = f"{parent}." if parent else ""
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
-        return f"there is no option {option}{did_you_mean(name, known, prefix)}"
+        near = did_you_mean(name, known, prefix)
+        return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
+def _elsewhere(group: str, name: str, near: str) -> str:
+    """Return what else can be meant by a name that resembles none of its group."""
+    return "" if near.startswith("; did you mean") else _ELSEWHERE.get(group, "").format(name=name)

@@ -83,7 +83,10 @@ def _in_folder(folder: Path) -> list[Path]:
                 f"not read; put the file itself there, or name the files: {folder}/*{file.suffix}"
             )
     if not texts:
-        raise UserError(f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS)} files")
+        raise UserError(
+            f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS)} files; tables of "
+            f"another kind are named by a pattern: '{folder}/*.csv'"
+        )
     others = Counter(file.suffix.lower() or file.name for file in files if file not in set(texts))
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))

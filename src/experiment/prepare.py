@@ -48,8 +48,9 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     for name, node in config.method.stages.items():
         if "module" not in set(node):  # a DictConfig does not hold what is ???
             raise UserError(
-                f"method.stages.{name} has options but no module: method {config.method.name} has "
-                f"no such stage, only {', '.join(whole)}"
+                f"method.stages.{name} is a stage of another method: method={config.method.name} "
+                f"has only {', '.join(whole)}; leave out method=, or the +experiment= that sets "
+                "options of this stage"
             )
     settings = typed(config, RunSettings)
     own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}

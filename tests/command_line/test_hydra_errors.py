@@ -25,6 +25,21 @@ CASES = {
         "did you mean auxiliary.tapt.objective.probability?"
     ),
     "encoder=minlm": "there is no encoder=minlm; did you mean encoder=minilm?",
+    "encoder=bert-base-uncased": (
+        "there is no encoder=bert-base-uncased; there are huggingface, minilm, minilm_adapted, "
+        "roberta_base, roberta_base_random, tiny, wide_resnet; a model of the Hub, or in a "
+        "folder: encoder=huggingface encoder.name=bert-base-uncased"
+    ),
+    "task.train=labels.csv": (
+        "there is no option task.train; there are cache_dir, dev_per_class, labelled, libraries, "
+        "max_length, metric, name, split, split_seed, test_per_class, train_per_class; a table of "
+        "your own is task=files"
+    ),
+    "trainer.max_epochs=5": (
+        "there is no option trainer.max_epochs; there are accelerator, devices, "
+        "enable_progress_bar, log_every_n_steps, precision; another option of Lightning's "
+        "Trainer has a + before it: +trainer.max_epochs=VALUE"
+    ),
     "+experiment=acl_arc_mta": (
         "there is no experiment=acl_arc_mta; did you mean experiment=acl_arc_meta?"
     ),
