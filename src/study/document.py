@@ -36,7 +36,8 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
         parts: the parts by name, in order.
         rows: the rows of each part.
     """
-    blocks = [_HEAD.format(least=LEAST_SEEDS)]
+    statements = sum(len(part.questions) for part in parts.values())
+    blocks = [_HEAD.format(least=LEAST_SEEDS, statements=statements)]
     for name, part in parts.items():
         blocks += [f"## {part.title}", part.about.strip(), _settings(part)]
         blocks.append(_progress(name, part, rows[name]))
@@ -63,11 +64,12 @@ How to read it:
 
 - **Budgets** are multiples of what fine-tuning takes, in floating-point operations of training as
   `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. The
-  settings of a budget get as many steps as cost alike on average; column TFLOP has what each spent.
+  steps of a setting follow from what a step cost in a trial; column TFLOP has what its runs spent,
+  within some 15 % of fine-tuning's unless the setting's description says otherwise.
 - **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
   seeds, given from {least} seeds on. Differences are taken between runs of the same seed. With 3
-  seeds an interval rests on the normal distribution of three numbers; and where all seeds share a
-  test split, the chance in the choice of that is not in it.
+  seeds an interval assumes normally distributed differences, which three cannot check; and where
+  all seeds share a test split, the chance in the choice of that is not in it.
 - **p** is one-sided, against being no better (so it is 1 where every seed is worse), whatever the
   margin, of a permutation test that exchanges the values of a pair (the paper's test, paired). Of 3
   seeds it cannot be below 0.125, of 5 not below 0.031: intervals decide, not p.
@@ -75,11 +77,13 @@ How to read it:
   every contrast lies above the margin (0 unless given): all have to agree, which needs no
   correction for several contrasts. They do not hold as soon as the interval of one contrast lies at
   or below the margin, which is not corrected for their number. Else they are *not decided*;
-  contrasts of fewer than {least} seeds decide nothing.
+  contrasts of fewer than {least} seeds decide nothing. Nothing is corrected for the number of
+  statements either, {statements} here: where methods do not differ, one in forty holds by chance.
 - **unseen** is test without the texts that are in train too. **tfidf** is TF-IDF with logistic
   regression, its settings chosen on dev.
 - **TFLOP** is what a run's training took, in 10^12 operations. It, **dev** and **test** are means
-  over seeds. Checkpoints are chosen on dev; test was looked at once a run.
+  over seeds. Checkpoints are chosen on dev; test was looked at once a run. dev is the best of a
+  run's evaluations, so it is optimistic, and more so where a setting has more evaluations.
 - **Domain text** and the `_adapted` encoders are of two corpora that are not published with the
   paper: [what they are](study.md#the-corpora), and which public text takes their place."""
 

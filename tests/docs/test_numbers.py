@@ -27,19 +27,18 @@ def on_test(part: str, cell: str) -> str:
 
 SENTENCES = {
     "README.md": (
-        "MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning alone {scierc:3x/finetune}, pre-training on "
-        "the task's texts first (TAPT) {scierc:3x/tapt}",
-        "TAPT {suspects:3x/tapt}; fine-tuning {suspects:3x/finetune}; MT-TARTAN "
-        "{suspects:3x/mt_tartan_0.95_head_rate} with the weights and rate that dev chose; "
-        "META-TARTAN {suspects:3x/meta_tartan}.",
+        "pre-training first (TAPT) {suspects:3x/tapt}, fine-tuning alone {suspects:3x/finetune}, "
+        "training together with fixed weights (MT-TARTAN) {suspects:3x/mt_tartan_0.95_head_rate}, "
+        "with learned ones (META-TARTAN) {suspects:3x/meta_tartan_start_0.95}, each in the variant",
+        "MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning {scierc:3x/finetune}, TAPT {scierc:3x/tapt}",
     ),
     "docs/choosing.md": (
         "MT-TARTAN with equal weights reaches {scierc:3x/mt_tartan} on test, fine-tuning "
         "{scierc:3x/finetune} and TAPT {scierc:3x/tapt} (3 seeds)",
     ),
     "docs/faq.md": (
-        "SetFit with its library's defaults reaches {suspects:3x/setfit} on test, fine-tuning "
-        "{suspects:3x/finetune} and MT-TARTAN with the settings of `custom_mt` "
+        "SetFit with its library's defaults reaches {suspects:3x/setfit} on test for 1.7 times",
+        "fine-tuning reaches {suspects:3x/finetune} and MT-TARTAN with the settings of `custom_mt` "
         "{suspects:3x/mt_tartan_0.95_head_rate}",
     ),
 }
