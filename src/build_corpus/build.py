@@ -22,9 +22,10 @@ from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 from loguru import logger
 
-from src.build_corpus.building import BEGUN, Building, Step, read_json, write_json
+from src.build_corpus.articles import Articles
+from src.build_corpus.building import BEGUN, Building, Step, flush, read_json, write_json
 from src.build_corpus.executors import SlurmTasks, check_not_queued
-from src.build_corpus.parts import Parts
+from src.build_corpus.parts import write_part
 from src.build_corpus.repeats import write_repeats
 from src.build_corpus.settings import Options, listed
 from src.build_corpus.shards import near_duplicate_steps, write_manifest, write_shard
@@ -32,7 +33,6 @@ from src.build_corpus.sources import Source, find_sources
 from src.configuration.build import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError, first_line
-from src.files.checksum import is_whole
 from src.files.durable import disk_advice
 from src.files.process_lock import process_lock
 
@@ -68,19 +68,17 @@ def build_corpus(options: Options, say: Say) -> CorpusFolder | None:
     busy = f"another process is building {output}; wait for it, or name another: output=FOLDER"
     with process_lock(output / "build.lock", busy), disk_advice(output):
         wanted = _described(options, files, evaluated)
-        if (output / MANIFEST).is_file():
-            if (building.folder / BEGUN).is_file():  # of jobs, or of a late kill
-                building.check()
-                write_manifest(building)  # nobody may have looked at it since
-            corpus = read_corpus_folder(output)
-            _check_same(wanted, corpus.manifest.model_dump(), output)
+        finished = (output / MANIFEST).is_file()
+        if finished:
+            _check_same(wanted, read_corpus_folder(output).manifest.model_dump(), output)
             say(f"{output} holds this corpus, finished; comparing checksums")
-            corpus.check()
         else:
             _begin(building, wanted, evaluated, say)
             if not _run(building, _steps(building, options, files), options.executor, say):
                 return None
-            corpus = read_corpus_folder(output)
+        corpus = read_corpus_folder(output)
+        if finished:
+            corpus.check()
         building.remove()
         return corpus
 
@@ -89,9 +87,12 @@ def _steps(building: Building, options: Options, files: Files) -> Iterator[Step]
     """Yield the steps in order: what becomes of articles, from their files to the manifest."""
     sources, metadata = files["sources"], files["metadata"]
     if metadata:
-        yield "metadata", len(metadata), [Parts(building, options, metadata).choose]
-    parts = Parts(building, options, sources, joined=bool(metadata))
-    yield "sources", len(sources), [parts.read, *_filters(options.filters), parts.write]
+        yield "metadata", len(metadata), [Articles(building, options, metadata).choose]
+    read, written = (
+        Articles(building, options, sources).read,
+        partial(write_part, building, options),
+    )
+    yield "sources", len(sources), [read, *_filters(options.filters), written]
     yield "repeats", 1, [partial(write_repeats, building, options.deduplicate)]
     if options.near_duplicates:
         yield from near_duplicate_steps(building, len(sources))
@@ -103,8 +104,8 @@ def _run(building: Building, steps: Iterator[Step], executor: Any, say: Say) -> 
     """Run the steps, or submit them as jobs; return whether they are finished."""
     previous, jobs = None, []
     for name, tasks, pipeline in steps:
-        logs = str(building.folder / "logs" / name)
-        given = {"pipeline": pipeline, "tasks": tasks, "logging_dir": logs}
+        marks = str(building.folder / "tasks" / name)
+        given = {"pipeline": [*pipeline, flush], "tasks": tasks, "logging_dir": marks}
         step = build(executor | {"_partial_": True}, "executor")(**given)
         if isinstance(step, SlurmTasks):
             step.depends = previous
@@ -112,8 +113,9 @@ def _run(building: Building, steps: Iterator[Step], executor: Any, say: Say) -> 
         step.run()
         previous = step
         say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
-        if name in ("metadata", "sources") and not jobs:
-            for told in chain.from_iterable(note["told"] for note in building.noted(name)):
+        read = {"metadata": "metadata", "sources": "articles"}.get(name)
+        for note in building.noted(read) if read and not jobs else ():
+            for told in note["told"]:
                 say(f"left out: {told}")
     if jobs:
         queued = [step.job_id for step in jobs if step.job_id != -1]  # -1: all was done before
@@ -161,9 +163,8 @@ def _begin(building: Building, wanted: dict[str, Any], evaluated: list[str], say
     """Record what is being built, or check that the folder was begun for the same corpus."""
     path = building.folder / BEGUN
     if path.is_file():
-        if is_whole(jobs := building.folder / "jobs.json"):
+        if (jobs := building.folder / "jobs.json").is_file():
             check_not_queued(read_json(jobs))
-        building.check()
         begun = read_json(path)
         _check_same(wanted, begun, building.output)
         say(f"{building.output} was begun before; going on")

@@ -1,6 +1,6 @@
 """Runs tasks with datatrove's executors: on this machine, on a Ray cluster, or with SLURM.
 
-A task is a source file, or a step of its own. datatrove records which tasks are finished, so that
+A task is a source file, or a step of its own. datatrove marks the tasks that are finished, so that
 the same command continues. What a task writes depends on its rank alone. Errors reach the terminal
 as one line.
 """
@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +44,9 @@ class LocalTasks(LocalPipelineExecutor):
         """
         check(self.workers, Count, "executor.workers")
         ranks = self.get_incomplete_ranks()
-        if min(self.workers, len(ranks)) <= 1:
-            for rank in ranks:
-                deepcopy(self)._run_for_rank(rank)
-            return
         try:
             tasks = (delayed(_run)(self, rank, os.getpid()) for rank in ranks)
-            Parallel(min(self.workers, len(ranks)), batch_size=1)(tasks)
+            Parallel(min(self.workers, len(ranks)) or 1, batch_size=1)(tasks)
         except TerminatedWorkerError as error:
             raise UserError(
                 "a process was killed, perhaps for want of memory; the same command goes on, with "
