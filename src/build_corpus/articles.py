@@ -80,7 +80,7 @@ class Articles:
                 seen.records["no_text"] += 1
             else:
                 yield Document(text, place)
-        self.building.note("articles", rank, vars(seen))
+        self.building.note("sources", rank, vars(seen))
 
     def _is_named(self, seen: Seen) -> Wanted:
         """Return a function that says whether a record names one of the fields."""

@@ -1,9 +1,9 @@
 """Builds a corpus folder from files of articles, in resumable steps of datatrove blocks.
 
 Each source file becomes a part: its examples and their digests. The digests of all parts tell which
-examples repeat an earlier one; each part is then written again without these, as a shard. The note
-of a finished task is written last, so that the same command continues after an interruption. No
-step depends on the number of processes, or on what was interrupted.
+examples repeat an earlier one; each part is then written again without these, as a shard. datatrove
+marks the tasks that are finished, so that the same command continues after an interruption. No step
+depends on the number of processes, or on what was interrupted.
 """
 
 from __future__ import annotations
@@ -88,11 +88,9 @@ def _steps(building: Building, options: Options, files: Files) -> Iterator[Step]
     sources, metadata = files["sources"], files["metadata"]
     if metadata:
         yield "metadata", len(metadata), [Articles(building, options, metadata).choose]
-    read, written = (
-        Articles(building, options, sources).read,
-        partial(write_part, building, options),
-    )
-    yield "sources", len(sources), [read, *_filters(options.filters), written]
+    read = Articles(building, options, sources).read
+    write = partial(write_part, building, options)
+    yield "sources", len(sources), [read, *_filters(options.filters), write]
     yield "repeats", 1, [partial(write_repeats, building, options.deduplicate)]
     if options.near_duplicates:
         yield from near_duplicate_steps(building, len(sources))
@@ -113,9 +111,8 @@ def _run(building: Building, steps: Iterator[Step], executor: Any, say: Say) -> 
         step.run()
         previous = step
         say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
-        read = {"metadata": "metadata", "sources": "articles"}.get(name)
-        for note in building.noted(read) if read and not jobs else ():
-            for told in note["told"]:
+        if name in ("metadata", "sources") and not jobs:
+            for told in chain.from_iterable(note["told"] for note in building.noted(name)):
                 say(f"left out: {told}")
     if jobs:
         queued = [step.job_id for step in jobs if step.job_id != -1]  # -1: all was done before

@@ -36,7 +36,7 @@ class Building:
       digest of 16 bytes of each, and whether each repeats another (bool).
     - `near/`: what datatrove's MinHash writes.
     - `shard-i-of-n.arrow`: a shard, until the manifest is written.
-    - `metadata-i.json`, `articles-i.json`, `sources-i.json`, `shards-i.json`: what was counted.
+    - `metadata-i.json`, `sources-i.json`, `examples-i.json`, `shards-i.json`: what was counted.
     """
 
     output: Path

@@ -38,7 +38,7 @@ def write_part(
     part = building.path("sources", rank, ".arrow")
     with part.with_suffix(".keys").open("wb") as keys:
         write_stream(part, _batches(_examples(building, options, data, counts), keys))
-    building.note("sources", rank, {"examples": counts})
+    building.note("examples", rank, {"examples": counts})
 
 
 def kept_batches(building: Building, rank: int, near: bool = False) -> Iterator[pa.RecordBatch]:

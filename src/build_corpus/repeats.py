@@ -33,8 +33,8 @@ def write_repeats(
         for file in files
     ]
     if not sum(map(len, keys)):
-        records, fields = (building.total("articles", key) for key in ("records", "fields"))
-        found = building.total("sources", "examples")
+        records, fields = (building.total("sources", key) for key in ("records", "fields"))
+        found = building.total("examples", "examples")
         building.remove()  # there is nothing to go on with
         most = (f"{name} ({count:,})" for name, count in fields.most_common(8))
         named = ", ".join(most) or "not asked for"

@@ -73,7 +73,7 @@ def write_manifest(building: Building, data: object, rank: int, world_size: int)
     for path in building.folder.glob("shard-*.arrow"):
         path.replace(building.output / path.name)
     shards = [Shard(**note) for note in building.noted("shards")]
-    records, examples = building.total("articles", "records"), building.total("sources", "examples")
+    records, examples = building.total("sources", "records"), building.total("examples", "examples")
     records["kept"] = examples.pop("articles")
     left_out = records["other_field"] + records["no_text"] + records["bad"]
     records["filtered"] = records["read"] - records["kept"] - left_out
@@ -86,7 +86,7 @@ def write_manifest(building: Building, data: object, rank: int, world_size: int)
     counts = {"records": records, "examples": examples, "words": words}
     if chosen := building.total("metadata", "records"):
         counts["metadata"] = {"read": chosen["read"], "bad": chosen["bad"]}
-    fields = building.total("articles", "fields") + building.total("metadata", "fields")
+    fields = building.total("sources", "fields") + building.total("metadata", "fields")
     manifest = Manifest(
         **read_json(building.folder / BEGUN),
         counts=counts,
