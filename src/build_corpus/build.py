@@ -68,19 +68,17 @@ def build_corpus(options: Options, say: Say) -> CorpusFolder | None:
     busy = f"another process is building {output}; wait for it, or name another: output=FOLDER"
     with process_lock(output / "build.lock", busy), disk_advice(output):
         wanted = _described(options, files, evaluated)
-        finished = (output / MANIFEST).is_file()
-        if finished:
-            _check_same(wanted, read_corpus_folder(output).manifest.model_dump(), output)
+        if (output / MANIFEST).is_file():
+            corpus = read_corpus_folder(output)
+            _check_same(wanted, corpus.manifest.model_dump(), output)
             say(f"{output} holds this corpus, finished; comparing checksums")
+            corpus.check()
         else:
             _begin(building, wanted, evaluated, say)
             if not _run(building, _steps(building, options, files), options.executor, say):
                 return None
-        corpus = read_corpus_folder(output)
-        if finished:
-            corpus.check()
         building.remove()
-        return corpus
+        return read_corpus_folder(output)
 
 
 def _steps(building: Building, options: Options, files: Files) -> Iterator[Step]:

@@ -28,6 +28,8 @@ from src.distributed.parent import end_with
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
+_ERROR = "errors/{:05d}"
+"""File for the message of a task's error, beside datatrove's marks."""
 
 
 class LocalTasks(LocalPipelineExecutor):
@@ -89,7 +91,7 @@ class RayTasks(RayPipelineExecutor):
             )  # fmt: skip
         super().run()
         if ranks := self.get_incomplete_ranks():
-            for told in filter(self.logging_dir.isfile, map(_error_of, ranks)):
+            for told in filter(self.logging_dir.isfile, map(_ERROR.format, ranks)):
                 raise UserError(self.logging_dir.read_text(told))
             logs = self.logging_dir.resolve_paths("logs")
             raise UserError(f"{len(ranks)} tasks failed; {logs} says why, the same command goes on")
@@ -98,13 +100,9 @@ class RayTasks(RayPipelineExecutor):
         try:
             return super()._run_for_rank(rank, local_rank, node_rank)
         except UserError as error:  # Ray tells the first process nothing of it
-            with self.logging_dir.open(_error_of(rank), "w") as file:
+            with self.logging_dir.open(_ERROR.format(rank), "w") as file:
                 file.write(str(error))
             raise
-
-
-def _error_of(rank: int) -> str:
-    return f"errors/{rank:05d}"
 
 
 class SlurmTasks(SlurmPipelineExecutor):

@@ -9,12 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datatrove.data import Document
-from datatrove.pipeline.dedup import (
-    MinhashConfig,
-    MinhashDedupBuckets,
-    MinhashDedupCluster,
-    MinhashDedupSignature,
-)
+from datatrove.pipeline import dedup
 from datatrove.utils.hashing import HashConfig
 from datatrove.utils.word_tokenizers import WhitespaceTokenizer
 
@@ -37,12 +32,12 @@ def near_duplicate_steps(building: Building, parts: int) -> Iterator[Step]:
     near = str(building.folder / "near")
     signatures, pairs = f"{near}/signatures", f"{near}/pairs"
     # not xxHash: its 4th version refuses what datatrove passes to it
-    config = MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
-    signed = MinhashDedupSignature(signatures, config, SpaceTokenizer())
+    config = dedup.MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
+    signed = dedup.MinhashDedupSignature(signatures, config, SpaceTokenizer())
     yield "signatures", parts, [partial(_kept_examples, building), signed]
-    paired = MinhashDedupBuckets(signatures, pairs, config=config)
+    paired = dedup.MinhashDedupBuckets(signatures, pairs, config=config)
     yield "buckets", config.num_buckets, [paired]
-    yield "clusters", 1, [MinhashDedupCluster(pairs, near, config)]
+    yield "clusters", 1, [dedup.MinhashDedupCluster(pairs, near, config)]
 
 
 def _kept_examples(
