@@ -46,7 +46,7 @@ def test_a_corpus_that_is_killed_and_gone_on_with_is_that_of_an_undisturbed_buil
     disturbed, rng = tmp_path / "disturbed", random.Random(0)
     for kill in range(KILLS):
         process = start(tmp_path / "in", disturbed, workers=2)
-        until = made(disturbed) + rng.randint(1, SHARDS)
+        until = made(disturbed) + rng.randint(1, SHARDS // 2)
         while made(disturbed) < until and process.poll() is None:
             time.sleep(0.01)
         time.sleep(rng.random())
