@@ -1,9 +1,9 @@
 """Builds a corpus folder from files of articles, in resumable steps of datatrove blocks.
 
 Each source file becomes a part: its examples and their digests. The digests of all parts tell which
-examples repeat an earlier one; each part is then written again without these, as a shard. The note
-of a finished task is written last, so that the same command continues after an interruption. No
-step depends on the number of processes, or on what was interrupted.
+examples repeat an earlier one; each part is then written again without these, as a shard. datatrove
+marks the tasks that are finished, so that the same command continues after an interruption. No step
+depends on the number of processes, or on what was interrupted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 from loguru import logger
 
-from src.build_corpus.building import BEGUN, Building, Step, read_json, write_json
+from src.build_corpus.articles import Articles
+from src.build_corpus.building import BEGUN, Building, Step, flush, read_json, write_json
 from src.build_corpus.executors import SlurmTasks, check_not_queued
-from src.build_corpus.parts import Parts
+from src.build_corpus.parts import write_part
 from src.build_corpus.repeats import write_repeats
 from src.build_corpus.settings import Options, listed
 from src.build_corpus.shards import near_duplicate_steps, write_manifest, write_shard
@@ -32,7 +33,6 @@ from src.build_corpus.sources import Source, find_sources
 from src.configuration.build import build
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError, first_line
-from src.files.checksum import is_whole
 from src.files.durable import disk_advice
 from src.files.process_lock import process_lock
 
@@ -69,9 +69,6 @@ def build_corpus(options: Options, say: Say) -> CorpusFolder | None:
     with process_lock(output / "build.lock", busy), disk_advice(output):
         wanted = _described(options, files, evaluated)
         if (output / MANIFEST).is_file():
-            if (building.folder / BEGUN).is_file():  # of jobs, or of a late kill
-                building.check()
-                write_manifest(building)  # nobody may have looked at it since
             corpus = read_corpus_folder(output)
             _check_same(wanted, corpus.manifest.model_dump(), output)
             say(f"{output} holds this corpus, finished; comparing checksums")
@@ -80,18 +77,18 @@ def build_corpus(options: Options, say: Say) -> CorpusFolder | None:
             _begin(building, wanted, evaluated, say)
             if not _run(building, _steps(building, options, files), options.executor, say):
                 return None
-            corpus = read_corpus_folder(output)
         building.remove()
-        return corpus
+        return read_corpus_folder(output)
 
 
 def _steps(building: Building, options: Options, files: Files) -> Iterator[Step]:
     """Yield the steps in order: what becomes of articles, from their files to the manifest."""
     sources, metadata = files["sources"], files["metadata"]
     if metadata:
-        yield "metadata", len(metadata), [Parts(building, options, metadata).choose]
-    parts = Parts(building, options, sources, joined=bool(metadata))
-    yield "sources", len(sources), [parts.read, *_filters(options.filters), parts.write]
+        yield "metadata", len(metadata), [Articles(building, options, metadata).choose]
+    read = Articles(building, options, sources).read
+    write = partial(write_part, building, options)
+    yield "sources", len(sources), [read, *_filters(options.filters), write]
     yield "repeats", 1, [partial(write_repeats, building, options.deduplicate)]
     if options.near_duplicates:
         yield from near_duplicate_steps(building, len(sources))
@@ -103,8 +100,8 @@ def _run(building: Building, steps: Iterator[Step], executor: Any, say: Say) -> 
     """Run the steps, or submit them as jobs; return whether they are finished."""
     previous, jobs = None, []
     for name, tasks, pipeline in steps:
-        logs = str(building.folder / "logs" / name)
-        given = {"pipeline": pipeline, "tasks": tasks, "logging_dir": logs}
+        marks = str(building.folder / "tasks" / name)
+        given = {"pipeline": [*pipeline, flush], "tasks": tasks, "logging_dir": marks}
         step = build(executor | {"_partial_": True}, "executor")(**given)
         if isinstance(step, SlurmTasks):
             step.depends = previous
@@ -161,9 +158,8 @@ def _begin(building: Building, wanted: dict[str, Any], evaluated: list[str], say
     """Record what is being built, or check that the folder was begun for the same corpus."""
     path = building.folder / BEGUN
     if path.is_file():
-        if is_whole(jobs := building.folder / "jobs.json"):
+        if (jobs := building.folder / "jobs.json").is_file():
             check_not_queued(read_json(jobs))
-        building.check()
         begun = read_json(path)
         _check_same(wanted, begun, building.output)
         say(f"{building.output} was begun before; going on")

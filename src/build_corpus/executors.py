@@ -1,6 +1,6 @@
 """Runs tasks with datatrove's executors: on this machine, on a Ray cluster, or with SLURM.
 
-A task is a source file, or a step of its own. datatrove records which tasks are finished, so that
+A task is a source file, or a step of its own. datatrove marks the tasks that are finished, so that
 the same command continues. What a task writes depends on its rank alone. Errors reach the terminal
 as one line.
 """
@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,8 @@ from src.distributed.parent import end_with
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
+_ERROR = "errors/{:05d}"
+"""File for the message of a task's error, beside datatrove's marks."""
 
 
 class LocalTasks(LocalPipelineExecutor):
@@ -45,13 +46,9 @@ class LocalTasks(LocalPipelineExecutor):
         """
         check(self.workers, Count, "executor.workers")
         ranks = self.get_incomplete_ranks()
-        if min(self.workers, len(ranks)) <= 1:
-            for rank in ranks:
-                deepcopy(self)._run_for_rank(rank)
-            return
         try:
             tasks = (delayed(_run)(self, rank, os.getpid()) for rank in ranks)
-            Parallel(min(self.workers, len(ranks)), batch_size=1)(tasks)
+            Parallel(min(self.workers, len(ranks)) or 1, batch_size=1)(tasks)
         except TerminatedWorkerError as error:
             raise UserError(
                 "a process was killed, perhaps for want of memory; the same command goes on, with "
@@ -94,7 +91,7 @@ class RayTasks(RayPipelineExecutor):
             )  # fmt: skip
         super().run()
         if ranks := self.get_incomplete_ranks():
-            for told in filter(self.logging_dir.isfile, map(_error_of, ranks)):
+            for told in filter(self.logging_dir.isfile, map(_ERROR.format, ranks)):
                 raise UserError(self.logging_dir.read_text(told))
             logs = self.logging_dir.resolve_paths("logs")
             raise UserError(f"{len(ranks)} tasks failed; {logs} says why, the same command goes on")
@@ -103,13 +100,9 @@ class RayTasks(RayPipelineExecutor):
         try:
             return super()._run_for_rank(rank, local_rank, node_rank)
         except UserError as error:  # Ray tells the first process nothing of it
-            with self.logging_dir.open(_error_of(rank), "w") as file:
+            with self.logging_dir.open(_ERROR.format(rank), "w") as file:
                 file.write(str(error))
             raise
-
-
-def _error_of(rank: int) -> str:
-    return f"errors/{rank:05d}"
 
 
 class SlurmTasks(SlurmPipelineExecutor):

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from src.build_corpus.building import Building, shown, sums_of
+from src.build_corpus.building import Building, shown
 from src.errors import UserError
-from src.files.durable import write_with_checksum
 
 AT_ONCE = 1 << 22
 """Approximate number of digests that are compared at a time."""
@@ -34,11 +33,11 @@ def write_repeats(
         for file in files
     ]
     if not sum(map(len, keys)):
-        notes = building.noted("sources")
+        records, fields = (building.total("sources", key) for key in ("records", "fields"))
+        found = building.total("examples", "examples")
         building.remove()  # there is nothing to go on with
-        records, found, fields = (sums_of(notes, key) for key in ("records", "examples", "fields"))
-        most = sorted(fields, key=lambda name: -fields[name])[:8]
-        named = ", ".join(f"{name} ({fields[name]:,})" for name in most) or "not asked for"
+        most = (f"{name} ({count:,})" for name, count in fields.most_common(8))
+        named = ", ".join(most) or "not asked for"
         raise UserError(
             f"no examples in {records.pop('read'):,} records of {len(files)} files: "
             f"{shown(records)}; of the examples: {shown(found)}; fields of study: {named}"
@@ -47,7 +46,7 @@ def write_repeats(
     if deduplicate:
         mark_repeats([part.reshape(-1, 2) for part in keys], dropped)
     for file, marks in zip(files, dropped, strict=True):
-        write_with_checksum(file.with_suffix(".marks"), marks.tofile)
+        file.with_suffix(".marks").write_bytes(marks.tobytes())
 
 
 def mark_repeats(keys: Sequence[np.ndarray], dropped: Sequence[np.ndarray]) -> None:

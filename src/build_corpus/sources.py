@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from src.files.checksum import sha256_of
 from src.files.reachable import check_reachable
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+LONGEST_LINE = 1 << 27
+"""Maximum length of a line: 128 MiB, longer than any article [bytes]."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,27 @@ class Source:
         digest = f"sha256:{sha256_of(Path(self.name))}" if self.is_local else self.version
         return {"name": self.name, "size": self.size, "checksum": digest}
 
-    def check_unchanged(self) -> None:
-        """Check that a local file has not changed since it was found.
+    def lines(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the place and the content of each line that is not blank.
 
         Raises:
-            UserError: it has changed.
+            UserError: the file is damaged, has a line that is too long, or is being written to.
         """
+        number = 0
+        try:
+            # as bytes: what is not UTF-8 is then found line by line
+            with fsspec.open(self.name, "rb", compression="infer") as file:
+                lines = iter(lambda: file.readline(LONGEST_LINE + 1), b"")
+                for number, line in enumerate(lines, start=1):
+                    place = f"{self.name}, line {number}"
+                    if len(line) > LONGEST_LINE:
+                        most = f"{LONGEST_LINE >> 20} MiB"
+                        raise UserError(f"{place}: longer than {most}, which no record may be")
+                    if not line.isspace():
+                        yield place, line
+        except (OSError, EOFError, zlib.error) as error:
+            reason = first_line(error)
+            raise UserError(f"{self.name} is damaged after line {number}: {reason}") from error
         if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
             raise UserError(f"{self.name} is being written to; wait until it is whole")
 

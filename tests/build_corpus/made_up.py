@@ -16,6 +16,10 @@ from src.build_corpus.settings import ExampleOptions, Options
 FIELDS = (["Computer Science"], ["Biology", "Medicine"], None, ["Computer Science", "Physics"])
 
 
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
 def article(number: int, paragraphs: Iterable[str], **more: Any) -> dict[str, Any]:
     return {
         "paper_id": str(number),

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from pathlib import Path
 
 import fsspec
 import pytest
@@ -24,6 +23,7 @@ from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 from src.files.checksum import sha256_of
 from tests.build_corpus.made_up import (
+    Killed,
     article,
     built,
     contents,
@@ -46,10 +46,6 @@ def _small_pieces(monkeypatch):
     """So few examples a batch and a range that small corpora have several."""
     monkeypatch.setattr("src.build_corpus.parts.ROWS", 7)
     monkeypatch.setattr(repeats, "AT_ONCE", 13)
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing catches it."""
 
 
 def naive(folder, fields, split):
@@ -232,38 +228,6 @@ def test_no_articles_of_a_field_is_an_error_that_names_the_fields_there_are(arti
     with pytest.raises(UserError, match=r"no examples in 120 records.*Computer Science \(60\)"):
         built(articles, tmp_path / "out", field_of_study=("Art",))
     built(articles, tmp_path / "out", field_of_study=("Physics",))  # nothing is in the way
-
-
-@pytest.mark.usefixtures("_small_pieces")
-def test_a_build_that_is_stopped_at_any_file_ends_as_one_that_never_was(
-    articles, tmp_path, monkeypatch
-):
-    built(articles, tmp_path / "whole")
-    whole, replace, stops = contents(tmp_path / "whole"), Path.replace, 0
-    for stop in range(0, 1000, 3):
-        left = stop
-
-        def stopped(path, target):
-            nonlocal left
-            if not left:
-                raise Killed
-            left -= 1
-            return replace(path, target)
-
-        output = tmp_path / f"stopped-{stop}"
-        monkeypatch.setattr(Path, "replace", stopped)
-        try:
-            built(articles, output)
-        except Killed:
-            stops += 1
-        else:
-            break
-        finally:
-            monkeypatch.setattr(Path, "replace", replace)
-        assert not (output / "manifest.json").exists()
-        built(articles, output)
-        assert contents(output) == whole
-    assert stops > 5
 
 
 def command(sources, output, *options):

@@ -1,0 +1,153 @@
+"""A build that is killed at any moment, or finds the disk full, ends as one that never was."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import sys
+
+import pytest
+
+import src.build_corpus.sources
+from src.errors import UserError
+from tests.build_corpus.made_up import Killed, built, contents, write_articles
+
+pytestmark = pytest.mark.slow
+
+EVENTS = {"open": 0, "os.rename": 1, "os.remove": 0, "os.mkdir": 0, "os.rmdir": 0}
+"""What is done to a file, with the argument that names it."""
+
+
+class Moments:
+    """Counts what is done to files below a folder, and kills at one of these moments."""
+
+    def __init__(self) -> None:
+        self.folder, self.left = "", -1
+        sys.addaudithook(self._look)
+
+    def _look(self, event, arguments):
+        if not self.folder or event not in EVENTS:
+            return
+        path = arguments[EVENTS[event]]
+        if isinstance(path, str | os.PathLike) and os.fspath(path).startswith(self.folder):
+            self.left -= 1
+            if self.left < 0:
+                self.folder = ""
+                raise Killed
+
+    def kill(self, folder, after, work):
+        """Whether `work` was killed, after so many moments."""
+        self.folder, self.left = str(folder), after
+        try:
+            work()
+        except Killed:
+            return True
+        finally:
+            self.folder = ""
+        return False
+
+
+@pytest.fixture(scope="module")
+def moments():
+    return Moments()  # a hook cannot be removed; without a folder it does nothing
+
+
+@pytest.fixture(scope="module")
+def articles(tmp_path_factory):
+    return write_articles(tmp_path_factory.mktemp("articles") / "in", articles=10)
+
+
+@pytest.fixture
+def _small_pieces(monkeypatch):
+    """So few examples a batch and a range that small corpora have several."""
+    monkeypatch.setattr("src.build_corpus.parts.ROWS", 7)
+    monkeypatch.setattr("src.build_corpus.repeats.AT_ONCE", 13)
+
+
+@pytest.mark.usefixtures("_small_pieces")
+@pytest.mark.parametrize(("near", "every"), [(False, 7), (True, 47)])
+def test_a_build_that_is_killed_at_any_file_ends_as_one_that_never_was(
+    articles, tmp_path, moments, near, every
+):
+    built(articles, tmp_path / "whole", near_duplicates=near)
+    whole = contents(tmp_path / "whole")
+    for kills in range(1000):
+        output = tmp_path / f"killed-{kills}"
+        work = lambda to=output: built(articles, to, near_duplicates=near)  # noqa: E731
+        if not moments.kill(output, kills * every, work):
+            break
+        work()
+        assert contents(output) == whole
+    assert kills > 10
+
+
+def test_a_build_that_is_killed_again_and_again_comes_to_its_end(articles, tmp_path, moments):
+    built(articles, tmp_path / "whole", near_duplicates=True)
+    output, rng, kills = tmp_path / "out", random.Random(0), 0
+    work = lambda: built(articles, output, near_duplicates=True)  # noqa: E731
+    while moments.kill(output, rng.randrange(30, 200), work):
+        kills += 1
+        assert kills < 100
+    assert kills > 5
+    assert contents(output) == contents(tmp_path / "whole")
+
+
+@pytest.fixture
+def longest_file():
+    """Sets the length beyond which a file cannot be written, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda length: resource.setrlimit(resource.RLIMIT_FSIZE, (length, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_without_room_is_one_line_and_what_it_cut_goes_into_no_corpus(
+    articles, tmp_path, longest_file
+):
+    """Every kind of file is cut at some length; the same command goes on each time."""
+    built(articles, tmp_path / "whole", near_duplicates=True)
+    output, refused, length = tmp_path / "out", 0, 50
+
+    def refusal():
+        longest_file(round(length))
+        try:
+            built(articles, output, near_duplicates=True)
+        except UserError as error:
+            return str(error)
+        finally:
+            longest_file(resource.RLIM_INFINITY)
+
+    while told := refusal():
+        assert told.startswith(f"cannot write to {output} (File too large); once")
+        refused, length = refused + 1, length * 1.25
+    assert refused > 8
+    assert contents(output) == contents(tmp_path / "whole")
+
+
+def test_what_a_task_wrote_is_flushed_before_the_task_is_marked(articles, tmp_path, monkeypatch):
+    building, marked = tmp_path / "out" / "building", []
+
+    def flushed():
+        marked.append(len(list(building.glob("tasks/*/completions/*"))))
+
+    monkeypatch.setattr(os, "sync", flushed)
+    built(articles, tmp_path / "out", near_duplicates=True)
+    assert marked == list(range(3 + 1 + 3 + 14 + 1 + 3 + 1))
+
+
+def test_what_is_left_of_a_folder_that_was_being_removed_does_not_count(
+    articles, tmp_path, moments
+):
+    built(articles, tmp_path / "whole")
+    out = tmp_path / "out"
+    assert moments.kill(out, 60, lambda: built(articles, out, min_words=3))
+    (out / "building" / "begun.json").unlink()
+    built(articles, out)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_a_line_without_an_end_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(src.build_corpus.sources, "LONGEST_LINE", 1000)
+    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n{"text": "' + "a" * 2000 + '"}\n')
+    with pytest.raises(UserError, match=r"in\.jsonl, line 2: longer than .* no record may be"):
+        built(tmp_path / "in.jsonl", tmp_path / "out")
