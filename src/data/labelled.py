@@ -49,7 +49,7 @@ def read_labelled(table: Table, columns: Columns) -> list[Example]:
     examples = []
     kind: type | None = None
     for row in table.rows(last=True):
-        if table.header and not any(map(str.strip, row.record or ())):
+        if row.record and not any(map(str.strip, row.record)):
             continue  # as spreadsheets leave them at the end
         text = text_of(table, row, columns.text)
         pair = None if columns.pair is None else text_of(table, row, columns.pair)

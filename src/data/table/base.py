@@ -60,7 +60,6 @@ class Table(ABC):
         lines: the lines of a text; None for other tables.
         columns: column names in the table's order; empty where there is not even a header.
         schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
-        header: column names as they are written, where the file begins with them.
         unit: what `Row.number` counts: `line` or `row`.
         entry: word for a column in messages: `column` or `field`.
         remark: what was detected although the file's name does not say it; None if nothing.
@@ -71,7 +70,6 @@ class Table(ABC):
     lines: Lines | None = None
     columns: tuple[str, ...]
     schema: pa.Schema
-    header: Sequence[str] = ()
     unit: str = "line"
     entry: str = "column"
     remark: str | None = None
@@ -110,7 +108,7 @@ class Table(ABC):
 
     def digest(self, chunk: Chunk) -> str:
         """Return a string that changes when the content of a chunk changes."""
-        records = json.dumps([self.header, *(row.record for row in chunk.rows)])
+        records = json.dumps([self.schema.names, *(row.record for row in chunk.rows)])
         return hashlib.sha256(records.encode()).hexdigest()
 
     def where(self, number: int) -> str:

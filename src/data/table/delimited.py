@@ -67,9 +67,9 @@ class DelimitedTable(Table):
         if self.separator != usual:
             self.remark = f"{self._separators} separate its columns"
         self.line_end = "\r\n" if first.endswith("\r\n") else "\n"
-        _, self.header = next(self._records(self.separator), (0, []))
-        self.schema = pa.schema([(name, pa.string()) for name in self.header])
-        self._names = [name.strip() for name in self.header]
+        _, header = next(self._records(self.separator), (0, []))
+        self.schema = pa.schema([(name, pa.string()) for name in header])
+        self._names = [name.strip() for name in header]
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{self.source}: its header", self.columns)
 

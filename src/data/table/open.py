@@ -8,7 +8,7 @@ from pathlib import Path
 import datasets
 from huggingface_hub import constants
 
-from src.data.table.arrow import DatasetTable, open_columns
+from src.data.table.arrow import ArrowTable, open_columns, table_of_dataset
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
 from src.data.table.formats import TABLES, Format, endings_of, format_of
@@ -56,7 +56,7 @@ def open_lines(path: Path | None, written_as: Format) -> Table:
     return JsonTable(lines, written_as.kind)
 
 
-def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, DatasetTable]:
+def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:
     """Return the splits of a data set on the Hub, or in a folder that `datasets` reads, as tables.
 
     Raises:
@@ -71,4 +71,4 @@ def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, Dat
         )
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise UserError(f"task.hub={name} cannot be loaded: {first_line(error)}") from error
-    return {split: DatasetTable(f"{name}, {split}", rows) for split, rows in found.items()}
+    return {split: table_of_dataset(f"{name}, {split}", rows) for split, rows in found.items()}
