@@ -1,9 +1,9 @@
 """Gathers predictions beside the output file until all are there, so that a kill loses no row.
 
-`OUTPUT.unfinished` has a line for each chunk: a checksum, and in JSON the rows with their
-predictions (an Arrow stream) and what they depend on. A line reaches the disk before the next chunk
-is predicted. After an interruption, the same command cuts off what follows the last whole line and
-goes on from there. In the end all lines become the output.
+`OUTPUT.unfinished` has a line for each chunk: a checksum, and in JSON the chunk's content and what
+it depends on. A line reaches the disk before the next chunk is predicted. After an interruption,
+the same command cuts off what follows the last whole line and goes on from there. In the end the
+output is made of all contents.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from src.errors import UserError
 from src.files.durable import write_durably
@@ -65,23 +63,19 @@ class Output:
         if self._gathered.exists():
             os.truncate(self._gathered, end)
 
-    def append(self, rows: pa.Table, digest: str) -> None:
+    def append(self, content: bytes, counts: Mapping[str, int], digest: str) -> None:
         """Write a chunk: when this returns, it survives an interruption.
 
         Args:
-            rows: the rows with their predictions.
+            content: the rows with their predictions (see `Writer.content`).
+            counts: number of rows by predicted label.
             digest: that of the same rows in the input.
         """
-        counts = self._writer.counts(rows)
         if self._target is None:
-            self._print(self._writer.text(rows))
+            self._print(content)
         else:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, rows.schema) as stream:
-                stream.write_table(rows)
-            content = base64.b64encode(sink.getvalue()).decode()
-            chunk = {"settings": self._settings, "counts": counts, "input": digest, "rows": content}
-            line = json.dumps(chunk).encode()
+            chunk = {"settings": self._settings, "counts": counts, "input": digest}
+            line = json.dumps({**chunk, "content": base64.b64encode(content).decode()}).encode()
             with self._gathered.open("ab") as file:
                 file.write(_checksum(line) + b" " + line + b"\n")
                 file.flush()
@@ -91,7 +85,7 @@ class Output:
     def finish(self) -> None:
         """Make the output file of all chunks; an interrupted call can be repeated."""
         if self._target is not None:
-            write_durably(self._target, lambda path: self._writer.write(self._tables(), path))
+            write_durably(self._target, lambda path: self._writer.write(self._contents(), path))
             self._gathered.unlink(missing_ok=True)
 
     def _chunks(self) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -104,12 +98,11 @@ class Output:
                         return
                     yield len(line), json.loads(content)
 
-    def _tables(self) -> Iterator[pa.Table]:
+    def _contents(self) -> Iterator[bytes]:
         rows = 0
         for _, chunk in self._chunks():
-            table = pa.ipc.open_stream(base64.b64decode(chunk["rows"])).read_all()
-            rows += table.num_rows
-            yield table
+            rows += sum(chunk["counts"].values())
+            yield base64.b64decode(chunk["content"])
         if rows < self.counts.total():
             raise UserError(f"{self._gathered} was damaged meanwhile; run the same command again")
 

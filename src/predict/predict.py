@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +19,7 @@ from src.configuration.options import Checked, Count, Length
 from src.data.columns import Columns, columns_to_predict, read_trained_columns
 from src.data.labelled import text_of
 from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
-from src.data.table.formats import TABLES, Format, endings_of, format_of
+from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
@@ -91,10 +92,9 @@ def predict_file(settings: Settings) -> Predicted:
         raise UserError(
             f"format={settings.format} is for input=- and output=-; the names of files tell theirs"
         )
+    written_as = None if path is None else _format_of_output(path)
     with ExitStack() as stack:
-        written_as = None
         if path is not None:
-            written_as = _format_of_output(path)
             stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))
             if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
@@ -106,15 +106,18 @@ def predict_file(settings: Settings) -> Predicted:
         if written_as is None:
             written_as = _format_of_stream(settings.format, format_of(source, TABLES))
         classifier = load_classifier(model)
-        max_length = _max_length(settings, classifier)
         trained = read_trained_columns(model)
         columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
-        recorded = _recorded(settings, classifier, columns, written_as)
-        recorded |= {"max_length": max_length, "device": str(device)}
+        recorded = {
+            **_recorded(settings, classifier),
+            "columns": [columns.text, columns.pair],
+            "format": list(written_as),
+            "device": str(device),
+        }
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
         output = Output(path, writer, recorded, settings.resume)
         resumed = output.counts.total()
-        predictor = Predictor(classifier, device, settings.batch_size, max_length)
+        predictor = Predictor(classifier, device, settings.batch_size, recorded["max_length"])
         _predict_rows(table, columns, predictor, writer, output)
         output.finish()
     counts = {label: output.counts[label] for label in classifier.labels}
@@ -122,8 +125,8 @@ def predict_file(settings: Settings) -> Predicted:
 
 
 def _format_of_output(path: Path) -> Format:
-    found = format_of(path, _STREAMED) or format_of(path, ("parquet", "arrow"), packed=())
-    if found is None:
+    found = format_of(path, (*_STREAMED, *COLUMNAR))
+    if found is None or (found.kind in COLUMNAR and found.compression):
         raise UserError(
             f"output={path}: the name must end in {endings_of(_STREAMED)}; or in .parquet or .arrow"
         )
@@ -155,11 +158,9 @@ def _predict_rows(
                     "or start over with resume=false"
                 )
         for chunk in chunks:
-            texts, pairs = (
-                None if name is None else [text_of(table, row, name) for row in chunk.rows]
-                for name in (columns.text, columns.pair)
-            )
-            assert texts is not None
+            texts, pairs = [text_of(table, row, columns.text) for row in chunk.rows], None
+            if columns.pair is not None:
+                pairs = [text_of(table, row, columns.pair) for row in chunk.rows]
             probabilities = predictor.predict(texts, pairs)
             finite = np.isfinite(probabilities).all(axis=1)
             if not finite.all():  # the first class is no default
@@ -168,7 +169,9 @@ def _predict_rows(
                     f"row {row:,}: the classifier gives it no finite probabilities; its weights "
                     "are damaged, or its training diverged. The rows before are kept"
                 )
-            output.append(writer.joined(chunk, probabilities), table.digest(chunk))
+            predicted = [predictor.labels[index] for index in probabilities.argmax(axis=1)]
+            content = writer.content(chunk, predicted, probabilities)
+            output.append(content, Counter(predicted), table.digest(chunk))
             done, total = table.progress()
             said = f"predicting {output.counts.total():,} rows"
             bar.update(task, completed=done, total=total, description=said)
@@ -184,21 +187,17 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
     return length
 
 
-def _recorded(
-    settings: Settings, classifier: SavedClassifier, columns: Columns, written_as: Format
-) -> dict[str, Any]:
-    """Return everything that the bytes of the output depend on, apart from the input."""
+def _recorded(settings: Settings, classifier: SavedClassifier) -> dict[str, Any]:
+    """Return what the output depends on: the classifier, options and versions."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in _OF_MODEL and path.is_file():
             digest.update(f"{path.name} {sha256_of(path)}\n".encode(errors="surrogateescape"))
-    names = ("torch", "transformers", "pyarrow")
     return {
         "model": digest.hexdigest(),
-        "columns": [columns.text, columns.pair],
-        "format": list(written_as),
         "prefix": settings.prefix,
         "batch_size": settings.batch_size,
+        "max_length": _max_length(settings, classifier),
         "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
-        "versions": {name: importlib.metadata.version(name) for name in names},
+        "versions": {name: version(name) for name in ("torch", "transformers", "pyarrow")},
     }
