@@ -60,7 +60,7 @@ class ArrowTable(Table):
         labels = [row.values[column] for row in self.sample() for column in self.labels]
         return bool(labels) and all(label is None for label in labels)
 
-    def rows(self, last: bool = False) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """See `Table.rows`; for nested values and times the type stands in place of the value."""
         for chunk in self.chunks():
             yield from chunk.rows

@@ -75,11 +75,8 @@ class Table(ABC):
     remark: str | None = None
 
     @abstractmethod
-    def rows(self, last: bool = False) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """Yield all rows, in order.
-
-        Args:
-            last: whether nobody reads the rows again; standard input is then not kept in memory.
 
         Raises:
             UserError: a row is malformed; the message names file and line.
@@ -95,12 +92,14 @@ class Table(ABC):
         return (0, None) if self.lines is None else self.lines.progress()
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows in chunks; standard input is not kept in memory.
+        """Yield all rows in chunks; standard input is not kept in memory, nor read again.
 
         Raises:
             UserError: a row is malformed; the message names file and line.
         """
-        rows = self.rows(last=True)
+        if self.lines is not None:
+            self.lines.are_kept = False
+        rows = self.rows()
         while piece := list(_until_full(rows, CHUNK_ROWS)):
             fields = zip(*(row.record for row in piece), strict=True)
             arrays = [pa.array(field, pa.string()) for field in fields]

@@ -30,7 +30,7 @@ class MemoryTable(Table):
         self._rows = [self._row(number, given) for number, given in enumerate(rows, start=1)]
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
-    def rows(self, last: bool = False) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """See `Table.rows`."""
         return iter(self._rows)
 
