@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.progress import Progress
 
 from src.configuration.options import Checked, Count, Length
 from src.data.columns import Columns, columns_to_predict, read_trained_columns
 from src.data.labelled import text_of
-from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
+from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
 from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
 from src.files.checksum import sha256_of
-from src.files.durable import disk_advice
+from src.files.durable import disk_advice, write_durably
 from src.predict.latest import LATEST, latest_run
-from src.predict.output import Output, exclusive_output
+from src.predict.output import Gathered, exclusive_output, gathered_of
 from src.predict.predictor import Predictor, device_of
 from src.predict.writer import Writer
 
@@ -108,20 +110,20 @@ def predict_file(settings: Settings) -> Predicted:
         classifier = load_classifier(model)
         trained = read_trained_columns(model)
         columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
-        recorded = {
-            **_recorded(settings, classifier),
-            "columns": [columns.text, columns.pair],
-            "format": list(written_as),
-            "device": str(device),
-        }
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
-        output = Output(path, writer, recorded, settings.resume)
-        resumed = output.counts.total()
+        recorded = _recorded(settings, classifier, columns, device)
+        gathered = None if path is None else Gathered(path, recorded, settings.resume)
         predictor = Predictor(classifier, device, settings.batch_size, recorded["max_length"])
-        _predict_rows(table, columns, predictor, writer, output)
-        output.finish()
-    counts = {label: output.counts[label] for label in classifier.labels}
-    return Predicted(model, output.counts.total(), counts, resumed)
+        rows = _predicted_rows(table, columns, predictor, gathered)
+        if path is None:
+            for content in writer.lines(rows):
+                sys.stdout.buffer.write(content)
+                sys.stdout.buffer.flush()
+        else:
+            write_durably(path, partial(writer.write, rows))
+            gathered_of(path).unlink(missing_ok=True)
+    counts = {label: writer.counts[label] for label in classifier.labels}
+    return Predicted(model, writer.counts.total(), counts, gathered.rows if gathered else 0)
 
 
 def _format_of_output(path: Path) -> Format:
@@ -144,19 +146,21 @@ def _format_of_stream(stated: str | None, other: Format | None) -> Format:
     return Format(kind)
 
 
-def _predict_rows(
-    table: Table, columns: Columns, predictor: Predictor, writer: Writer, output: Output
-) -> None:
-    """Predict the rows that are not yet gathered."""
+def _predicted_rows(
+    table: Table, columns: Columns, predictor: Predictor, gathered: Gathered | None
+) -> Iterator[tuple[Chunk, np.ndarray]]:
+    """Yield chunks with their probabilities: first those that are gathered, then new ones."""
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("predicting")
+        task, done = bar.add_task("predicting"), 0
         chunks = table.chunks()
-        for digest in output.digests:
+        for digest, probabilities in gathered.read() if gathered else ():
             if (chunk := next(chunks, None)) is None or table.digest(chunk) != digest:
                 raise UserError(
                     f"{table.source} has changed since its first rows were predicted; put it back, "
                     "or start over with resume=false"
                 )
+            yield chunk, probabilities
+            done += len(chunk.rows)
         for chunk in chunks:
             texts, pairs = [text_of(table, row, columns.text) for row in chunk.rows], None
             if columns.pair is not None:
@@ -164,17 +168,17 @@ def _predict_rows(
             probabilities = predictor.predict(texts, pairs)
             finite = np.isfinite(probabilities).all(axis=1)
             if not finite.all():  # the first class is no default
-                row = output.counts.total() + int(finite.argmin()) + 1
                 raise UserError(
-                    f"row {row:,}: the classifier gives it no finite probabilities; its weights "
-                    "are damaged, or its training diverged. The rows before are kept"
+                    f"row {done + int(finite.argmin()) + 1:,}: the classifier gives it no finite "
+                    "probabilities; its weights are damaged, or its training diverged. The rows "
+                    "before are kept"
                 )
-            predicted = [predictor.labels[index] for index in probabilities.argmax(axis=1)]
-            content = writer.content(chunk, predicted, probabilities)
-            output.append(content, Counter(predicted), table.digest(chunk))
-            done, total = table.progress()
-            said = f"predicting {output.counts.total():,} rows"
-            bar.update(task, completed=done, total=total, description=said)
+            yield chunk, probabilities
+            if gathered:  # not before it was written, which may fail at one of its rows
+                gathered.append(table.digest(chunk), probabilities)
+            done += len(chunk.rows)
+            read, total = table.progress()
+            bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")
 
 
 def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
@@ -187,17 +191,20 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
     return length
 
 
-def _recorded(settings: Settings, classifier: SavedClassifier) -> dict[str, Any]:
-    """Return what the output depends on: the classifier, options and versions."""
+def _recorded(
+    settings: Settings, classifier: SavedClassifier, columns: Columns, device: torch.device
+) -> dict[str, Any]:
+    """Return everything that predictions depend on, apart from the input."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in _OF_MODEL and path.is_file():
             digest.update(f"{path.name} {sha256_of(path)}\n".encode(errors="surrogateescape"))
     return {
         "model": digest.hexdigest(),
-        "prefix": settings.prefix,
+        "columns": [columns.text, columns.pair],
         "batch_size": settings.batch_size,
         "max_length": _max_length(settings, classifier),
+        "device": str(device),
         "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
         "versions": {name: version(name) for name in ("torch", "transformers", "pyarrow")},
     }

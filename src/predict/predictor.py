@@ -18,15 +18,12 @@ class Predictor:
 
     Args:
         max_length: longest input in tokens; longer texts are cut as in training.
-
-    Attributes:
-        labels: label names, in index order.
     """
 
     def __init__(
         self, classifier: SavedClassifier, device: torch.device, batch_size: int, max_length: int
     ) -> None:
-        self._classifier, self._device, self.labels = classifier, device, classifier.labels
+        self._classifier, self._device = classifier, device
         self._batch_size, self._max_length = batch_size, max_length
         classifier.model.to(device)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,8 @@ GROUP_ROWS = 1 << 16
 """Number of rows at which a row group of Parquet ends, rounded up to whole chunks."""
 GROUP_BYTES = 1 << 26
 """Size in memory at which a row group of Parquet ends, rounded up to whole chunks [bytes]."""
+Rows: TypeAlias = Iterable[tuple[Chunk, np.ndarray]]
+"""Chunks of n rows with the probability of each label, float32 `(n, labels)`."""
 
 
 class Writer:
@@ -44,13 +47,17 @@ class Writer:
         labels: label names, in index order.
         prefix: prefix of the added columns' names.
 
+    Attributes:
+        counts: number of rows by predicted label.
+
     Raises:
         UserError: the table already has a column of that name, or one that the output's format
             cannot hold.
     """
 
     def __init__(self, table: Table, target: Format, labels: Sequence[str], prefix: str) -> None:
-        self._table, self._target = table, target
+        self._table, self._target, self._labels = table, target, labels
+        self.counts: Counter[str] = Counter()
         self._added = pa.schema(
             [(f"{prefix}predicted_label", pa.string())]
             + [(f"{prefix}probability_{label}", pa.float32()) for label in labels]
@@ -80,64 +87,64 @@ class Writer:
                 pq.ParquetWriter(file, self._schema).close()
                 pq.read_schema(pa.BufferReader(file.getvalue()))
 
-    def content(self, chunk: Chunk, labels: Sequence[str], probabilities: np.ndarray) -> bytes:
-        """Return the chunk of n rows with the added columns: lines of text, or an Arrow stream.
-
-        Args:
-            chunk: the rows.
-            labels: the predicted label of each row.
-            probabilities: probability of each label, float32 `(n, classes)`.
+    def lines(self, rows: Rows) -> Iterator[bytes]:
+        """Yield the header, and each chunk with its predictions, as lines of text.
 
         Raises:
             UserError: a row of JSON already has such a field, or its fields differ from the first
                 rows'.
         """
-        own = chunk.columns
+        if self._is_csv:
+            yield (self._mark + self._csv([self._schema.names])).encode()
+        spelled = _as_text if self._is_csv else _json
+        names = [f"{_json(name)}: " for name in self._schema.names]
+        for chunk, probabilities in rows:
+            own, predicted = self._own_columns(chunk), self._predicted(probabilities)
+            fields: list[Iterable[str]] = [map(spelled, column.to_pylist()) for column in own]
+            # as few digits as give the same float32 back
+            fields += [map(spelled, predicted), *(map(str, scores) for scores in probabilities.T)]
+            if self._is_csv:
+                yield self._csv(zip(*fields, strict=True)).encode()
+                continue
+            if self._is_json:  # the fields of an object, which holds at least its text
+                names[0], fields[0] = "", (row.record[0][1:-1].rstrip() for row in chunk.rows)
+            objects = (
+                ", ".join(name + value for name, value in zip(names, row, strict=True))
+                for row in zip(*fields, strict=True)
+            )
+            yield "".join(f"{{{fields}}}\n" for fields in objects).encode()
+
+    def write(self, rows: Rows, path: Path) -> None:
+        """Make the output file at `path`; for errors see `lines`."""
+        if self._has_types:
+            new = pq.ParquetWriter if self._target.kind == "parquet" else pa.ipc.new_file
+            with new(path, self._schema) as groups:
+                for group in _groups(self._joined(*chunk) for chunk in rows):
+                    groups.write_table(group, group.num_rows)
+            return
+        with pa.output_stream(str(path), compression=self._target.compression) as file:
+            for content in self.lines(rows):
+                file.write(content)
+
+    def _joined(self, chunk: Chunk, probabilities: np.ndarray) -> pa.Table:
+        added = [pa.array(self._predicted(probabilities)), *map(pa.array, probabilities.T)]
+        return pa.Table.from_arrays([*self._own_columns(chunk), *added], schema=self._schema)
+
+    def _own_columns(self, chunk: Chunk) -> list[pa.ChunkedArray]:
+        """Return the columns of the input as the output has them."""
+        columns = chunk.columns
         if self._is_json:
             for row in chunk.rows:
                 self._check_free(row.values, self._table.where(row.number))
             if self._target.kind != "jsonl":
-                own = pa.concat_tables(map(self._fitted, chunk.rows)).combine_chunks()
-        if self._has_types:
-            added = [pa.array(labels), *map(pa.array, probabilities.T)]
-            rows = pa.Table.from_arrays([*own.columns, *added], schema=self._schema)
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, rows.schema) as stream:
-                stream.write_table(rows)
-            return bytes(sink.getvalue())
-        spelled = _as_text if self._is_csv else _json
-        fields: list[Iterable[str]]
-        fields = [map(spelled, column.to_pylist()) for column in own.columns]
-        # as few digits as give the same float32 back
-        fields += [map(spelled, labels), *(map(str, scores) for scores in probabilities.T)]
-        if self._is_csv:
-            return self._csv(zip(*fields, strict=True)).encode()
-        names = [f"{_json(name)}: " for name in self._schema.names]
-        if self._is_json:  # the fields of an object, which holds at least its text
-            names[0], fields[0] = "", (row.record[0][1:-1].rstrip() for row in chunk.rows)
-        lines = (
-            ", ".join(name + value for name, value in zip(names, row, strict=True))
-            for row in zip(*fields, strict=True)
-        )
-        return "".join(f"{{{line}}}\n" for line in lines).encode()
+                columns = pa.concat_tables(map(self._fitted, chunk.rows)).combine_chunks()
+        return list(columns.columns)
 
-    def header(self) -> bytes:
-        """Return what the output begins with, before the rows; nothing where it has types."""
-        return (self._mark + self._csv([self._schema.names])).encode() if self._is_csv else b""
-
-    def write(self, contents: Iterable[bytes], path: Path) -> None:
-        """Make the output file at `path` of the contents of all chunks."""
-        if self._has_types:
-            new = pq.ParquetWriter if self._target.kind == "parquet" else pa.ipc.new_file
-            tables = (pa.ipc.open_stream(content).read_all() for content in contents)
-            with new(path, self._schema) as groups:
-                for group in _groups(tables):
-                    groups.write_table(group, group.num_rows)
-            return
-        with pa.output_stream(str(path), compression=self._target.compression) as file:
-            file.write(self.header())
-            for content in contents:
-                file.write(content)
+    def _predicted(self, probabilities: np.ndarray) -> list[str]:
+        """Return the most probable label of each row, and count it."""
+        predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
+        self.counts.update(predicted)
+        return predicted
 
     def _check_free(self, columns: Collection[str], where: str) -> None:
         taken = [name for name in self._added.names if name in columns]
