@@ -96,18 +96,19 @@ class Writer:
         """
         if self._is_csv:
             yield (self._mark + self._csv([self._schema.names])).encode()
-        spelled = _as_text if self._is_csv else _json
+        spelled, scores = _as_text if self._is_csv else _json, len(self._own) + 1
         names = [f"{_json(name)}: " for name in self._schema.names]
-        for chunk, probabilities in rows:
-            own, predicted = self._own_columns(chunk), self._predicted(probabilities)
-            fields: list[Iterable[str]] = [map(spelled, column.to_pylist()) for column in own]
+        for chunk in rows:
+            columns = self._joined(*chunk).columns
+            fields = [map(spelled, column.to_pylist()) for column in columns[:scores]]
             # as few digits as give the same float32 back
-            fields += [map(spelled, predicted), *(map(str, scores) for scores in probabilities.T)]
+            fields += [map(str, column.to_numpy()) for column in columns[scores:]]
             if self._is_csv:
                 yield self._csv(zip(*fields, strict=True)).encode()
                 continue
             if self._is_json:  # the fields of an object, which holds at least its text
-                names[0], fields[0] = "", (row.record[0][1:-1].rstrip() for row in chunk.rows)
+                names[0] = ""
+                fields[0] = map(lambda record: record[1:-1].rstrip(), columns[0].to_pylist())
             objects = (
                 ", ".join(name + value for name, value in zip(names, row, strict=True))
                 for row in zip(*fields, strict=True)
@@ -127,24 +128,17 @@ class Writer:
                 file.write(content)
 
     def _joined(self, chunk: Chunk, probabilities: np.ndarray) -> pa.Table:
-        added = [pa.array(self._predicted(probabilities)), *map(pa.array, probabilities.T)]
-        return pa.Table.from_arrays([*self._own_columns(chunk), *added], schema=self._schema)
-
-    def _own_columns(self, chunk: Chunk) -> list[pa.ChunkedArray]:
-        """Return the columns of the input as the output has them."""
+        """Return a chunk as the output has it, with the added columns, and count its labels."""
         columns = chunk.columns
         if self._is_json:
             for row in chunk.rows:
                 self._check_free(row.values, self._table.where(row.number))
             if self._target.kind != "jsonl":
                 columns = pa.concat_tables(map(self._fitted, chunk.rows)).combine_chunks()
-        return list(columns.columns)
-
-    def _predicted(self, probabilities: np.ndarray) -> list[str]:
-        """Return the most probable label of each row, and count it."""
         predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
         self.counts.update(predicted)
-        return predicted
+        added = [pa.array(predicted), *map(pa.array, probabilities.T)]
+        return pa.Table.from_arrays([*columns.columns, *added], schema=self._schema)
 
     def _check_free(self, columns: Collection[str], where: str) -> None:
         taken = [name for name in self._added.names if name in columns]

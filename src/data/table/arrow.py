@@ -170,17 +170,14 @@ def open_messages(source: str, paths: Sequence[Path], compression: str | None = 
         OSError, pa.ArrowException: a file is no Arrow file, or is damaged.
         UserError: the files differ in their columns, or a compressed one is too large.
     """
-    schema = _ipc_reader(paths[0], compression).schema
+    schema, _ = _messages(paths[0], compression)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for path in paths:
-            reader = _ipc_reader(path, compression)
-            if reader.schema != schema:
+            own, messages = _messages(path, compression)
+            if own != schema:
                 raise UserError(f"{path} has other columns than {paths[0].name}")
-            if isinstance(reader, pa.ipc.RecordBatchStreamReader):
-                yield from reader
-            else:
-                yield from map(reader.get_batch, range(reader.num_record_batches))
+            yield from messages
 
     return ArrowTable(source, schema, batches)
 
@@ -205,14 +202,16 @@ def _characters(batch: pa.RecordBatch) -> np.ndarray:
     return size
 
 
-def _ipc_reader(path: Path, compression: str | None) -> Any:
-    """Return a reader of the file format of Arrow IPC, or of its stream format."""
+def _messages(path: Path, compression: str | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of a file in Arrow's file format, or its stream format."""
     content = _content(path, compression)
     try:
-        return pa.ipc.open_file(content)
+        file = pa.ipc.open_file(content)
     except pa.ArrowInvalid:
         content.seek(0)
-        return pa.ipc.open_stream(content)
+        stream = pa.ipc.open_stream(content)
+        return stream.schema, iter(stream)
+    return file.schema, map(file.get_batch, range(file.num_record_batches))
 
 
 def _content(path: Path, compression: str | None) -> pa.NativeFile:
