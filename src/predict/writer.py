@@ -100,6 +100,7 @@ class Writer:
         names = [f"{_json(name)}: " for name in self._schema.names]
         for chunk in rows:
             columns = self._joined(*chunk).columns
+            fields: list[Iterable[str]]
             fields = [map(spelled, column.to_pylist()) for column in columns[:scores]]
             # as few digits as give the same float32 back
             fields += [map(str, column.to_numpy()) for column in columns[scores:]]
@@ -108,7 +109,7 @@ class Writer:
                 continue
             if self._is_json:  # the fields of an object, which holds at least its text
                 names[0] = ""
-                fields[0] = map(lambda record: record[1:-1].rstrip(), columns[0].to_pylist())
+                fields[0] = (record[1:-1].rstrip() for record in columns[0].to_pylist())
             objects = (
                 ", ".join(name + value for name, value in zip(names, row, strict=True))
                 for row in zip(*fields, strict=True)

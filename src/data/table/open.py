@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from src.data.table.arrow import ArrowTable, open_columns, table_of_dataset
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
-from src.data.table.formats import TABLES, Format, endings_of, format_of
+from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
 from src.data.table.json_rows import JsonTable
 from src.data.table.lines import Lines
 from src.data.table.saved_dataset import is_saved_dataset, open_saved_dataset
@@ -39,7 +39,7 @@ def open_table(path: Path) -> Table:
     found = format_of(path, TABLES)
     if found is None:
         raise UserError(f"{path}: the name must end in {endings_of(TABLES)}")
-    if found.kind in ("parquet", "arrow"):
+    if found.kind in COLUMNAR:
         return open_columns(path, found)
     return open_lines(path, found)
 
