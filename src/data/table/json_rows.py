@@ -56,7 +56,6 @@ class JsonTable(Table):
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
     def rows(self) -> Iterator[Row]:
-        """See `Table.rows`."""
         if self._is_list:
             yield from self._items()
             return

@@ -31,7 +31,6 @@ class MemoryTable(Table):
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
     def rows(self) -> Iterator[Row]:
-        """See `Table.rows`."""
         return iter(self._rows)
 
     @cached_property
