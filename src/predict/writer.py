@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -207,13 +206,9 @@ def _json(value: Any) -> str:
 
 def _finite(value: Any) -> Any:
     """Return a value with null for numbers that JSON has not: NaN and infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):  # of a map, pairs
-        return [_finite(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return value
+    if not isinstance(value, float | list | dict):
+        return value
+    return json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
 
 
 def _as_text(value: Any) -> str:
