@@ -67,7 +67,7 @@ class Predicted:
         model: the classifier's folder, or that of its run.
         rows: number of rows.
         counts: number of rows of each label, in the classifier's order.
-        resumed: number of rows that an earlier process had written.
+        resumed: number of rows that an earlier process had predicted.
     """
 
     model: Path

@@ -51,7 +51,7 @@ class ArrowTable(Table):
     def __init__(self, source: str, schema: pa.Schema, batches: Batches) -> None:
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
         self.labels: dict[str, Sequence[str]] = {}
-        self._batches, self._done = batches, 0
+        self.batches, self._done = batches, 0
         check_names(f"{source}: its schema", self.columns)
 
     @property
@@ -71,7 +71,7 @@ class ArrowTable(Table):
     def chunks(self) -> Iterator[Chunk]:
         self._done = 0
         try:
-            for batch in self._batches():
+            for batch in self.batches():
                 self._check(batch)
                 for part in self._parts(batch):
                     columns = (self._values(name, part[name]) for name in self.columns)

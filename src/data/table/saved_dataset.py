@@ -36,6 +36,7 @@ def open_saved_dataset(path: Path) -> ArrowTable:
                 raise UserError(f"{path}: {name!r} is outside of it and is not read")
             check_is_file(path / name)
         table = open_messages(str(path), [path / name for name in names])
+        table.total = sum(batch.num_rows for batch in table.batches())
         table.fingerprint = str(state["_fingerprint"])
         for column, feature in info["features"].items():
             if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
