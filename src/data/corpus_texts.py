@@ -67,5 +67,5 @@ def _in_column(table: Table, column: str) -> Iterator[str]:
         kind = table.schema.field(column).type
         if "string" not in str(kind):
             raise UserError(f"corpus {table.source}: column {column!r} holds {kind}, not text")
-    for row in table.rows(last=True):
+    for row in table.rows():
         yield "" if row.values.get(column) is None else text_of(table, row, column)

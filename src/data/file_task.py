@@ -10,7 +10,7 @@ from pathlib import Path
 from src.configuration.options import Part
 from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
-from src.data.table.arrow import DatasetTable
+from src.data.table.arrow import ArrowTable
 from src.data.table.base import Table
 from src.data.table.open import open_hub, open_table
 from src.data.text_task import TaskFiles, TextSource
@@ -134,7 +134,7 @@ class FileTask(TextSource):
         return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
 
     def _hub_split(
-        self, splits: Mapping[str, DatasetTable], option: str, usual: tuple[str, ...]
+        self, splits: Mapping[str, ArrowTable], option: str, usual: tuple[str, ...]
     ) -> Table | None:
         named = getattr(self, option)
         if named is not None and named not in splits:

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from src.configuration.options import Size
 from src.data.corpus import Corpus, text_column
 from src.data.file_task import FileTask
-from src.data.table.arrow import DatasetTable
+from src.data.table.arrow import table_of_dataset
 from src.data.table.base import Table
 from src.data.table.memory import MemoryTable
 from src.data.table.open import open_table
@@ -91,7 +91,7 @@ def table_of(given: Examples, name: str) -> Table:
     if isinstance(given, str | os.PathLike):
         return open_table(Path(given))
     if isinstance(given, datasets.Dataset):
-        return DatasetTable(name, given)
+        return table_of_dataset(name, given)
     if isinstance(given, DataLoader):
         given = given.dataset
     if isinstance(given, Iterable) or hasattr(given, "__getitem__"):

@@ -48,8 +48,8 @@ def read_labelled(table: Table, columns: Columns) -> list[Example]:
         _check_columns(table, columns)
     examples = []
     kind: type | None = None
-    for row in table.rows(last=True):
-        if table.header and not any(map(str.strip, row.record or ())):
+    for row in table.rows():
+        if row.record and not any(map(str.strip, row.record)):
             continue  # as spreadsheets leave them at the end
         text = text_of(table, row, columns.text)
         pair = None if columns.pair is None else text_of(table, row, columns.pair)

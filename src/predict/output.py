@@ -1,134 +1,92 @@
-"""Gathers predictions beside the output file until all are there, so that a kill loses no row.
+"""Gathers predictions beside the output file until all are there, so that a kill loses none.
 
-`OUTPUT.unfinished` has a line for each chunk: a checksum, and in JSON the rows with their
-predictions (an Arrow stream) and what they depend on. A line reaches the disk before the next chunk
-is predicted. After an interruption, the same command cuts off what follows the last whole line and
-goes on from there. In the end all lines become the output.
+`OUTPUT.unfinished` has a line for each chunk: a checksum, and in JSON the chunk's probabilities and
+what they depend on. A line reaches the disk before the next chunk is predicted. After an
+interruption, the same command reads the input anew and writes the output anew, and predicts only
+what follows the last whole line.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
-import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from src.errors import UserError
-from src.files.durable import write_durably
 from src.files.process_lock import process_lock
-from src.predict.writer import Writer
 
 
-class Output:
-    """Appends chunks of predictions to the output, continuing after what was gathered before.
+class Gathered:
+    """The predictions that were made for an output file so far.
 
     Args:
-        target: the output file; None for standard output, which cannot be resumed.
-        writer: makes the output of the rows.
-        settings: all that the rows depend on, except the input, as plain JSON values.
-        resume: whether to continue what an interrupted process gathered, or to discard it.
+        target: the output file.
+        settings: all that predictions depend on, except the input, as plain JSON values.
+        resume: whether to go on with what an interrupted process gathered, or to discard it.
 
     Attributes:
-        counts: number of rows by predicted label.
-        digests: of each chunk of the input whose predictions are there (see `Table.digest`).
-
-    Raises:
-        UserError: the gathered rows were predicted with other settings.
+        rows: number of rows that were read from what was gathered before.
     """
 
-    def __init__(
-        self, target: Path | None, writer: Writer, settings: Mapping[str, Any], resume: bool
-    ) -> None:
-        self._target, self._writer, self._settings = target, writer, settings
-        self.counts: Counter[str] = Counter()
-        self.digests: list[str] = []
-        if target is None:
-            self._print(writer.header())
-            return
-        self._gathered = gathered_of(target)
+    def __init__(self, target: Path, settings: Mapping[str, Any], resume: bool) -> None:
+        self._path, self._settings, self.rows = gathered_of(target), settings, 0
         if not resume:
-            self._gathered.unlink(missing_ok=True)
-        end = 0
-        for length, chunk in self._chunks():
-            self._check(chunk["settings"])
-            self.counts.update(chunk["counts"])
-            self.digests.append(chunk["input"])
-            end += length
-        if self._gathered.exists():
-            os.truncate(self._gathered, end)
+            self._path.unlink(missing_ok=True)
 
-    def append(self, rows: pa.Table, digest: str) -> None:
-        """Write a chunk: when this returns, it survives an interruption.
+    def read(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield each chunk's digest and probabilities, then cut off what is torn or damaged.
+
+        Raises:
+            UserError: the predictions were made with other settings.
+        """
+        if not self._path.exists():
+            return
+        end = 0
+        with self._path.open("rb") as file:
+            for line in file:
+                checksum, _, content = line.removesuffix(b"\n").partition(b" ")
+                if not line.endswith(b"\n") or checksum != _checksum(content):
+                    break
+                end += len(line)
+                chunk = json.loads(content)
+                self._check(chunk["settings"])
+                values = np.frombuffer(bytes.fromhex(chunk["probabilities"]), np.float32)
+                self.rows += chunk["rows"]
+                yield chunk["input"], values.reshape(chunk["rows"], -1)
+        os.truncate(self._path, end)
+
+    def append(self, digest: str, probabilities: np.ndarray) -> None:
+        """Add a chunk: when this returns, it survives an interruption.
 
         Args:
-            rows: the rows with their predictions.
-            digest: that of the same rows in the input.
+            digest: that of the chunk in the input (see `Table.digest`).
+            probabilities: probability of each label, float32 `(rows, labels)`.
         """
-        counts = self._writer.counts(rows)
-        if self._target is None:
-            self._print(self._writer.text(rows))
-        else:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, rows.schema) as stream:
-                stream.write_table(rows)
-            content = base64.b64encode(sink.getvalue()).decode()
-            chunk = {"settings": self._settings, "counts": counts, "input": digest, "rows": content}
-            line = json.dumps(chunk).encode()
-            with self._gathered.open("ab") as file:
-                file.write(_checksum(line) + b" " + line + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-        self.counts.update(counts)
-
-    def finish(self) -> None:
-        """Make the output file of all chunks; an interrupted call can be repeated."""
-        if self._target is not None:
-            write_durably(self._target, lambda path: self._writer.write(self._tables(), path))
-            self._gathered.unlink(missing_ok=True)
-
-    def _chunks(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the gathered chunks with their lengths in bytes, up to a torn or damaged one."""
-        if self._gathered.exists():
-            with self._gathered.open("rb") as file:
-                for line in file:
-                    checksum, _, content = line.removesuffix(b"\n").partition(b" ")
-                    if not line.endswith(b"\n") or checksum != _checksum(content):
-                        return
-                    yield len(line), json.loads(content)
-
-    def _tables(self) -> Iterator[pa.Table]:
-        rows = 0
-        for _, chunk in self._chunks():
-            table = pa.ipc.open_stream(base64.b64decode(chunk["rows"])).read_all()
-            rows += table.num_rows
-            yield table
-        if rows < self.counts.total():
-            raise UserError(f"{self._gathered} was damaged meanwhile; run the same command again")
+        chunk = {"settings": self._settings, "input": digest, "rows": len(probabilities)}
+        line = json.dumps({**chunk, "probabilities": probabilities.tobytes().hex()}).encode()
+        with self._path.open("ab") as file:
+            file.write(_checksum(line) + b" " + line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def _check(self, before: Mapping[str, Any]) -> None:
         for name in sorted(before.keys() | self._settings):
             then, now = before.get(name), self._settings.get(name)
             if then != now:
                 raise UserError(
-                    f"{self._gathered} was begun with {name}={then!s:.40}, here it is {now!s:.40}; "
+                    f"{self._path} was begun with {name}={then!s:.40}, here it is {now!s:.40}; "
                     "use the same, or start over with resume=false"
                 )
 
-    def _print(self, content: bytes) -> None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-
 
 def gathered_of(target: Path) -> Path:
-    """Return the path of the file in which the rows of an output file are gathered."""
+    """Return the path of the file in which the predictions for an output file are."""
     return target.with_name(f"{target.name}.unfinished")
 
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.progress import Progress
 
 from src.configuration.options import Checked, Count, Length
 from src.data.columns import Columns, columns_to_predict, read_trained_columns
 from src.data.labelled import text_of
-from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Table
-from src.data.table.formats import TABLES, Format, endings_of, format_of
+from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
+from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError
 from src.files.checksum import sha256_of
-from src.files.durable import disk_advice
+from src.files.durable import disk_advice, write_durably
 from src.predict.latest import LATEST, latest_run
-from src.predict.output import Output, exclusive_output
+from src.predict.output import Gathered, exclusive_output, gathered_of
 from src.predict.predictor import Predictor, device_of
 from src.predict.writer import Writer
 
@@ -64,7 +67,7 @@ class Predicted:
         model: the classifier's folder, or that of its run.
         rows: number of rows.
         counts: number of rows of each label, in the classifier's order.
-        resumed: number of rows that an earlier process had written.
+        resumed: number of rows that an earlier process had predicted.
     """
 
     model: Path
@@ -91,10 +94,9 @@ def predict_file(settings: Settings) -> Predicted:
         raise UserError(
             f"format={settings.format} is for input=- and output=-; the names of files tell theirs"
         )
+    written_as = None if path is None else _format_of_output(path)
     with ExitStack() as stack:
-        written_as = None
         if path is not None:
-            written_as = _format_of_output(path)
             stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))
             if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
@@ -106,24 +108,27 @@ def predict_file(settings: Settings) -> Predicted:
         if written_as is None:
             written_as = _format_of_stream(settings.format, format_of(source, TABLES))
         classifier = load_classifier(model)
-        max_length = _max_length(settings, classifier)
         trained = read_trained_columns(model)
         columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
-        recorded = _recorded(settings, classifier, columns, written_as)
-        recorded |= {"max_length": max_length, "device": str(device)}
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
-        output = Output(path, writer, recorded, settings.resume)
-        resumed = output.counts.total()
-        predictor = Predictor(classifier, device, settings.batch_size, max_length)
-        _predict_rows(table, columns, predictor, writer, output)
-        output.finish()
-    counts = {label: output.counts[label] for label in classifier.labels}
-    return Predicted(model, output.counts.total(), counts, resumed)
+        recorded = _recorded(settings, classifier, columns, device)
+        gathered = None if path is None else Gathered(path, recorded, settings.resume)
+        predictor = Predictor(classifier, device, settings.batch_size, recorded["max_length"])
+        rows = _predicted_rows(table, columns, predictor, gathered)
+        if path is None:
+            for content in writer.lines(rows):
+                sys.stdout.buffer.write(content)
+                sys.stdout.buffer.flush()
+        else:
+            write_durably(path, partial(writer.write, rows))
+            gathered_of(path).unlink(missing_ok=True)
+    counts = {label: writer.counts[label] for label in classifier.labels}
+    return Predicted(model, writer.counts.total(), counts, gathered.rows if gathered else 0)
 
 
 def _format_of_output(path: Path) -> Format:
-    found = format_of(path, _STREAMED) or format_of(path, ("parquet", "arrow"), packed=())
-    if found is None:
+    found = format_of(path, (*_STREAMED, *COLUMNAR))
+    if found is None or (found.kind in COLUMNAR and found.compression):
         raise UserError(
             f"output={path}: the name must end in {endings_of(_STREAMED)}; or in .parquet or .arrow"
         )
@@ -141,37 +146,39 @@ def _format_of_stream(stated: str | None, other: Format | None) -> Format:
     return Format(kind)
 
 
-def _predict_rows(
-    table: Table, columns: Columns, predictor: Predictor, writer: Writer, output: Output
-) -> None:
-    """Predict the rows that are not yet gathered."""
+def _predicted_rows(
+    table: Table, columns: Columns, predictor: Predictor, gathered: Gathered | None
+) -> Iterator[tuple[Chunk, np.ndarray]]:
+    """Yield chunks with their probabilities: first those that are gathered, then new ones."""
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("predicting")
+        task, done = bar.add_task("predicting"), 0
         chunks = table.chunks()
-        for digest in output.digests:
+        for digest, probabilities in gathered.read() if gathered else ():
             if (chunk := next(chunks, None)) is None or table.digest(chunk) != digest:
                 raise UserError(
                     f"{table.source} has changed since its first rows were predicted; put it back, "
                     "or start over with resume=false"
                 )
+            yield chunk, probabilities
+            done += len(chunk.rows)
         for chunk in chunks:
-            texts, pairs = (
-                None if name is None else [text_of(table, row, name) for row in chunk.rows]
-                for name in (columns.text, columns.pair)
-            )
-            assert texts is not None
+            texts, pairs = [text_of(table, row, columns.text) for row in chunk.rows], None
+            if columns.pair is not None:
+                pairs = [text_of(table, row, columns.pair) for row in chunk.rows]
             probabilities = predictor.predict(texts, pairs)
             finite = np.isfinite(probabilities).all(axis=1)
             if not finite.all():  # the first class is no default
-                row = output.counts.total() + int(finite.argmin()) + 1
                 raise UserError(
-                    f"row {row:,}: the classifier gives it no finite probabilities; its weights "
-                    "are damaged, or its training diverged. The rows before are kept"
+                    f"row {done + int(finite.argmin()) + 1:,}: the classifier gives it no finite "
+                    "probabilities; its weights are damaged, or its training diverged. The rows "
+                    "before are kept"
                 )
-            output.append(writer.joined(chunk, probabilities), table.digest(chunk))
-            done, total = table.progress()
-            said = f"predicting {output.counts.total():,} rows"
-            bar.update(task, completed=done, total=total, description=said)
+            yield chunk, probabilities
+            if gathered:  # not before it was written, which may fail at one of its rows
+                gathered.append(table.digest(chunk), probabilities)
+            done += len(chunk.rows)
+            read, total = table.progress()
+            bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")
 
 
 def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
@@ -185,20 +192,19 @@ def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
 
 
 def _recorded(
-    settings: Settings, classifier: SavedClassifier, columns: Columns, written_as: Format
+    settings: Settings, classifier: SavedClassifier, columns: Columns, device: torch.device
 ) -> dict[str, Any]:
-    """Return everything that the bytes of the output depend on, apart from the input."""
+    """Return everything that predictions depend on, apart from the input."""
     digest = hashlib.sha256()
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in _OF_MODEL and path.is_file():
             digest.update(f"{path.name} {sha256_of(path)}\n".encode(errors="surrogateescape"))
-    names = ("torch", "transformers", "pyarrow")
     return {
         "model": digest.hexdigest(),
         "columns": [columns.text, columns.pair],
-        "format": list(written_as),
-        "prefix": settings.prefix,
         "batch_size": settings.batch_size,
+        "max_length": _max_length(settings, classifier),
+        "device": str(device),
         "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
-        "versions": {name: importlib.metadata.version(name) for name in names},
+        "versions": {name: version(name) for name in ("torch", "transformers", "pyarrow")},
     }

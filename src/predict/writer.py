@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from src.data.table.base import Chunk, Row, Table
 from src.data.table.delimited import DelimitedTable
-from src.data.table.formats import Format
+from src.data.table.formats import COLUMNAR, Format
 from src.data.table.json_rows import JsonTable
 from src.errors import UserError, first_line
 
@@ -31,10 +31,12 @@ GROUP_ROWS = 1 << 16
 """Number of rows at which a row group of Parquet ends, rounded up to whole chunks."""
 GROUP_BYTES = 1 << 26
 """Size in memory at which a row group of Parquet ends, rounded up to whole chunks [bytes]."""
+Rows: TypeAlias = Iterable[tuple[Chunk, np.ndarray]]
+"""Chunks of n rows with the probability of each label, float32 `(n, labels)`."""
 
 
 class Writer:
-    """Adds predictions to chunks, and writes the result as lines of text or as a file.
+    """Adds predictions to chunks, and makes the output of them.
 
     The columns that are added are `predicted_label` and a `probability_LABEL` for each label.
 
@@ -44,6 +46,9 @@ class Writer:
         labels: label names, in index order.
         prefix: prefix of the added columns' names.
 
+    Attributes:
+        counts: number of rows by predicted label.
+
     Raises:
         UserError: the table already has a column of that name, or one that the output's format
             cannot hold.
@@ -51,10 +56,12 @@ class Writer:
 
     def __init__(self, table: Table, target: Format, labels: Sequence[str], prefix: str) -> None:
         self._table, self._target, self._labels = table, target, labels
+        self.counts: Counter[str] = Counter()
         self._added = pa.schema(
             [(f"{prefix}predicted_label", pa.string())]
             + [(f"{prefix}probability_{label}", pa.float32()) for label in labels]
         )
+        self._is_csv, self._has_types = target.kind in ("csv", "tsv"), target.kind in COLUMNAR
         usual = "\t" if target.kind == "tsv" else ","
         self._delimiter, self._end, self._mark = usual, "\n", ""
         if isinstance(table, DelimitedTable):
@@ -64,80 +71,74 @@ class Writer:
         if not self._is_json:  # of JSON, each row has fields of its own
             self._check_free(table.columns, table.source)
         elif target.kind != "jsonl":
-            self._own = self._inferred(table)
-        if target.kind not in ("csv", "tsv") and self._own.names.count("") > 1:
+            self._own = self._inferred()
+        if not self._is_csv and self._own.names.count("") > 1:
             raise UserError(f"{table.source}: it has columns without a name; name them")
         of_bytes = [field.name for field in self._own if "binary" in str(field.type)]
-        if of_bytes and target.kind not in ("parquet", "arrow"):
+        if of_bytes and not self._has_types:
             raise UserError(
                 f"{table.source}: column {of_bytes[0]!r} holds bytes, which {target.kind} cannot; "
                 "name an output that ends in .parquet"
             )
         self._schema = pa.schema([*self._own, *self._added], self._own.metadata)
-        if target.kind == "parquet":
-            self._check_parquet()
+        if target.kind == "parquet":  # it may lack a column's type
+            with self._fitting(table.source), pa.BufferOutputStream() as file:
+                pq.ParquetWriter(file, self._schema).close()
+                pq.read_schema(pa.BufferReader(file.getvalue()))
 
-    def joined(self, chunk: Chunk, probabilities: np.ndarray) -> pa.Table:
-        """Return the chunk of n rows with the added columns.
-
-        Args:
-            chunk: the rows.
-            probabilities: probability of each label, float32 `(n, classes)`.
+    def lines(self, rows: Rows) -> Iterator[bytes]:
+        """Yield the header, and each chunk with its predictions, as lines of text.
 
         Raises:
             UserError: a row of JSON already has such a field, or its fields differ from the first
                 rows'.
         """
-        columns = chunk.columns.columns
+        if self._is_csv:
+            yield (self._mark + self._csv([self._schema.names])).encode()
+        spelled, scores = _as_text if self._is_csv else _json, len(self._own) + 1
+        names = [f"{_json(name)}: " for name in self._schema.names]
+        for chunk in rows:
+            columns = self._joined(*chunk).columns
+            fields: list[Iterable[str]]
+            fields = [map(spelled, column.to_pylist()) for column in columns[:scores]]
+            # as few digits as give the same float32 back
+            fields += [map(str, column.to_numpy()) for column in columns[scores:]]
+            if self._is_csv:
+                yield self._csv(zip(*fields, strict=True)).encode()
+                continue
+            if self._is_json:  # the fields of an object, which holds at least its text
+                names[0] = ""
+                fields[0] = (record[1:-1].rstrip() for record in columns[0].to_pylist())
+            objects = (
+                ", ".join(name + value for name, value in zip(names, row, strict=True))
+                for row in zip(*fields, strict=True)
+            )
+            yield "".join(f"{{{fields}}}\n" for fields in objects).encode()
+
+    def write(self, rows: Rows, path: Path) -> None:
+        """Make the output file at `path`; for errors see `lines`."""
+        if self._has_types:
+            new = pq.ParquetWriter if self._target.kind == "parquet" else pa.ipc.new_file
+            with new(path, self._schema) as groups:
+                for group in _groups(self._joined(*chunk) for chunk in rows):
+                    groups.write_table(group, group.num_rows)
+            return
+        with pa.output_stream(str(path), compression=self._target.compression) as file:
+            for content in self.lines(rows):
+                file.write(content)
+
+    def _joined(self, chunk: Chunk, probabilities: np.ndarray) -> pa.Table:
+        """Return a chunk as the output has it, with the added columns, and count its labels."""
+        columns = chunk.columns
         if self._is_json:
             for row in chunk.rows:
                 self._check_free(row.values, self._table.where(row.number))
             if self._target.kind != "jsonl":
-                columns = pa.concat_tables(map(self._fitted, chunk.rows)).combine_chunks().columns
-        labels = pa.array([self._labels[index] for index in probabilities.argmax(axis=1)])
-        added = [labels, *map(pa.array, probabilities.T)]
-        return pa.Table.from_arrays([*columns, *added], schema=self._schema)
-
-    def counts(self, rows: pa.Table) -> Counter[str]:
-        """Return the number of rows by predicted label."""
-        return Counter(rows[len(self._own)].to_pylist())
-
-    def header(self) -> bytes:
-        """Return what a text file of the output's format begins with."""
-        if self._target.kind == "jsonl":
-            return b""
-        return (self._mark + self._csv([self._schema.names])).encode()
-
-    def text(self, rows: pa.Table) -> bytes:
-        """Return rows as lines of the output's format."""
-        spelled, scores = _json if self._target.kind == "jsonl" else _as_text, len(self._own) + 1
-        fields = [[spelled(v) for v in column.to_pylist()] for column in rows.columns[:scores]]
-        # as few digits as give the same float32 back
-        fields += [[str(v) for v in column.to_numpy()] for column in rows.columns[scores:]]
-        if self._target.kind != "jsonl":
-            return self._csv(zip(*fields, strict=True)).encode()
-        names = [f"{_json(name)}: " for name in self._schema.names]
-        if self._is_json:  # the fields of an object, which holds at least its text
-            names[0], fields[0] = "", [record[1:-1].rstrip() for record in rows[0].to_pylist()]
-        lines = (
-            ", ".join(name + value for name, value in zip(names, row, strict=True))
-            for row in zip(*fields, strict=True)
-        )
-        return "".join(f"{{{line}}}\n" for line in lines).encode()
-
-    def write(self, tables: Iterable[pa.Table], path: Path) -> None:
-        """Make the output file at `path` of all rows."""
-        kind, compression = self._target
-        if kind in ("parquet", "arrow"):
-            new = pq.ParquetWriter if kind == "parquet" else pa.ipc.new_file
-            with new(path, self._schema) as groups:
-                for group in _groups(tables):
-                    groups.write_table(group, group.num_rows)
-            return
-        with pa.output_stream(str(path), compression=compression) as file:
-            file.write(self.header())
-            for rows in tables:
-                file.write(self.text(rows))
+                columns = pa.concat_tables(map(self._fitted, chunk.rows)).combine_chunks()
+        predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
+        self.counts.update(predicted)
+        added = [pa.array(predicted), *map(pa.array, probabilities.T)]
+        return pa.Table.from_arrays([*columns.columns, *added], schema=self._schema)
 
     def _check_free(self, columns: Collection[str], where: str) -> None:
         taken = [name for name in self._added.names if name in columns]
@@ -147,49 +148,37 @@ class Writer:
                 "prefix=PREFIX, e.g. prefix=new_"
             )
 
-    def _check_parquet(self) -> None:
-        """Raise `UserError` if Parquet lacks a column's type, before anything is predicted."""
-        try:
-            with pa.BufferOutputStream() as file:
-                pq.ParquetWriter(file, self._schema).close()
-                pq.read_schema(pa.BufferReader(file.getvalue()))
-        except _UNFIT as error:
-            raise self._unfit(self._table.source, error) from error
-
-    def _inferred(self, table: Table) -> pa.Schema:
+    def _inferred(self) -> pa.Schema:
         """Return the columns that hold the fields of JSON's first rows; those of CSV hold text."""
-        rows, fields, is_text = table.sample(), [], self._target.kind in ("csv", "tsv")
-        for name in table.columns:
-            try:
-                held = pa.string()
-                if not is_text:
-                    held = pa.array([row.values.get(name) for row in rows]).type
-                fields.append(pa.field(name, held))
-            except _UNFIT as error:
-                raise self._unfit(f"{table.source}, field {name!r}", error) from error
+        rows, fields = self._table.sample(), []
+        for name in self._table.columns:
+            with self._fitting(f"{self._table.source}, field {name!r}"):
+                held = pa.array([] if self._is_csv else [row.values.get(name) for row in rows]).type
+                fields.append(pa.field(name, pa.string() if self._is_csv else held))
         return pa.schema(fields)
 
     def _fitted(self, row: Row) -> pa.Table:
         """Return a row of JSON in the columns that the first rows have."""
-        values = dict(row.values)
-        try:
-            if self._target.kind in ("csv", "tsv"):
-                values = {name: _spelled(value) for name, value in values.items()}
+        with self._fitting(self._table.where(row.number)):
+            values = {n: _as_text(v) if self._is_csv else v for n, v in row.values.items()}
             fitted = pa.Table.from_pylist([values], self._own)
             (kept,) = fitted.to_pylist()
             for name, value in values.items():
                 # NaN, which Python's JSON has, equals nothing
                 if name not in kept or _finite(kept[name]) != _finite(value):
                     raise ValueError(f"the first rows have no field {name!r} of this kind")
-        except _UNFIT as error:
-            raise self._unfit(self._table.where(row.number), error) from error
         return fitted
 
-    def _unfit(self, where: str, error: Exception) -> UserError:
-        return UserError(
-            f"{where}: cannot be {self._target.kind} ({first_line(error)}); name an output that "
-            "ends in .jsonl"
-        )
+    @contextmanager
+    def _fitting(self, where: str) -> Iterator[None]:
+        """Turn errors at what the output's format cannot hold into a line that names the place."""
+        try:
+            yield
+        except _UNFIT as error:
+            raise UserError(
+                f"{where}: cannot be {self._target.kind} ({first_line(error)}); name an output "
+                "that ends in .jsonl"
+            ) from error
 
     def _csv(self, rows: Iterable[Sequence[str]]) -> str:
         lines: list[str] = []
@@ -201,22 +190,14 @@ class Writer:
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the same rows in tables that are large enough for row groups of Parquet."""
-    waiting: list[pa.Table] = []
+    group = None
     for table in tables:
-        waiting.append(table)
-        rows, room = (sum(getattr(t, of) for t in waiting) for of in ("num_rows", "nbytes"))
-        if rows >= GROUP_ROWS or room >= GROUP_BYTES:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
-
-
-def _spelled(value: Any) -> str | None:
-    """Return a value of JSON as text: strings as they are, null as None, all else as in JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+        group = pa.concat_tables([group, table]) if group else table
+        if group.num_rows >= GROUP_ROWS or group.nbytes >= GROUP_BYTES:
+            yield group
+            group = None
+    if group:
+        yield group
 
 
 def _json(value: Any) -> str:
@@ -225,17 +206,13 @@ def _json(value: Any) -> str:
 
 def _finite(value: Any) -> Any:
     """Return a value with null for numbers that JSON has not: NaN and infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):  # of a map, pairs
-        return [_finite(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return value
+    if not isinstance(value, float | list | dict):
+        return value
+    return json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
 
 
 def _as_text(value: Any) -> str:
-    """Return a value as a field of CSV: strings as they are, lists and mappings as JSON."""
-    if isinstance(value, dict | list | bool):
-        return _json(value)
+    """Return a value as a field of CSV: null as nothing, lists, mappings and numbers as in JSON."""
+    if isinstance(value, bool | int | float | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
     return "" if value is None else str(value)

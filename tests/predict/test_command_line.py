@@ -216,6 +216,7 @@ def test_a_bad_input_is_one_line(files, predict, source, options, said):
     assert not target.exists()
     begun = (files / f"{target.name}.unfinished").exists()  # rows before the bad one are kept
     assert (files / f"{target.name}.lock").exists() == begun
+    assert not (files / f"{target.name}.part").exists()
 
 
 @pytest.mark.parametrize(

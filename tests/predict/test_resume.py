@@ -57,7 +57,7 @@ def rows_gathered(target: Path) -> int:
     """Number of rows on the whole lines of an unfinished output."""
     path = gathered_of(target)
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return sum(sum(json.loads(line.partition(b" ")[2])["counts"].values()) for line in lines)
+    return sum(json.loads(line.partition(b" ")[2])["rows"] for line in lines)
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
@@ -141,13 +141,13 @@ def begun(predict, tmp_path, small_chunks, monkeypatch):
     def call(kind: str) -> tuple[Path, Path]:
         source, target = write_input(tmp_path, kind), tmp_path / f"out.{kind}"
         with monkeypatch.context() as patch:
-            append = src.predict.output.Output.append
+            append = src.predict.output.Gathered.append
 
             def die_after(self, *args):
                 append(self, *args)
                 raise KilledError
 
-            patch.setattr(src.predict.output.Output, "append", die_after)
+            patch.setattr(src.predict.output.Gathered, "append", die_after)
             with pytest.raises(KilledError):
                 predict(source, target)
         return source, target
@@ -197,6 +197,12 @@ def test_other_options_are_noticed(begun, predict):
     assert predict(source, target).resumed == 4
 
 
+def test_another_prefix_goes_on(begun, predict):
+    source, target = begun("csv")
+    assert predict(source, target, prefix="new_").resumed == 4
+    assert target.read_text().startswith("text,new_predicted_label")
+
+
 def test_a_changed_bit_of_what_is_gathered_never_reaches_the_output(begun, predict, tmp_path):
     """A digit of a probability, or of the number of rows, is a digit still."""
     source, target = begun("csv")
@@ -221,22 +227,21 @@ def test_what_was_cut_or_is_damaged_is_predicted_again(begun, predict, tmp_path,
     assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
-def test_what_is_damaged_at_the_very_end_is_not_left_out(begun, predict, monkeypatch):
+def test_what_is_damaged_after_it_was_read_is_not_left_out(begun, predict, tmp_path, monkeypatch):
     source, target = begun("csv")
-    finish = src.predict.output.Output.finish
+    predict(source, tmp_path / "whole.csv")
+    append = src.predict.output.Gathered.append
 
-    def damage(self):
+    def damage(self, *args):
+        append(self, *args)
         with gathered_of(target).open("r+b") as file:
             file.write(b"#")
-        finish(self)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(src.predict.output.Output, "finish", damage)
-        with pytest.raises(UserError, match=r"unfinished was damaged .* same command again"):
-            predict(source, target)
-    assert not target.exists()
+    monkeypatch.setattr(src.predict.output.Gathered, "append", damage)
     done = predict(source, target)
-    assert (done.rows, done.resumed) == (ROWS, 0)
+    assert (done.rows, done.resumed) == (ROWS, 4)
+    assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert files_beside(target) == ["out.csv"]
 
 
 def test_a_row_that_cannot_be_read_costs_nothing_of_those_before(predict, tmp_path, small_chunks):

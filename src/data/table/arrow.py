@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cached_property, partial
-from itertools import pairwise
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ from src.errors import UserError, first_line
 
 _LARGEST_UNPACKED = 1 << 30
 """Maximum size of a file that is unpacked in memory [bytes]."""
+_PLAIN = re.compile(
+    r"(dictionary<values=)?(large_)?(string|u?int\d|halffloat|float|double|bool|null)"
+)
+"""Beginning of the names of types whose values are strings, numbers or truth values in Python."""
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 """A function that yields all rows in batches; the batches' bounds depend on the table alone."""
 
@@ -32,43 +36,51 @@ class ArrowTable(Table):
         source: the file's path or the data set's name, for messages.
         schema: names and types of the columns.
         batches: see `Batches`.
+
+    Attributes:
         total: number of rows; None where the file does not say.
+        labels: names of labels, by the columns that hold their indices; -1 is no label.
 
     Raises:
         UserError: two columns have the same name.
     """
 
     unit = "row"
+    total: int | None = None
 
-    def __init__(
-        self, source: str, schema: pa.Schema, batches: Batches, total: int | None = None
-    ) -> None:
+    def __init__(self, source: str, schema: pa.Schema, batches: Batches) -> None:
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
-        self._batches, self._total, self._done = batches, total, 0
+        self.labels: dict[str, Sequence[str]] = {}
+        self.batches, self._done = batches, 0
         check_names(f"{source}: its schema", self.columns)
 
-    def rows(self, last: bool = False) -> Iterator[Row]:
+    @property
+    def unlabelled(self) -> bool:
+        """Return whether no label is given, as in the test splits of some benchmarks."""
+        labels = [row.values[column] for row in self.sample() for column in self.labels]
+        return bool(labels) and all(label is None for label in labels)
+
+    def rows(self) -> Iterator[Row]:
         """See `Table.rows`; for nested values and times the type stands in place of the value."""
         for chunk in self.chunks():
             yield from chunk.rows
 
     def progress(self) -> tuple[int, int | None]:
-        return self._done, self._total
+        return self._done, self.total
 
     def chunks(self) -> Iterator[Chunk]:
         self._done = 0
         try:
-            for batch in self._batches():
+            for batch in self.batches():
                 self._check(batch)
-                for start, end in pairwise(_bounds(batch)):
-                    part = batch.slice(start, end - start).cast(self.schema)
+                for part in self._parts(batch):
                     columns = (self._values(name, part[name]) for name in self.columns)
                     rows = [
                         Row(number, dict(zip(self.columns, values, strict=True)))
                         for number, values in enumerate(zip(*columns, strict=True), self._done + 1)
                     ]
                     self._done += len(rows)
-                    yield Chunk(rows, pa.Table.from_batches([part], self.schema))
+                    yield Chunk(rows, pa.Table.from_batches([part]))
         except UNREADABLE as error:
             raise cannot_be_read(self.source, error, f" (after row {self._done})") from error
 
@@ -85,57 +97,44 @@ class ArrowTable(Table):
                 rows = f"rows {self._done + 1} to {self._done + batch.num_rows}"
                 raise UserError(f"{self.source}, {rows}: column {name!r} is {flaw}") from error
 
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Divide a batch so that no part has too many rows or too long strings."""
+        size = _characters(batch)
+        if size.max(initial=0) > LONGEST_ROW:
+            place = self.where(self._done + 1 + int(size.argmax()))
+            raise UserError(f"{place}: longer than {LONGEST_ROW:,} characters, which no row may be")
+        row = np.arange(len(size))
+        number = row // base.CHUNK_ROWS + np.cumsum(size) // base.CHUNK_CHARACTERS
+        for rows in filter(len, np.split(row, np.flatnonzero(np.diff(number)) + 1)):
+            yield batch.slice(rows[0], len(rows)).cast(self.schema)
+
     def _values(self, name: str, column: pa.Array) -> list[Any]:
-        if not _is_plain(column.type):
+        if not _PLAIN.match(str(column.type)):
             return [column.type] * len(column)
         values: list[Any] = column.to_pylist()
-        for number, value in enumerate(values, start=self._done + 1):
-            if isinstance(value, str) and len(value) > LONGEST_ROW:
-                raise UserError(
-                    f"{self.where(number)}: column {name!r} is longer than {LONGEST_ROW:,} "
-                    "characters, which no row may be"
-                )
-        return values
-
-
-class DatasetTable(ArrowTable):
-    """A split of a data set; labels that are stored as indices with names are read as names."""
-
-    def __init__(self, name: str, rows: datasets.Dataset) -> None:
-        schema, self._dataset = rows.features.arrow_schema, rows
-        self._names = {
-            column: feature.names
-            for column, feature in rows.features.items()
-            if isinstance(feature, datasets.ClassLabel)
-        }
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            rows.data.table.validate(full=True)  # before its rows are copied
-            for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
-                yield from table.combine_chunks().cast(schema).to_batches()
-
-        super().__init__(name, schema, batches, len(rows))
-
-    @property
-    def unlabelled(self) -> bool:
-        """Return whether no label is given, as in the test splits of some benchmarks."""
-        labels = [row.values[column] for row in self.sample() for column in self._names]
-        return bool(labels) and all(label is None for label in labels)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return str(self._dataset._fingerprint)
-
-    def _values(self, name: str, column: pa.Array) -> list[Any]:
-        """Return a column's values; a label that is not given (-1) is None."""
-        values, names = super()._values(name, column), self._names.get(name)
-        if names is None:
+        if (names := self.labels.get(name)) is None:
             return values
-        largest = max((index for index in values if index is not None), default=0)
+        largest = max((value for value in values if isinstance(value, int)), default=0)
         if largest >= len(names):
             number = self._done + 1 + values.index(largest)
             raise UserError(f"{self.where(number)}: column {name!r} has no label {largest}")
-        return [None if index is None or index < 0 else names[index] for index in values]
+        return [names[v] if isinstance(v, int) and v >= 0 else None for v in values]
+
+
+def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
+    """Return a data set as a table; labels that it stores as indices are read as their names."""
+    schema = rows.features.arrow_schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows.data.table.validate(full=True)  # before its rows are copied
+        for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
+            yield from table.combine_chunks().cast(schema).to_batches()
+
+    table = ArrowTable(name, schema, batches)
+    table.total, table.fingerprint = len(rows), str(rows._fingerprint)
+    features = rows.features.items()
+    table.labels = {name: f.names for name, f in features if isinstance(f, datasets.ClassLabel)}
+    return table
 
 
 def open_columns(path: Path, written_as: Format) -> ArrowTable:
@@ -154,15 +153,33 @@ def open_columns(path: Path, written_as: Format) -> ArrowTable:
             file = parquet.ParquetFile(
                 content, page_checksum_verification=True, read_dictionary=words
             )
-            batches = partial(_in_row_groups, file)
-            table = ArrowTable(str(path), schema, batches, file.metadata.num_rows)
+            table = ArrowTable(str(path), schema, partial(_in_row_groups, file))
+            table.total = file.metadata.num_rows
         else:
-            batches = partial(_in_messages, path, compression)
-            table = ArrowTable(str(path), _ipc_reader(path, compression).schema, batches)
+            table = open_messages(str(path), [path], compression)
     except UNREADABLE as error:
         raise cannot_be_read(f"{path} ({written_as.kind.title()})", error) from error
     table.path = path
     return table
+
+
+def open_messages(source: str, paths: Sequence[Path], compression: str | None = None) -> ArrowTable:
+    """Return the table in Arrow IPC files, one after the other (see `ArrowTable`).
+
+    Raises:
+        OSError, pa.ArrowException: a file is no Arrow file, or is damaged.
+        UserError: the files differ in their columns, or a compressed one is too large.
+    """
+    schema, _ = _messages(paths[0], compression)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            own, messages = _messages(path, compression)
+            if own != schema:
+                raise UserError(f"{path} has other columns than {paths[0].name}")
+            yield from messages
+
+    return ArrowTable(source, schema, batches)
 
 
 def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
@@ -173,38 +190,28 @@ def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(rows, row_groups=[group])
 
 
-def _bounds(batch: pa.RecordBatch) -> list[int]:
-    """Return where a batch is divided, so that no part has too many rows or too long strings."""
-    row = np.arange(batch.num_rows)
-    size = np.cumsum(sum(map(_string_bytes, batch.columns), start=np.zeros(len(row), np.int64)))
-    number = row // base.CHUNK_ROWS + size // base.CHUNK_CHARACTERS
-    return sorted({0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(row)})
+def _characters(batch: pa.RecordBatch) -> np.ndarray:
+    """Return the number of characters that each row has in columns of strings."""
+    size = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        words = column.dictionary if pa.types.is_dictionary(column.type) else column
+        if _is_string(words.type):
+            lengths = compute.utf8_length(words)
+            lengths = lengths if words is column else lengths.take(column.indices)
+            size += np.asarray(compute.fill_null(lengths, 0))
+    return size
 
 
-def _string_bytes(column: pa.Array) -> np.ndarray:
-    """Return each row's number of bytes in a column of strings, and 0 in any other column."""
-    kind, is_dictionary = column.type, pa.types.is_dictionary(column.type)
-    if not _is_string(kind.value_type if is_dictionary else kind):
-        return np.zeros(len(column), np.int64)
-    lengths = compute.binary_length(column.dictionary if is_dictionary else column)
-    lengths = lengths.take(column.indices) if is_dictionary else lengths
-    return np.asarray(compute.fill_null(lengths, 0), np.int64)
-
-
-def _in_messages(path: Path, compression: str | None) -> Iterator[pa.RecordBatch]:
-    reader = _ipc_reader(path, compression)
-    is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
-    yield from reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
-
-
-def _ipc_reader(path: Path, compression: str | None) -> Any:
-    """Return a reader of the file format of Arrow IPC, or of its stream format."""
+def _messages(path: Path, compression: str | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of a file in Arrow's file format, or its stream format."""
     content = _content(path, compression)
     try:
-        return pa.ipc.open_file(content)
+        file = pa.ipc.open_file(content)
     except pa.ArrowInvalid:
         content.seek(0)
-        return pa.ipc.open_stream(content)
+        stream = pa.ipc.open_stream(content)
+        return stream.schema, iter(stream)
+    return file.schema, map(file.get_batch, range(file.num_record_batches))
 
 
 def _content(path: Path, compression: str | None) -> pa.NativeFile:
@@ -218,16 +225,6 @@ def _content(path: Path, compression: str | None) -> pa.NativeFile:
             "the file inside is read a part at a time"
         )
     return pa.BufferReader(content)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether a type's values are strings, numbers or truth values in Python."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    tests = (
-        pa.types.is_string_view, pa.types.is_null, pa.types.is_integer, pa.types.is_floating,
-        pa.types.is_boolean,
-    )  # fmt: skip
-    return _is_string(kind) or any(test(kind) for test in tests)
 
 
 def _is_string(kind: pa.DataType) -> bool:

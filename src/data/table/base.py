@@ -60,7 +60,6 @@ class Table(ABC):
         lines: the lines of a text; None for other tables.
         columns: column names in the table's order; empty where there is not even a header.
         schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
-        header: column names as they are written, where the file begins with them.
         unit: what `Row.number` counts: `line` or `row`.
         entry: word for a column in messages: `column` or `field`.
         remark: what was detected although the file's name does not say it; None if nothing.
@@ -71,17 +70,13 @@ class Table(ABC):
     lines: Lines | None = None
     columns: tuple[str, ...]
     schema: pa.Schema
-    header: Sequence[str] = ()
     unit: str = "line"
     entry: str = "column"
     remark: str | None = None
 
     @abstractmethod
-    def rows(self, last: bool = False) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """Yield all rows, in order.
-
-        Args:
-            last: whether nobody reads the rows again; standard input is then not kept in memory.
 
         Raises:
             UserError: a row is malformed; the message names file and line.
@@ -97,12 +92,14 @@ class Table(ABC):
         return (0, None) if self.lines is None else self.lines.progress()
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows in chunks; standard input is not kept in memory.
+        """Yield all rows in chunks; standard input is not kept in memory, nor read again.
 
         Raises:
             UserError: a row is malformed; the message names file and line.
         """
-        rows = self.rows(last=True)
+        if self.lines is not None:
+            self.lines.are_kept = False
+        rows = self.rows()
         while piece := list(_until_full(rows, CHUNK_ROWS)):
             fields = zip(*(row.record for row in piece), strict=True)
             arrays = [pa.array(field, pa.string()) for field in fields]
@@ -110,7 +107,7 @@ class Table(ABC):
 
     def digest(self, chunk: Chunk) -> str:
         """Return a string that changes when the content of a chunk changes."""
-        records = json.dumps([self.header, *(row.record for row in chunk.rows)])
+        records = json.dumps([self.schema.names, *(row.record for row in chunk.rows)])
         return hashlib.sha256(records.encode()).hexdigest()
 
     def where(self, number: int) -> str:

@@ -67,15 +67,15 @@ class DelimitedTable(Table):
         if self.separator != usual:
             self.remark = f"{self._separators} separate its columns"
         self.line_end = "\r\n" if first.endswith("\r\n") else "\n"
-        _, self.header = next(self._records(self.separator), (0, []))
-        self.schema = pa.schema([(name, pa.string()) for name in self.header])
-        self._names = [name.strip() for name in self.header]
+        _, header = next(self._records(self.separator), (0, []))
+        self.schema = pa.schema([(name, pa.string()) for name in header])
+        self._names = [name.strip() for name in header]
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{self.source}: its header", self.columns)
 
-    def rows(self, last: bool = False) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """See `Table.rows`; rows are numbered by their first line, and all values are strings."""
-        for number, record in islice(self._records(self.separator, last=last), 1, None):
+        for number, record in islice(self._records(self.separator), 1, None):
             if len(record) != len(self._names):
                 found = f"{len(record)} field{'' if len(record) == 1 else 's'}"
                 raise UserError(
@@ -100,12 +100,10 @@ class DelimitedTable(Table):
 
         return max([self.usual, *(s for s in SEPARATORS if s != self.usual)], key=fit)
 
-    def _records(
-        self, separator: str, most: int | None = None, last: bool = False
-    ) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, separator: str, most: int | None = None) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the fields of each row: header first, no blank rows."""
         csv.field_size_limit(LONGEST_ROW)
-        lines = (line for _, line in islice(self.lines.read(last), self._before, most))
+        lines = (line for _, line in islice(self.lines.read(), self._before, most))
         reader = csv.reader(lines, delimiter=separator, strict=True)
         width, number = None, self._before
         try:

@@ -13,7 +13,9 @@ KINDS = {
 """Kind of a file by the ending of its name; one of `COMPRESSIONS` may follow the ending."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Compression of a file by the last ending of its name."""
-TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "arrow")
+COLUMNAR = ("parquet", "arrow")
+"""Kinds of files that hold columns with types; the others hold lines of text."""
+TABLES = ("csv", "tsv", "jsonl", "json", *COLUMNAR)
 """Kinds of files that hold rows of named columns."""
 
 
@@ -24,24 +26,15 @@ class Format(NamedTuple):
     compression: str | None = None
 
 
-def format_of(
-    path: Path, kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)
-) -> Format | None:
-    """Return the format that a file's name tells; None where its kind is not one of `kinds`.
-
-    Args:
-        path: the file, which need not exist.
-        kinds: kinds to recognise.
-        packed: endings of compressed files to recognise.
-    """
-    name = path.name.lower()
-    last = Path(name).suffix
-    compression = COMPRESSIONS[last] if last in packed else None
+def format_of(path: Path, kinds: Collection[str]) -> Format | None:
+    """Return the format that a file's name tells; None where its kind is not one of `kinds`."""
+    name, last = path.name.lower(), path.suffix.lower()
+    compression = COMPRESSIONS.get(last)
     kind = KINDS.get(Path(name.removesuffix(last)).suffix if compression else last)
     return Format(kind, compression) if kind is not None and kind in kinds else None
 
 
-def endings_of(kinds: Collection[str], packed: Collection[str] = tuple(COMPRESSIONS)) -> str:
+def endings_of(kinds: Collection[str]) -> str:
     """Return the endings of the names of files of these kinds, for a message."""
     own = ", ".join(ending for wanted in kinds for ending, kind in KINDS.items() if kind == wanted)
-    return f"{own}, or one of these and {' or '.join(packed)}"
+    return f"{own}, or one of these and {' or '.join(COMPRESSIONS)}"

@@ -22,6 +22,8 @@ from src.errors import UserError
 _OBJECT = 'expected an object, {"NAME": VALUE, ...}'
 _PIECE = 1 << 16
 """Number of characters of a list that are read at once."""
+_MALFORMED = (ValueError, RecursionError, UserError)
+"""Errors of the decoder: no JSON, numbers of too many digits, deep brackets, repeated names."""
 _BLANK = re.compile(r"[ \t\r\n]*")
 _FOLLOWING = {"[": "{]", ",": "{", "]": ""}
 """Characters that may come next in a list, by the one that came last; an object: `,` or `]`."""
@@ -53,17 +55,16 @@ class JsonTable(Table):
         self.unit = "row" if self._is_list else "line"
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
-    def rows(self, last: bool = False) -> Iterator[Row]:
-        """See `Table.rows`."""
+    def rows(self) -> Iterator[Row]:
         if self._is_list:
             yield from self._items()
             return
-        for number, line in self.lines.read(last):
+        for number, line in self.lines.read():
             if record := line.strip(" \t\r\n"):
                 try:  # with what is before it, so that columns are the line's
                     values = _DECODER.decode(line.rstrip(" \t\r\n"))
-                except (ValueError, RecursionError) as error:
-                    raise self._malformed(number, _reason(error, of_line=True)) from error
+                except _MALFORMED as error:
+                    raise self._malformed(number, error) from error
                 if not isinstance(values, dict):
                     raise self._malformed(number, _OBJECT)
                 yield Row(number, values, (record,))
@@ -88,7 +89,7 @@ class JsonTable(Table):
                 continue
             try:
                 values, end = _DECODER.raw_decode(held, at)
-            except (ValueError, RecursionError) as error:
+            except _MALFORMED as error:
                 held, at, size = held[at:], 0, len(held) - at
                 if size > LONGEST_ROW:
                     reason = f"longer than {LONGEST_ROW:,} characters, or not JSON"
@@ -96,38 +97,31 @@ class JsonTable(Table):
                 while len(held) < 2 * size and (piece := next(pieces, "")):
                     held += piece  # the rest of it may come yet
                 if len(held) == size or not isinstance(error, json.JSONDecodeError):
-                    raise self._malformed(number, _reason(error)) from error
+                    raise self._malformed(number, error) from error
                 continue
             # line breaks stand between the parts of an object only: in strings they are escaped
             record = held[at:end].replace("\r", " ").replace("\n", " ")
             yield Row(number, values, (record,))
             at, number, expected = end, number + 1, ",]"
 
-    def _malformed(self, number: int, reason: str) -> UserError:
-        return UserError(f"{self.where(number)}: {reason}")
-
-
-class _RepeatedError(ValueError):
-    """Raised where an object has the same field twice."""
+    def _malformed(self, number: int, error: Exception | str) -> UserError:
+        if isinstance(error, json.JSONDecodeError):  # of a list, the column is that of a piece
+            column = "" if self._is_list else f", column {error.colno}"
+            error = f"not JSON ({error.msg}{column})"
+        elif isinstance(error, RecursionError):
+            error = "its brackets are nested too deeply"
+        elif isinstance(error, ValueError):
+            error = "holds a number of too many digits"
+        return UserError(f"{self.where(number)}: {error}")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         counts = Counter(name for name, _ in pairs)
-        raise _RepeatedError(next(name for name, count in counts.items() if count > 1))
+        twice = next(name for name, count in counts.items() if count > 1)
+        raise UserError(f"names the field {twice!r} twice; rename one")
     return values
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
-
-
-def _reason(error: Exception, *, of_line: bool = False) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        where = f", column {error.colno}" if of_line else ""  # of a list, it is that of a piece
-        return f"not JSON ({error.msg}{where})"
-    if isinstance(error, _RepeatedError):
-        return f"names the field {str(error)!r} twice; rename one"
-    if isinstance(error, RecursionError):
-        return "its brackets are nested too deeply"
-    return "holds a number of too many digits"

@@ -31,18 +31,18 @@ class Lines:
     no line.
 
     Args:
-        path: the file; None for standard input, of which only the last reading goes past the
-            beginning.
+        path: the file; None for standard input.
         compression: `gzip`, `zstd` or None.
 
     Attributes:
         name: name of the source in messages.
+        are_kept: whether lines of standard input are kept in memory, to be read again.
         is_marked: whether the part that was read begins with a byte order mark.
     """
 
     def __init__(self, path: Path | None, compression: str | None = None) -> None:
         self.name = "standard input" if path is None else str(path)
-        self.path, self.is_marked = path, False
+        self.path, self.are_kept, self.is_marked = path, True, False
         self._compression = compression
         self._raw: IO[bytes] | None = None
         if path is None:
@@ -50,11 +50,10 @@ class Lines:
             stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="")
             self._stream = _lines_of(stream, LONGEST_ROW + 1)
 
-    def read(self, last: bool = False, longest: int = LONGEST_ROW + 1) -> Iterator[tuple[int, str]]:
+    def read(self, longest: int = LONGEST_ROW + 1) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers.
 
         Args:
-            last: whether this is the last reading; standard input is then not kept in memory.
             longest: length at which lines of a file are cut into pieces of the same number.
 
         Raises:
@@ -63,7 +62,7 @@ class Lines:
         """
         number, is_first = 1, True
         try:
-            with self._opened(last, longest) as lines:
+            with self._opened(longest) as lines:
                 for line in lines:
                     if flaw := _flaw_of(line):
                         raise UserError(f"{self.name}, line {number}: {flaw}")
@@ -81,18 +80,18 @@ class Lines:
         return self._raw.tell() if self._raw and not self._raw.closed else 0, size
 
     @contextmanager
-    def _opened(self, last: bool, longest: int) -> Iterator[Iterator[str]]:
+    def _opened(self, longest: int) -> Iterator[Iterator[str]]:
         if self.path is not None:
             with (
                 unpacked(self.path, self._compression) as (self._raw, file),
                 io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="") as text,
             ):
                 yield _lines_of(text, longest)
-        elif last:
-            yield self._stream
-        else:
+        elif self.are_kept:
             self._stream, lines = tee(self._stream)
             yield lines
+        else:
+            yield self._stream
 
 
 @contextmanager

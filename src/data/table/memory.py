@@ -30,8 +30,7 @@ class MemoryTable(Table):
         self._rows = [self._row(number, given) for number, given in enumerate(rows, start=1)]
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
-    def rows(self, last: bool = False) -> Iterator[Row]:
-        """See `Table.rows`."""
+    def rows(self) -> Iterator[Row]:
         return iter(self._rows)
 
     @cached_property

@@ -8,10 +8,10 @@ from pathlib import Path
 import datasets
 from huggingface_hub import constants
 
-from src.data.table.arrow import DatasetTable, open_columns
+from src.data.table.arrow import ArrowTable, open_columns, table_of_dataset
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
-from src.data.table.formats import TABLES, Format, endings_of, format_of
+from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
 from src.data.table.json_rows import JsonTable
 from src.data.table.lines import Lines
 from src.data.table.saved_dataset import is_saved_dataset, open_saved_dataset
@@ -39,7 +39,7 @@ def open_table(path: Path) -> Table:
     found = format_of(path, TABLES)
     if found is None:
         raise UserError(f"{path}: the name must end in {endings_of(TABLES)}")
-    if found.kind in ("parquet", "arrow"):
+    if found.kind in COLUMNAR:
         return open_columns(path, found)
     return open_lines(path, found)
 
@@ -56,7 +56,7 @@ def open_lines(path: Path | None, written_as: Format) -> Table:
     return JsonTable(lines, written_as.kind)
 
 
-def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, DatasetTable]:
+def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:
     """Return the splits of a data set on the Hub, or in a folder that `datasets` reads, as tables.
 
     Raises:
@@ -71,4 +71,4 @@ def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, Dat
         )
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise UserError(f"task.hub={name} cannot be loaded: {first_line(error)}") from error
-    return {split: DatasetTable(f"{name}, {split}", rows) for split, rows in found.items()}
+    return {split: table_of_dataset(f"{name}, {split}", rows) for split, rows in found.items()}
