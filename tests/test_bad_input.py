@@ -100,7 +100,8 @@ FILES = {
         EIGHT.replace(b'{"text": "text 2"', b'{text: "text 2"'),
     ),
     "latin-1": labelled(
-        "{folder}/f.jsonl, line 9: not UTF-8; convert the file first",
+        "{folder}/f.jsonl, line 9: not UTF-8; save it as UTF-8, or: iconv -f "
+        "WINDOWS-1252 -t UTF-8 FILE > NEW",
         EIGHT + '{"text": "café", "label": "A"}\n'.encode("latin-1"),
     ),
     "utf-16": labelled(
@@ -198,7 +199,8 @@ CORPORA = {
         gzip.compress(b""),
     ),
     "latin-1": corpus(
-        "{folder}/c.txt, line 3: not UTF-8; convert the file first",
+        "{folder}/c.txt, line 3: not UTF-8; save it as UTF-8, or: iconv -f "
+        "WINDOWS-1252 -t UTF-8 FILE > NEW",
         "c.txt",
         "a\nb\ncafé\n".encode("latin-1") * 50,
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 from src.configuration.did_you_mean import did_you_mean
 from src.data.table.base import Table
+from src.data.table.delimited import DelimitedTable
 from src.errors import UserError
 
 TEXT_NAMES = (
@@ -219,14 +220,16 @@ def _is_words(value: object) -> bool:
 
 
 def _not_found(table: Table, what: str, option: str) -> UserError:
+    # there may be no header
+    remark = ", whose first row is read as names," if isinstance(table, DelimitedTable) else ""
     return UserError(
         f"{table.source}: cannot tell which {table.entry} holds the {what}; name it: "
-        f"{option}={table.entry.upper()} ({_listing(table)})"
+        f"{option}={table.entry.upper()} ({_listing(table, remark)})"
     )
 
 
-def _listing(table: Table) -> str:
+def _listing(table: Table, remark: str = "") -> str:
     """Return the table's columns for a message, e.g. `labels.csv has the columns 'id', 'words'`."""
     names = ", ".join(map(repr, table.columns))
     several = "s" if len(table.columns) != 1 else ""
-    return f"{table.source} has the {table.entry}{several} {names}"
+    return f"{table.source}{remark} has the {table.entry}{several} {names}"

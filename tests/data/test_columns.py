@@ -80,20 +80,20 @@ def test_named_columns_are_taken_whatever_the_others_are_called(tmp_path):
         (
             ("sentence", "label", "content"),
             (None, None, None),
-            "{t}: cannot tell which column holds the texts; name it: task.text=COLUMN ({t} has "
-            "the columns 'sentence', 'label', 'content')",
+            "{t}: cannot tell which column holds the texts; name it: task.text=COLUMN ({t}, "
+            "whose first row is read as names, has the columns 'sentence', 'label', 'content')",
         ),
         (
             ("text", "a", "b"),
             (None, None, None),
-            "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t} has "
-            "the columns 'text', 'a', 'b')",
+            "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t}, "
+            "whose first row is read as names, has the columns 'text', 'a', 'b')",
         ),
         (
             ("text",),
             (None, None, None),
-            "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t} has "
-            "the column 'text')",
+            "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t}, "
+            "whose first row is read as names, has the column 'text')",
         ),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_file_read_as_lines_and_as_jsonl_does_not_share_its_tokens(tmp_path):
     [
         ("c.txt", b"", "is empty"),
         ("c.jsonl", b"", "is empty"),
-        ("c.txt", b"caf\xe9\n", "line 1: not UTF-8; convert the file first"),
+        ("c.txt", b"caf\xe9\n", "line 1: not UTF-8; save it as UTF-8, or: iconv "),
         ("c.txt.gz", b"not compressed", "cannot be read: Not a gzipped file"),
         ("c.jsonl", b'{"text": "a"}\n{"text": \n', "line 2: not JSON"),
         ("c.parquet", b"nonsense", r"\(Parquet\) cannot be read"),

@@ -145,7 +145,7 @@ HEAD = b"text,label\na,b\n"
         ),
         ("t.csv", HEAD + b'"c,d\ne,f\n', "t.csv, line 3: a double quote that opens in this row"),
         ("t.csv", HEAD + b'"c" d,e\n', "t.csv, line 3: a double quote inside a quoted field must"),
-        ("t.csv", HEAD + b"caf\xe9,d\n", "t.csv, line 3: not UTF-8; convert the file first"),
+        ("t.csv", HEAD + b"caf\xe9,d\n", "t.csv, line 3: not UTF-8; save it as UTF-8, or: iconv "),
         ("t.csv", HEAD.decode().encode("utf-16"), "t.csv, line 1: not UTF-8"),
         ("t.csv", HEAD.decode().encode("utf-16-le"), "t.csv, line 1: holds a null character"),
         ("t.csv", b"text,text\n", "t.csv: its header names the column 'text' twice; rename one"),

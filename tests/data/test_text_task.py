@@ -96,7 +96,7 @@ GOOD = b'{"text": "a", "label": "b"}\n'
         (b'{"text": null, "label": "a"}', r"line 1: the field 'text' must be .* not null"),
         (b"", "holds no examples"),
         (b"\n  \n", "holds no examples"),
-        (GOOD + b'{"text": "caf\xe9", "label": "b"}', r"line 2: not UTF-8; convert"),
+        (GOOD + b'{"text": "caf\xe9", "label": "b"}', r"line 2: not UTF-8; save it as UTF-8"),
     ],
 )
 def test_a_malformed_file_is_an_error_that_says_where(content, message, tmp_path):

@@ -131,5 +131,5 @@ def _flaw_of(line: str) -> str | None:
     try:
         line.encode()
     except UnicodeEncodeError:
-        return "not UTF-8; convert the file first"
+        return "not UTF-8; save it as UTF-8, or: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
     return None
