@@ -250,8 +250,12 @@ class TaskData(pl.LightningDataModule):
         if not isinstance(task, TextTask):
             return self._split("test")
         texts, pairs = task.test.texts, task.test.pairs
-        inputs: Any = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
-        return DataLoader(inputs, batch_size=self.sizes.evaluation_batch_size, collate_fn=list)
+        size = self.sizes.evaluation_batch_size
+        if pairs is None:
+            return DataLoader(list(texts), batch_size=size, collate_fn=list)  # type: ignore[arg-type]
+        columns = zip(texts, pairs, strict=True)
+        rows: Any = [{"text": first, "text_pair": second} for first, second in columns]
+        return DataLoader(rows, batch_size=size)
 
     def _split(self, name: str) -> EvaluationLoader:
         batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()

@@ -36,6 +36,8 @@ class EndTaskClassifier(pl.LightningModule):
 
     Attributes:
         agreement: exchanges values with the run's other processes.
+        label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
+            where these are the same.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class EndTaskClassifier(pl.LightningModule):
         self.end_task, self.metrics = end_task, metrics
         self.labels, self.max_length = tuple(labels), max_length
         self.evaluation_loss = MeanMetric()
+        self.label_places: Tensor | None = None
         self.agreement = Agreement()
         if end_task is not None and isinstance(encoder, TextEncoder):
             # the sizes in Lightning's model summary, and what it traces and exports
@@ -129,7 +132,7 @@ class EndTaskClassifier(pl.LightningModule):
 
     def _evaluate(self, batch: Any) -> None:
         _, metrics = self._evaluated()
-        inputs, labels, unseen = labelled_batch(batch, self.labels)
+        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
         logits = self(inputs)
         labels = labels.to(logits.device)
         metrics.update(logits, labels, unseen)

@@ -32,6 +32,7 @@ from src.distributed.strategy import ShardStrategy
 from src.encoders.base import Encoder
 from src.encoders.description import describe_encoder, encoder_from_description
 from src.errors import UserError
+from src.methods.data_check import check_data
 from src.methods.for_data import evaluation_of, objectives_for
 from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.mixed_step import MixedStep
@@ -289,6 +290,17 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """
         check_trainer(self.trainer)
         return own_callbacks(self.trainer, self.monitor)
+
+    def setup(self, stage: str) -> None:
+        """Check that the Trainer's data fit the module.
+
+        Raises:
+            UserError: labels, tokenizers or tasks differ.
+        """
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.label_places = None
+        if isinstance(data, TaskData) and stage != "predict":  # which gets texts
+            self.label_places = check_data(self, data.prepared, trains=stage == "fit")
 
     def configure_model(self) -> None:
         """Install the kernels for a CPU, or shard the body, as device and strategy ask."""
