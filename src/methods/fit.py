@@ -116,7 +116,7 @@ def fit_stage(
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
-        limit_val_batches=config.trainer.get("limit_val_batches", 1.0) if history else 0,
+        limit_val_batches=1.0 if history else 0,
     )
     module.logged_options = logged_options(config)
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
