@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.data import AttributeDict
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
 
 from src.configuration.options import Count, Length, Natural, NonNegative, checked
@@ -46,6 +47,7 @@ from src.methods.parts import (
     weighting_of,
 )
 from src.methods.plain import Node, node_of
+from src.methods.same_settings import check_same_settings, data_settings
 from src.methods.stage import InnerProducts
 from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
 from src.objectives.base import TaskObjective
@@ -357,10 +359,19 @@ class TaskMixing(FromCheckpoint, MixedStep):
             "skipped": int(self.skipped),
             "processes": self.trainer.world_size,
         }
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TaskData):
+            checkpoint["progress"]["data"] = data_settings(data)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the state that is not in parameters and buffers."""
+        """Restore the state that is not in parameters and buffers.
+
+        Raises:
+            UserError: a training is to go on with other settings.
+        """
         progress = checkpoint["progress"]
+        if self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING:
+            self._check_same_settings(checkpoint)
         self.applied.restore(progress["weights"])
         self.skipped.fill_(progress["skipped"])
         if self._trainer is None:  # loaded by itself
@@ -368,3 +379,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
         before, now = progress["processes"], self.trainer.world_size
         if before != now:
             log.warning("stage %s goes on in %s process(es), it was in %s", self.stage, now, before)
+
+    def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
+        check_same_settings(checkpoint["hyper_parameters"], self.hparams)
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TaskData):
+            own = data_settings(data)
+            check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))
