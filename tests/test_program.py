@@ -145,3 +145,37 @@ def test_two_processes_train_what_one_does(folder, cache_dir):
     assert one.keys() == two.keys()
     for name, value in one.items():
         assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=NEAR), name
+
+
+SAVED = """
+import sys
+from lightning.pytorch import Trainer
+from src.data import TartanData
+from src.distributed.strategy import ReplicaStrategy, ShardStrategy
+from src.methods import MetaTartan
+
+how = sys.argv[1]
+strategy = {"one": "auto", "replicas": ReplicaStrategy(), "shards": ShardStrategy()}[how]
+data = TartanData("labels.csv", "dev.csv", auxiliaries={"tapt": "task"}, encoder="tiny",
+                  batch_size=8, sizes={"micro_batch_size": 3})
+module = MetaTartan.for_data(data, lr=2e-3)
+trainer = Trainer(max_steps=2, accelerator="cpu", devices=1 if how == "one" else 2,
+                  strategy=strategy, logger=False, enable_checkpointing=False,
+                  enable_progress_bar=False)
+trainer.fit(module, datamodule=data)
+module.save_pretrained(how)
+trainer.validate(module, datamodule=data)  # also after the body was gathered
+"""
+
+
+@pytest.mark.processes
+def test_several_processes_save_what_one_does(folder, cache_dir):
+    for how in ("one", "replicas", "shards"):
+        run(SAVED, folder, cache_dir, how)
+    one = folder / "one"
+    for how in ("replicas", "shards"):
+        saved = folder / how
+        assert {p.name for p in saved.iterdir()} == {p.name for p in one.iterdir()}
+        files = [load_file(path / "model.safetensors") for path in (one, saved)]
+        assert files[0].keys() == files[1].keys()
+        assert all((files[0][n] - files[1][n]).abs().max() < 1e-4 for n in files[0])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning.pytorch as pl
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from src.core.task import Inputs, Task
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.inputs import Text, inputs_of
 from src.distributed.agreement import Agreement
+from src.distributed.shards import whole_copy
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
@@ -22,6 +24,7 @@ from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.monitor import Monitor
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class EndTaskClassifier(pl.LightningModule):
@@ -85,15 +88,15 @@ class EndTaskClassifier(pl.LightningModule):
         logits: Tensor = task.head(features)
         return logits.float()
 
-    def validation_step(self, batch: Any, batch_idx: int) -> None:
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of dev to the metrics (see `labelled_batch` for its forms)."""
-        self._evaluate(batch)
+        self._evaluate(batch, dataloader_idx)
 
-    def test_step(self, batch: Any, batch_idx: int) -> None:
+    def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of test to the metrics."""
-        self._evaluate(batch)
+        self._evaluate(batch, dataloader_idx)
 
-    def predict_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
+    def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
         """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch.
 
         Args:
@@ -122,16 +125,38 @@ class EndTaskClassifier(pl.LightningModule):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the classifier as a folder that Transformers and `python -m src.predict` load.
 
+        Of several processes all have to call this; the main one writes, and the others wait.
+
         Raises:
             UserError: the method does not train the end task.
         """
         task, _ = self._evaluated()
-        remark = self.encoder.save_classifier(task.head, self.labels, Path(folder), self.max_length)
+        remark = self._written(
+            lambda encoder: encoder.save_classifier(
+                task.head, self.labels, Path(folder), self.max_length
+            )
+        )
         if remark is not None:
             log.warning(remark)
 
-    def _evaluate(self, batch: Any) -> None:
+    def _written(self, write: Callable[[Encoder], T]) -> T | None:
+        """Have the main process write its whole encoder, while the others wait."""
+        encoder, body = self.encoder, whole_copy(self.body)
+        if body is not self.body:
+            encoder = copy.copy(encoder)
+            encoder.body = body  # type: ignore[misc]
+        try:
+            return write(encoder) if self.agreement.is_main else None
+        finally:
+            self.agreement.wait()
+
+    def _evaluate(self, batch: Any, dataloader_idx: int) -> None:
         _, metrics = self._evaluated()
+        if dataloader_idx > 0:
+            raise UserError(
+                "an evaluation takes one loader at a time: call trainer.validate or trainer.test "
+                "for each"
+            )
         inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
         logits = self(inputs)
         labels = labels.to(logits.device)
