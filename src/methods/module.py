@@ -16,6 +16,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
 
 from src.configuration.options import Count, Length, Natural, NonNegative, checked
+from src.configuration.values import without_numpy
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import SingleProcess
 from src.core.seeding import seed_for
@@ -34,12 +35,13 @@ from src.encoders.base import Encoder
 from src.encoders.description import describe_encoder, encoder_from_description
 from src.errors import UserError
 from src.methods.data_check import check_data
-from src.methods.for_data import evaluation_of, objectives_for
+from src.methods.for_data import check_head_names, evaluation_of, objectives_for
 from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import (
     METRICS,
+    check_metrics,
     check_sampling,
     metrics_of,
     settings_of,
@@ -49,10 +51,21 @@ from src.methods.parts import (
 from src.methods.plain import Node, node_of
 from src.methods.same_settings import check_same_settings, data_settings
 from src.methods.stage import InnerProducts
-from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
+from src.methods.trainer_options import (
+    check_trainer,
+    keep_best,
+    own_callbacks,
+    planned_steps,
+)
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
+_KINDS = {
+    (True, True): "MTTartan",
+    (True, False): "FineTuning",
+    (False, True): "ContinuedPretraining",
+}
+"""Classes by whether they train the end task, and auxiliary tasks."""
 
 
 class TaskMixing(FromCheckpoint, MixedStep):
@@ -73,7 +86,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             own.
         labels: the end task's label names in index order.
         metric: the end task's metric by which a checkpoint is chosen.
-        metrics: further metrics by name, as nodes of a config.
+        metrics: metrics by name, as nodes of a config; None takes the usual ones.
         max_length: maximum length of the end task's texts; None where inputs are not texts
             [tokens].
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
@@ -85,8 +98,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             trains all of them in each step [tasks].
 
     Raises:
-        ValueError: the weighting needs a meta-gradient, and the method has none.
-        UserError: an argument cannot be stored in a checkpoint, or was damaged in one.
+        UserError: an argument cannot be stored in a checkpoint, or was damaged in one; or the
+            weighting needs a meta-gradient, and the method has none.
     """
 
     trains_end_task: ClassVar[bool]
@@ -122,22 +135,27 @@ class TaskMixing(FromCheckpoint, MixedStep):
             raise ValueError("the end task must come first")
         settings = settings_of(Optimisation, optimisation) or Optimisation()
         meta_settings = settings_of(MetaHeadSettings, meta_head)
-        evaluated_by = metrics or METRICS
-        arguments: dict[str, Any] = {
-            "encoder": dict(encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)),
-            "tasks": {name: node_of(objective) for name, objective in tasks.items()},
-            "weighting": node_of(weighting),
-            "optimisation": asdict(settings),
-            "seed": seed,
-            "stage": stage,
-            "labels": list(labels),
-            "metric": metric,
-            "metrics": {name: dict(node) for name, node in evaluated_by.items()},
-            "max_length": max_length,
-            "meta_head": None if meta_settings is None else asdict(meta_settings),
-            "inner_products": inner_products,
-            "sampled": sampled,
-        }
+        evaluated_by = METRICS if metrics is None else check_metrics(metrics)
+        # a checkpoint holds no numbers of NumPy
+        arguments: dict[str, Any] = without_numpy(
+            {
+                "encoder": dict(
+                    encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)
+                ),
+                "tasks": {name: node_of(objective) for name, objective in tasks.items()},
+                "weighting": node_of(weighting),
+                "optimisation": asdict(settings),
+                "seed": seed,
+                "stage": stage,
+                "labels": list(labels),
+                "metric": metric,
+                "metrics": {name: dict(node) for name, node in evaluated_by.items()},
+                "max_length": max_length,
+                "meta_head": None if meta_settings is None else asdict(meta_settings),
+                "inner_products": inner_products,
+                "sampled": sampled,
+            }
+        )
         whole = encoder_from_description(encoder) if isinstance(encoder, Mapping) else encoder
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(seed, stage, "heads"))
@@ -147,7 +165,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
             fitted: MetaHead | None = None
             if mixing.needs.meta_gradient:
                 if names[0] != END_TASK or meta_settings is None:
-                    raise ValueError("this weighting needs a meta head and the end task")
+                    raise UserError(
+                        f"weighting {type(mixing).__name__} learns weights by the meta-gradient of "
+                        f"the end task, which {type(self).__name__} has not; use MetaTartan"
+                    )
                 fitted = MetaHead(made[0].head, meta_settings)
         super().__init__(
             whole,
@@ -196,10 +217,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
             weighting: see the class.
             tasks: names of the auxiliary tasks to train; None for all.
-            heads: see the class; pass an earlier module's `heads` to continue with them.
+            heads: see the class; pass an earlier module's `heads` to continue with them, of which
+                those of other tasks are left out.
             meta_head: see the class.
             stage: see the class.
-            metrics: see the class.
+            metrics: further metrics, beside the F1 scores, by name, as nodes of a config.
             inner_products: see the class.
             sampled: see the class.
 
@@ -227,6 +249,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             trains_end_task=cls.trains_end_task,
             trains_auxiliaries=cls.trains_auxiliaries,
         )
+        check_head_names(heads or {}, prepared)
         return cls(
             prepared.encoder,
             objectives,
@@ -234,7 +257,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             optimisation,
             seed=data.seed,
             stage=stage,
-            metrics=metrics,
+            metrics={**METRICS, **check_metrics(metrics or {})},
             meta_head=(meta_head or MetaHeadSettings()) if cls.has_meta_head else None,
             inner_products=inner_products,
             heads=heads,
@@ -282,16 +305,17 @@ class TaskMixing(FromCheckpoint, MixedStep):
     def configure_callbacks(self) -> list[pl.Callback]:
         """Check the Trainer's options, and return callbacks that every training needs.
 
-        These end the training after numbers that are not finite; and where the only checkpoint
-        callback is Lightning's default, they make it keep the best checkpoint on dev instead of the
-        last.
+        These end the training after numbers that are not finite. Where the only checkpoint
+        callback has no options, as Lightning's own, it keeps the best checkpoint on dev instead of
+        the last.
 
         Raises:
             UserError: the Trainer has an option that does not work here; the message names it and
                 what to use instead.
         """
         check_trainer(self.trainer)
-        return own_callbacks(self.trainer, self.monitor)
+        keep_best(self.trainer, self.monitor)
+        return own_callbacks(self.trainer)
 
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module.
@@ -372,6 +396,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         progress = checkpoint["progress"]
         if self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING:
             self._check_same_settings(checkpoint)
+        if self._trainer is None:
+            self._check_kind()
         self.applied.restore(progress["weights"])
         self.skipped.fill_(progress["skipped"])
         if self._trainer is None:  # loaded by itself
@@ -379,6 +405,18 @@ class TaskMixing(FromCheckpoint, MixedStep):
         before, now = progress["processes"], self.trainer.world_size
         if before != now:
             log.warning("stage %s goes on in %s process(es), it was in %s", self.stage, now, before)
+
+    def _check_kind(self) -> None:
+        """Check that a checkpoint's tasks are those that this class trains."""
+        names = list(self.hparams["tasks"])
+        found = (END_TASK in names, names != [END_TASK], self.hparams["meta_head"] is not None)
+        own = (self.trains_end_task, self.trains_auxiliaries, self.has_meta_head)
+        if found[:2] != own[:2] or (found[2] and not own[2]):
+            kind = "MetaTartan" if found[2] else _KINDS[found[:2]]
+            raise UserError(
+                f"the checkpoint's module trains {', '.join(names)}, not as {type(self).__name__} "
+                f"does; use {kind}.load_from_checkpoint(...)"
+            )
 
     def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
         check_same_settings(checkpoint["hyper_parameters"], self.hparams)

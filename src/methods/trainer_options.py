@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import lightning.pytorch as pl
+import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
@@ -16,6 +17,14 @@ from src.methods.precision import TRAINED
 
 EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
 """Number of epochs that Lightning trains for without steps, epochs or a time limit."""
+
+_OF_A_CHECKPOINT = (
+    "monitor", "mode", "dirpath", "filename", "verbose", "save_last", "save_top_k",
+    "save_on_exception", "save_weights_only", "auto_insert_metric_name", "_every_n_train_steps",
+    "_train_time_interval", "_every_n_epochs", "_save_on_train_epoch_end",
+    "_enable_version_counter",
+)  # fmt: skip
+"""Where a `ModelCheckpoint` keeps the arguments of its constructor."""
 
 
 def check_trainer(trainer: pl.Trainer) -> None:
@@ -90,37 +99,44 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
     return by_epochs if steps == -1 else min(steps, by_epochs)
 
 
-def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callback]:
+def own_callbacks(trainer: pl.Trainer) -> list[pl.Callback]:
     """Return the callbacks that a training gets in addition to the Trainer's.
+
+    Args:
+        trainer: the Trainer.
+    """
+    from src.methods.non_finite import StopAtNonFinite  # which looks at the module
+
+    fitting = trainer.state.fn == TrainerFn.FITTING
+    if fitting and not any(isinstance(c, StopAtNonFinite) for c in trainer.callbacks):
+        return [StopAtNonFinite()]
+    return []
+
+
+def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
+    """Make the only checkpoint callback keep the best on dev, if it has no options.
+
+    Such a one is Lightning's own, which it adds where there is none, or a `ModelCheckpoint()`.
 
     Args:
         trainer: the Trainer.
         monitor: the metric by which a checkpoint is chosen; None where nothing is evaluated.
     """
-    from src.methods.non_finite import StopAtNonFinite  # which looks at the module
-
-    found: list[pl.Callback] = []
-    fitting = trainer.state.fn == TrainerFn.FITTING
-    if fitting and not any(isinstance(c, StopAtNonFinite) for c in trainer.callbacks):
-        found.append(StopAtNonFinite())
     kept = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
-    if (
-        monitor is not None
-        and trainer.limit_val_batches
-        and len(kept) == 1
-        and _is_default(kept[0])
-    ):
-        found.append(ModelCheckpoint(monitor=f"dev/{monitor.name}", mode=monitor.mode))
-    return found
+    if monitor is None or not trainer.limit_val_batches or len(kept) != 1:
+        return
+    (callback,) = kept
+    if _has_no_options(callback):
+        callback.monitor, callback.mode = f"dev/{monitor.name}", monitor.mode
+        callback.kth_value = torch.tensor(-torch.inf if monitor.mode == "max" else torch.inf)
 
 
-def _is_default(checkpoint: ModelCheckpoint) -> bool:
-    """Return whether Lightning added this callback because there was none.
+def _has_no_options(checkpoint: ModelCheckpoint) -> bool:
+    """Return whether a callback is as `ModelCheckpoint()` makes it.
 
     Lightning sets the directory of its own later, when an evaluation or training begins.
     """
     default = ModelCheckpoint()
-    options = ("state_key", "dirpath", "filename", "save_last", "save_top_k", "save_weights_only")
     return type(checkpoint) is ModelCheckpoint and all(
-        getattr(checkpoint, option) == getattr(default, option) for option in options
+        getattr(checkpoint, option) == getattr(default, option) for option in _OF_A_CHECKPOINT
     )

@@ -14,9 +14,13 @@ from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, Mode
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.model_summary import ModelSummary
+from torch.nn import Linear
+from torch.utils.data import DataLoader
+from torchmetrics.classification import MulticlassAccuracy
 
 from src.core.meta_head import MetaHeadSettings
 from src.core.weighting.dwa import DWA
+from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
 from src.data import TartanData
 from src.errors import UserError
@@ -27,6 +31,7 @@ from src.methods.factor_log import FactorLog
 from src.methods.history import EvaluationHistory
 from src.methods.optimisation import Optimisation
 from src.methods.step_log import StepLog
+from src.methods.trainer_options import keep_best
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -272,6 +277,46 @@ def test_a_users_checkpoint_callback_without_a_metric_is_left_too(module, data, 
     assert list((tmp_path / "own").iterdir())
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"every_n_train_steps": 1}, {"verbose": True}, {"save_on_exception": True},
+        {"auto_insert_metric_name": False}, {"enable_version_counter": False},
+        {"save_on_train_epoch_end": True}, {"mode": "max"}, {"every_n_epochs": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_every_option_of_a_checkpoint_callback_makes_it_the_users(module, tmp_path, own):
+    kept = ModelCheckpoint(**own)
+    keep_best(trainer(tmp_path, callbacks=[kept]), module.monitor)
+    assert kept.monitor is None
+
+
+def test_a_users_checkpoint_callback_without_options_gets_the_metric(module, data, tmp_path):
+    own = ModelCheckpoint()
+    running = trainer(tmp_path, max_steps=2, callbacks=[own])
+    running.fit(module, datamodule=data)
+    assert [c for c in running.callbacks if isinstance(c, ModelCheckpoint)] == [own]
+    assert (own.monitor, own.mode) == ("dev/macro_f1", "max")
+    assert own.best_model_path.endswith("step=2.ckpt")
+
+
+def test_further_metrics_are_beside_the_usual_ones(data, tmp_path):
+    two = {"_target_": "torchmetrics.classification.MulticlassAccuracy", "top_k": 2}
+    module = FineTuning.for_data(data, lr=2e-3, metrics={"top2": two})
+    (scores,) = trainer(tmp_path).validate(module, datamodule=data, verbose=False)
+    assert {"dev/top2", "dev/macro_f1", "dev/micro_f1", "dev/weighted_f1"} <= set(scores)
+
+
+def test_several_loaders_are_predicted_and_evaluated_one_at_a_time(module, tmp_path):
+    loaders = [DataLoader(["a", "b"], batch_size=2), DataLoader(["c"])]
+    first, second = trainer(tmp_path).predict(module, loaders)
+    assert [len(part["label"]) for part in (*first, *second)] == [2, 1]
+    loaders = [DataLoader([{"text": "a", "label": "A"}])] * 2
+    with pytest.raises(UserError, match="one loader at a time"):
+        trainer(tmp_path).test(module, loaders, verbose=False)
+
+
 def test_an_evaluation_before_the_training_does_not_change_which_checkpoint_is_kept(
     module, data, tmp_path
 ):
@@ -413,8 +458,22 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
         (ContinuedPretraining, {"lr": 1e-3, "head_lr": 1e-3}, "trains no end task's head"),
         (MTTartan, {"lr": 1e-3, "meta_head": MetaHeadSettings()}, "MTTartan has no meta head"),
         (FineTuning, {"lr": 1e-3, "tasks": ["tapt"]}, "trains no auxiliary tasks"),
+        (FineTuning, {"lr": 1e-3, "heads": {"end_taks": Linear(2, 2)}}, "heads has 'end_taks'"),
+        (
+            FineTuning,
+            {"lr": 1e-3, "heads": {"end_task": Linear(2, 2)}},
+            r"heads\['end_task'\] does",
+        ),
+        (FineTuning, {"lr": 1e-3, "metrics": {"a": MulticlassAccuracy(3)}}, r"metrics\['a'\] must"),
+        (MTTartan, {"lr": 1e-3, "weighting": Meta}, "weighting Meta learns .*; use MetaTartan"),
     ],
 )
 def test_an_argument_without_effect_is_refused(data, method, options, said):
     with pytest.raises(UserError, match=said):
         method.for_data(data, **options)
+
+
+def test_heads_of_an_earlier_module_are_continued_whatever_else_it_has(data):
+    earlier = MTTartan.for_data(data, lr=1e-3)
+    module = FineTuning.for_data(data, lr=1e-3, heads=earlier.heads)
+    assert module.heads["end_task"] is earlier.heads["end_task"]
