@@ -62,6 +62,11 @@ def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_pat
         ("+trainer.limit_test_batches=1", "set evaluate_test=false, or a smaller file"),
         ("+trainer.limit_test_batches=0", "set evaluate_test=false, or a smaller file"),
         ("+callbacks.mine._target_=builtins.dict", "no Callback"),
+        (
+            "+callbacks.mine={_target_: lightning.pytorch.callbacks.GradientAccumulationScheduler, "
+            "scheduling: {0: 2}}",
+            "GradientAccumulationScheduler does not work here",
+        ),
         ("+callbacks.mine._target_=nowhere.Mine", "callbacks.mine"),
     ],
 )

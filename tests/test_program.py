@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
+from src.methods import MetaTartan
 from tests.conftest import ROOT
 from tests.in_process import recorded_run, same
 from tests.methods.lightning import toy_data, trainer
@@ -80,7 +81,7 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
 def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
-    _, settings, chain, resumed = blocks
+    _, settings, chain, from_checkpoint, resumed = blocks
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
@@ -88,6 +89,13 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert chain.count("max_epochs=") == 2
     exec(re.sub(r"max_epochs=\d+", "max_steps=1", chain), names)
     assert names["module"].body is names["pretraining"].body
+    joint = trainer(tmp_path, max_steps=1)
+    joint.fit(MetaTartan.for_data(names["data"], lr=1e-3), datamodule=names["data"])
+    joint.save_checkpoint("joint.ckpt")
+    names["TartanData"] = lambda *splits, encoder: toy_data(data_dir, cache_dir, encoder=encoder)
+    again = dict(names)
+    exec(from_checkpoint, again)
+    assert again["module"].heads["end_task"] is again["earlier"].heads["end_task"]
     names["pretraining"].save_pretrained("encoder")
     assert AutoModelForMaskedLM.from_pretrained("encoder").num_parameters() > 0
     assert "max_steps=300" in resumed

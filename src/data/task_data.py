@@ -289,14 +289,19 @@ class TaskData(pl.LightningDataModule):
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:
-            raise ValueError("give this to a Trainer: trainer.fit(module, datamodule=data)")
+            raise UserError(
+                "TartanData has loaders once it is a Trainer's: trainer.fit(module, "
+                "datamodule=data); a DataModule around it has none, a subclass may override "
+                "val_dataloader"
+            )
         return self.trainer
 
     def _needs(self) -> BatchNeeds:
         needs = getattr(self._running().lightning_module, "batch_needs", None)
         if not isinstance(needs, BatchNeeds):
             raise UserError(
-                "this data is for the modules of src.methods, e.g. MetaTartan.for_data(data); for "
-                "another LightningModule use loaders of your own"
+                "this data is for the modules of src.methods, e.g. MetaTartan.for_data(data), and "
+                "for the Trainer itself, not for a DataModule around it (a subclass of TartanData "
+                "may override val_dataloader); for another LightningModule use loaders of your own"
             )
         return needs

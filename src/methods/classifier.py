@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import lightning.pytorch as pl
+import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
@@ -80,6 +81,8 @@ class EndTaskClassifier(pl.LightningModule):
         task, _ = self._evaluated()
         if isinstance(texts, str):
             texts = [texts]
+        if not len(texts):
+            return torch.zeros(0, len(self.labels), device=self.device)
         if not isinstance(texts, Mapping):
             encoder = require_text_encoder(self.encoder, "a text")
             read = inputs_of(texts, encoder, self.max_length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -52,6 +52,7 @@ from src.methods.plain import Node, node_of
 from src.methods.same_settings import check_same_settings, data_settings
 from src.methods.stage import InnerProducts
 from src.methods.trainer_options import (
+    check_monitors,
     check_trainer,
     keep_best,
     own_callbacks,
@@ -314,8 +315,20 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 what to use instead.
         """
         check_trainer(self.trainer)
+        if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
+            check_monitors(self.trainer, self, self._logged())
         keep_best(self.trainer, self.monitor)
         return own_callbacks(self.trainer)
+
+    def _logged(self) -> Iterator[str]:
+        """Yield the names of what a training logs."""
+        tasks, monitor = (task.name for task in self.tasks), self.monitor
+        yield from (f"{kind}/{name}" for name in tasks for kind in ("loss", "weight"))
+        evaluated = [] if self.metrics is None else self.metrics.names
+        if monitor is not None:
+            evaluated = [*evaluated, monitor.name]
+            yield from ("dev/loss", f"dev_{monitor.name}")
+        yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
 
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module.
@@ -353,7 +366,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             if self.weighting.needs.example_weights:
                 raise UserError(
                     "weighting=meta_examples takes forward derivatives, which a sharded body has "
-                    "not; use trainer=ddp, or weighting=meta"
+                    "not; use trainer=ddp (in a program ReplicaStrategy()), or weighting=meta"
                 )
             self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import (
+    EarlyStopping,
+    GradientAccumulationScheduler,
+    ModelCheckpoint,
+)
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 
+from src.configuration.did_you_mean import did_you_mean
 from src.distributed.strategy import ReplicaStrategy, ShardStrategy
 from src.errors import UserError
 from src.evaluation.monitor import Monitor
@@ -34,6 +40,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
         UserError: an option does not; the message names it and what to use instead.
     """
     _check_optimisation(trainer)
+    check_callbacks(trainer.callbacks)
     precision = str(trainer.precision)
     if precision not in TRAINED:
         raise UserError(
@@ -63,6 +70,46 @@ def _check_optimisation(trainer: pl.Trainer) -> None:
             f"Trainer(gradient_clip_val={trainer.gradient_clip_val}): the mixed gradient is "
             "clipped by the module; use for_data(optimisation=Optimisation(clip_norm=...))"
         )
+
+
+def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
+    """Check that the callbacks work with the modules.
+
+    Raises:
+        UserError: one does not.
+    """
+    if any(isinstance(callback, GradientAccumulationScheduler) for callback in callbacks):
+        raise UserError(
+            "GradientAccumulationScheduler does not work here: a step's gradients are those of "
+            "whole batches, in parts that fit memory; use batch_size and micro_batch_size"
+        )
+
+
+def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Iterable[str]) -> None:
+    """Check before training that Lightning's callbacks follow metrics that there will be.
+
+    Callbacks and modules of others may log further ones: beside them, nothing is checked.
+
+    Args:
+        trainer: the Trainer.
+        module: the module that logs the metrics.
+        names: the names under which it logs them.
+
+    Raises:
+        UserError: there is no such metric.
+    """
+    known, parts = set(names), [module, *trainer.callbacks]
+    if any(type(part).__module__.partition(".")[0] not in ("src", "lightning") for part in parts):
+        return
+    for callback in trainer.callbacks:
+        if not isinstance(callback, EarlyStopping | ModelCheckpoint):
+            continue
+        monitor, strict = callback.monitor, getattr(callback, "strict", True)
+        if monitor is not None and strict and monitor not in known:
+            raise UserError(
+                f"{type(callback).__name__}: there is no metric {monitor!r}"
+                f"{did_you_mean(monitor, known)}"
+            )
 
 
 def _check_length(trainer: pl.Trainer) -> None:

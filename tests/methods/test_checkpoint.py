@@ -211,6 +211,12 @@ def test_a_class_with_arguments_is_stored_and_comes_back(data_dir, cache_dir):
     with pytest.raises(UserError, match="give its class"):
         node_of(Static(["a"], {"a": 1.0}))
 
+    class Local(Static):
+        pass
+
+    with pytest.raises(UserError, match="Local is defined in a function.*module level"):
+        node_of(Local)
+
 
 def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir):
     description = describe_encoder(toy_data(data_dir, cache_dir).prepared.encoder)

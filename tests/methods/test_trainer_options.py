@@ -5,12 +5,18 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import lightning.pytorch as pl
 import pytest
 import torch
 import yaml
-from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.callbacks import (
+    EarlyStopping,
+    GradientAccumulationScheduler,
+    LearningRateMonitor,
+    ModelCheckpoint,
+)
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.model_summary import ModelSummary
@@ -100,6 +106,81 @@ def test_what_cannot_be_honoured_is_refused_with_what_to_use(
     with pytest.raises(UserError, match=rf"(?s)Trainer\(.*{option}=.*{instead}"):
         trainer(tmp_path, max_steps=2, **options).fit(module, datamodule=data)
     assert same(before, state_of(module))
+
+
+@pytest.mark.parametrize(
+    ("callback", "said"),
+    [
+        (EarlyStopping("dev/macrof1"), "did you mean dev/macro_f1"),
+        (ModelCheckpoint(monitor="val_loss"), "no metric 'val_loss'"),
+        (GradientAccumulationScheduler({0: 2}), "GradientAccumulationScheduler does not work"),
+    ],
+)
+def test_a_callback_that_cannot_work_is_refused_before_the_training(
+    module, data, tmp_path, callback, said
+):
+    with pytest.raises(UserError, match=said):
+        trainer(tmp_path, max_steps=2, callbacks=[callback]).fit(module, datamodule=data)
+
+
+def test_callbacks_may_follow_what_others_log(module, data, tmp_path):
+    class Other(pl.Callback):
+        def on_validation_epoch_end(self, trainer, pl_module):
+            pl_module.log("dev/mine", 1.0)
+
+    for stop in (
+        EarlyStopping("dev/mine"),
+        EarlyStopping("dev/loss"),
+        EarlyStopping("dev_macro_f1"),
+    ):
+        others = [Other()] if stop.monitor == "dev/mine" else []
+        options = {"max_steps": 1, "callbacks": [stop, *others], "enable_checkpointing": False}
+        trainer(tmp_path, **options).fit(module, datamodule=data)
+
+
+def test_a_training_without_an_evaluation_has_no_best(module, data, tmp_path):
+    history = EvaluationHistory(module.monitor)
+    options = {"max_steps": 2, "limit_val_batches": 0, "callbacks": [history]}
+    trainer(tmp_path, **options).fit(module, datamodule=data)
+    with pytest.raises(UserError, match="before any evaluation"):
+        history.best()
+
+
+def test_names_of_files_are_enough_for_callbacks(module, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    history = EvaluationHistory(module.monitor)
+    callbacks = [StepLog("new/steps.csv", "a", 5), history, BestWeights("best", history)]
+    options = {"max_steps": 2, "callbacks": callbacks}
+    trainer(tmp_path, **options).fit(module, datamodule=data)
+    assert Path("new/steps.csv").is_file()
+    assert list(Path("best").glob("best-*.ckpt"))
+
+
+def test_no_texts_have_no_logits(module):
+    assert module([]).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sizes": {"micro_batch": 8}}, r"did you mean sizes\.micro_batch_size"),
+        ({"sizes": {"batch_size": 8}}, "batch_size is an argument by itself"),
+        ({"sizes": {"packed": 3}}, r"sizes\.packed must be true or false"),
+        ({"metric": "f1"}, "^metric=f1 is not one of the metrics"),
+    ],
+)
+def test_the_data_s_arguments_are_named_as_a_program_has_them(data_dir, cache_dir, given, said):
+    with pytest.raises(UserError, match=said):
+        toy_data(data_dir, cache_dir, **given)
+
+
+def test_a_data_module_around_the_data_is_told_what_works(module, data, tmp_path):
+    class Around(pl.LightningDataModule):
+        def train_dataloader(self):
+            return data.train_dataloader()
+
+    with pytest.raises(UserError, match="subclass may override val_dataloader"):
+        trainer(tmp_path, max_epochs=-1, max_steps=1).fit(module, datamodule=Around())
 
 
 def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):
