@@ -90,6 +90,12 @@ def test_what_a_run_takes_of_the_trainer_changes_what_it_does(
     assert len(seen) == 1 + 3  # 22 examples of dev, 8 at once
 
 
+def test_a_time_limit_before_any_evaluation_is_one_line(data_dir, cache_dir, tmp_path):
+    own = ["+trainer.max_time=00:00:00:00", "max_steps=20"]
+    with pytest.raises(UserError, match="ended before any evaluation.*max_time"):
+        recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
+
+
 def test_debug_and_paths_are_where_they_are_looked_for():
     config = config_of(["+experiment=acl_arc_meta", "+debug=fast", "paths.data_dir=here"])
     assert config.encoder._target_ == "src.encoders.tiny.TinyEncoder"
