@@ -92,7 +92,7 @@ def test_what_a_run_takes_of_the_trainer_changes_what_it_does(
 
 def test_a_time_limit_before_any_evaluation_is_one_line(data_dir, cache_dir, tmp_path):
     own = ["+trainer.max_time=00:00:00:00", "max_steps=20"]
-    with pytest.raises(UserError, match="ended before any evaluation.*max_time"):
+    with pytest.raises(UserError, match=r"ended before any evaluation.*max_time"):
         recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
 
 

@@ -214,7 +214,7 @@ def test_a_class_with_arguments_is_stored_and_comes_back(data_dir, cache_dir):
     class Local(Static):
         pass
 
-    with pytest.raises(UserError, match="Local is defined in a function.*module level"):
+    with pytest.raises(UserError, match=r"Local is defined in a function.*module level"):
         node_of(Local)
 
 
