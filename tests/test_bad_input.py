@@ -426,7 +426,7 @@ ENCODERS = {
     ),
     "reads images": case(
         "classifier=text needs an encoder of text, but wide_resnet_16_2 is not one; "
-        "e.g. encoder=roberta_base",
+        "e.g. encoder=minilm",
         "encoder=wide_resnet",
         "encoder.mean=[0.5]",
         "encoder.std=[0.5]",

@@ -58,8 +58,15 @@ def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_pat
         ("+trainer.default_root_dir=x", "hydra.run.dir"),
         ("+trainer.fast_dev_run=true", r"\+debug=fast"),
         ("+trainer.barebones=true", "logger=none"),
-        ("+trainer.limit_val_batches=0", "above 0"),
+        ("+trainer.limit_val_batches=1", r"set a smaller file: task\.dev"),
+        ("+trainer.limit_test_batches=1", "set evaluate_test=false, or a smaller file"),
+        ("+trainer.limit_test_batches=0", "set evaluate_test=false, or a smaller file"),
         ("+callbacks.mine._target_=builtins.dict", "no Callback"),
+        (
+            "+callbacks.mine={_target_: lightning.pytorch.callbacks.GradientAccumulationScheduler, "
+            "scheduling: {0: 2}}",
+            "GradientAccumulationScheduler does not work here",
+        ),
         ("+callbacks.mine._target_=nowhere.Mine", "callbacks.mine"),
     ],
 )
@@ -70,13 +77,23 @@ def test_what_a_run_does_not_take_is_an_error_that_names_what_to_use(toy_options
     assert "\n" not in str(caught.value)
 
 
-def test_what_a_run_takes_of_the_trainer_changes_what_it_says(data_dir, cache_dir, tmp_path):
-    own = ["+trainer.limit_val_batches=1", "+trainer.num_sanity_val_steps=1", "max_steps=2",
-           "evaluation_batch_size=8", "+trainer.limit_test_batches=1"]  # fmt: skip
+def test_what_a_run_takes_of_the_trainer_changes_what_it_does(
+    data_dir, cache_dir, tmp_path, monkeypatch
+):
+    step, seen = FineTuning.validation_step, []
+    monkeypatch.setattr(
+        FineTuning, "validation_step", lambda self, *args: seen.append(step(self, *args))
+    )
+    own = ["+trainer.num_sanity_val_steps=1", "max_steps=2", "evaluation_batch_size=8"]
     run = recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
-    parts = run.tested_module.metrics.confusion["whole"]
-    assert int(parts.sum()) == 8  # of 31
     assert len(run.result["stages"][0]["evaluations"]) == 1
+    assert len(seen) == 1 + 3  # 22 examples of dev, 8 at once
+
+
+def test_a_time_limit_before_any_evaluation_is_one_line(data_dir, cache_dir, tmp_path):
+    own = ["+trainer.max_time=00:00:00:00", "max_steps=20"]
+    with pytest.raises(UserError, match=r"ended before any evaluation.*max_time"):
+        recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
 
 
 def test_debug_and_paths_are_where_they_are_looked_for():

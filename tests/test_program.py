@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
+from src.methods import MetaTartan
 from tests.conftest import ROOT
 from tests.in_process import recorded_run, same
 from tests.methods.lightning import toy_data, trainer
@@ -80,7 +81,7 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
 def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
-    _, settings, chain, resumed = blocks
+    _, settings, chain, from_checkpoint, resumed = blocks
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
@@ -88,6 +89,13 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert chain.count("max_epochs=") == 2
     exec(re.sub(r"max_epochs=\d+", "max_steps=1", chain), names)
     assert names["module"].body is names["pretraining"].body
+    joint = trainer(tmp_path, max_steps=1)
+    joint.fit(MetaTartan.for_data(names["data"], lr=1e-3), datamodule=names["data"])
+    joint.save_checkpoint("joint.ckpt")
+    names["TartanData"] = lambda *splits, encoder: toy_data(data_dir, cache_dir, encoder=encoder)
+    again = dict(names)
+    exec(from_checkpoint, again)
+    assert again["module"].heads["end_task"] is again["earlier"].heads["end_task"]
     names["pretraining"].save_pretrained("encoder")
     assert AutoModelForMaskedLM.from_pretrained("encoder").num_parameters() > 0
     assert "max_steps=300" in resumed
@@ -145,3 +153,37 @@ def test_two_processes_train_what_one_does(folder, cache_dir):
     assert one.keys() == two.keys()
     for name, value in one.items():
         assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=NEAR), name
+
+
+SAVED = """
+import sys
+from lightning.pytorch import Trainer
+from src.data import TartanData
+from src.distributed.strategy import ReplicaStrategy, ShardStrategy
+from src.methods import MetaTartan
+
+how = sys.argv[1]
+strategy = {"one": "auto", "replicas": ReplicaStrategy(), "shards": ShardStrategy()}[how]
+data = TartanData("labels.csv", "dev.csv", auxiliaries={"tapt": "task"}, encoder="tiny",
+                  batch_size=8, sizes={"micro_batch_size": 3})
+module = MetaTartan.for_data(data, lr=2e-3)
+trainer = Trainer(max_steps=2, accelerator="cpu", devices=1 if how == "one" else 2,
+                  strategy=strategy, logger=False, enable_checkpointing=False,
+                  enable_progress_bar=False)
+trainer.fit(module, datamodule=data)
+module.save_pretrained(how)
+trainer.validate(module, datamodule=data)  # also after the body was gathered
+"""
+
+
+@pytest.mark.processes
+def test_several_processes_save_what_one_does(folder, cache_dir):
+    for how in ("one", "replicas", "shards"):
+        run(SAVED, folder, cache_dir, how)
+    one = folder / "one"
+    for how in ("replicas", "shards"):
+        saved = folder / how
+        assert {p.name for p in saved.iterdir()} == {p.name for p in one.iterdir()}
+        files = [load_file(path / "model.safetensors") for path in (one, saved)]
+        assert files[0].keys() == files[1].keys()
+        assert all((files[0][n] - files[1][n]).abs().max() < 1e-4 for n in files[0])

@@ -42,7 +42,8 @@ class Checked:
 
     def __post_init__(self) -> None:
         for name, hint in hints_of(type(self)).items():
-            check(getattr(self, name), hint, name)
+            # fields of frozen dataclasses too
+            object.__setattr__(self, name, check(getattr(self, name), hint, name))
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -54,8 +55,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         hints = hints_of(function)
-        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
-            check(value, hints.get(name, Any), name)
-        return function(*args, **kwargs)
+        given = inspect.signature(function).bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            given.arguments[name] = check(value, hints.get(name, Any), name)
+        return function(*given.args, **given.kwargs)
 
     return call

@@ -25,14 +25,30 @@ _adapter = functools.cache(functools.partial(TypeAdapter, config=_STRICT))
 _hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
 
 
-def check(value: object, hint: Any, option: str) -> None:
-    """Check a value against a declared type, if that consists of plain types.
+def check(value: Any, hint: Any, option: str) -> Any:
+    """Return a value after checking it against a declared type, if that consists of plain types.
+
+    NumPy's numbers become Python's.
 
     Raises:
         UserError: it does not fit; the message names `option`, what is allowed, and the value.
     """
-    if _is_plain(hint):
-        validated(value, hint, option)
+    if not _is_plain(hint):
+        return value
+    value = without_numpy(value)
+    validated(value, hint, option)
+    return value
+
+
+def without_numpy(value: Any) -> Any:
+    """Return a value with NumPy's numbers in it as Python's, which a checkpoint can hold."""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return value.item()
+    if type(value) is dict:
+        return {key: without_numpy(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(without_numpy(one) for one in value)
+    return value
 
 
 def validated(value: Any, hint: Any, option: str) -> Any:

@@ -20,7 +20,7 @@ _FORMS = (
 
 
 def labelled_batch(
-    batch: Any, labels: Sequence[str]
+    batch: Any, labels: Sequence[str], places: Tensor | None = None
 ) -> tuple[Sequence[Text] | Inputs, Tensor, Tensor | None]:
     """Return a batch's inputs, its labels, and which examples are unseen.
 
@@ -28,6 +28,8 @@ def labelled_batch(
         batch: a `MicroBatch`; or a mapping with `text` and `label`, as in the training data; or one
             with a tokenizer's tensors and `labels`, which are names or indices.
         labels: label names in index order.
+        places: indices in `labels` of the labels of a `MicroBatch`, int64; None where these are
+            indices in `labels` already.
 
     Returns:
         The inputs of n examples; the indices of their labels, int64 `(n,)`; and whether each is
@@ -39,7 +41,10 @@ def labelled_batch(
     inputs = unlabelled_batch(batch)
     if isinstance(batch, MicroBatch):
         own = batch.inputs
-        return inputs, own.get("labels", own.get("label")), own.get("unseen")
+        given = own.get("labels", own.get("label"))
+        if places is not None:
+            given = places.to(given.device)[given]
+        return inputs, given, own.get("unseen")
     if not isinstance(batch, Mapping) or not {"label", "labels"} & set(batch):
         raise UserError(f"a batch of an evaluation must be {_FORMS}")
     if "labels" in batch and isinstance(batch["labels"], Tensor) and not _are_numbers(labels):
@@ -50,6 +55,10 @@ def labelled_batch(
 def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
     """Return a batch's inputs in the form that the module's `forward` takes.
 
+    A list is one of texts, or of rows with a `text`. Lists of tuples are refused: PyTorch's own
+    collate function makes of rows `(text, label)` a list of all texts and one of all labels, and of
+    two pairs of texts what could as well be two pairs.
+
     Raises:
         UserError: the batch holds neither texts nor tensors of inputs.
     """
@@ -59,13 +68,28 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
         return [batch]
     if isinstance(batch, Mapping):
         if "text" in batch:
-            texts, pairs = batch["text"], batch.get("text_pair")
-            return list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
+            texts, pairs = _texts(batch["text"]), batch.get("text_pair")
+            return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
         if "input_ids" in batch or "images" in batch:
             return batch
     elif isinstance(batch, list | tuple) and batch:
-        return list(batch)
+        if all(isinstance(row, Mapping) and "text" in row for row in batch):
+            columns = [name for name in ("text", "text_pair") if name in batch[0]]
+            return unlabelled_batch({name: [row[name] for row in batch] for name in columns})
+        return _texts(batch)
     raise UserError(f"a batch must be a list of texts, {_FORMS}; got {type(batch).__name__}")
+
+
+def _texts(given: Any) -> list[str]:
+    texts = [given] if isinstance(given, str) else list(given)
+    strange = next((text for text in texts if not isinstance(text, str)), None)
+    if strange is not None:
+        raise UserError(
+            f"a batch of texts holds a {type(strange).__name__}: where a loader's rows are tuples, "
+            "PyTorch makes of them a list of all texts and one of all labels or second texts; let "
+            'the rows be texts, {"text": ...}, or {"text": ..., "text_pair": ...}'
+        )
+    return texts
 
 
 def _places(given: Any, labels: Sequence[str]) -> Tensor:
@@ -74,10 +98,15 @@ def _places(given: Any, labels: Sequence[str]) -> Tensor:
     Numbers count as names where the labels are numbers: a data set may store them in another order.
     """
     values = given.tolist() if isinstance(given, Tensor) else given
+    values = [values] if isinstance(values, str) else values
     names = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]
     unknown = sorted(set(names) - set(labels))
     if unknown:
-        raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
+        indices = isinstance(given, Tensor) or all(isinstance(value, int) for value in values)
+        advice = "; indices: call the column `labels`" if indices else ""
+        raise UserError(
+            f"label {unknown[0]!r} is not one of those trained on: {list(labels)}{advice}"
+        )
     return torch.tensor([labels.index(name) for name in names])
 
 

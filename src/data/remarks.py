@@ -61,13 +61,19 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
             log.warning("task %s: %s", name, remark)
 
 
-def warn_of_imbalance(name: str, labels: Sequence[str], counts: Sequence[int]) -> None:
+def warn_of_imbalance(
+    name: str,
+    labels: Sequence[str],
+    counts: Sequence[int],
+    option: str = "classifier.class_weights=balanced",
+) -> None:
     """Log the labels' shares of the training examples where they differ greatly.
 
     Args:
         name: the task's name.
         labels: label names.
         counts: number of training examples of each label.
+        option: what makes them count alike, for the message.
     """
     if max(counts) < UNEVEN * min(counts):
         return
@@ -78,10 +84,11 @@ def warn_of_imbalance(name: str, labels: Sequence[str], counts: Sequence[int]) -
         half = _SHOWN // 2
         shares = [*shares[:half], f"... ({len(shares) - _SHOWN} more)", *shares[-half:]]
     log.warning(
-        "task %s: labels are unevenly frequent in train: %s; classifier.class_weights=balanced "
-        "makes each label count alike in the loss",
+        "task %s: labels are unevenly frequent in train: %s; %s makes each label count alike in "
+        "the loss",
         name,
         ", ".join(shares),
+        option,
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from src.configuration.options import Below1, Count, Length, Natural, Part, Size, checked
+from src.configuration.values import validated, without_numpy
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.given import (
     AnyEncoder,
@@ -24,6 +26,7 @@ from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
 from src.data.task_names import check_task_name
 from src.encoders.text_encoder import require_text_encoder
+from src.errors import UserError
 from src.evaluation.named_metrics import check_metric
 from src.objectives.class_weights import ClassWeights
 from src.objectives.class_weights import class_weights as scaled_weights
@@ -103,11 +106,11 @@ class TartanData(TaskData):
     ) -> None:
         super().__init__(
             self._prepare,
-            BatchSizes(batch_size=batch_size, **(sizes or {})),
+            _sizes(batch_size, sizes or {}),
             seed=seed,
             num_workers=num_workers,
         )
-        check_metric(metric, ())
+        check_metric(metric, (), "metric")
         self._splits = {"train": train, "dev": dev, "test": test}
         self._auxiliaries = dict(auxiliaries or {})
         for task in self._auxiliaries:
@@ -143,8 +146,10 @@ class TartanData(TaskData):
         for name, auxiliary in auxiliaries.items():
             auxiliary.check(name, encoder)
         if self._class_weights is None:
-            warn_of_imbalance(task.name, task.labels, task.label_counts)
-        weights = scaled_weights(self._class_weights, task.labels, task.label_counts)
+            warn_of_imbalance(task.name, task.labels, task.label_counts, 'class_weights="balanced"')
+        weights = scaled_weights(
+            self._class_weights, task.labels, task.label_counts, "class_weights"
+        )
         classification = Classification(len(task.labels), self._dropout, weights)
         classification.collate(require_text_encoder(encoder, "TartanData"), 1)
         self._cache_dir.mkdir(parents=True, exist_ok=True)
@@ -162,3 +167,10 @@ class TartanData(TaskData):
             for name, auxiliary in auxiliaries.items()
         }
         return Prepared(encoder, found, Labelled(task, splits, classification))
+
+
+def _sizes(batch_size: int, others: Mapping[str, Any]) -> BatchSizes:
+    if "batch_size" in others:
+        raise UserError("sizes: batch_size is an argument by itself, TartanData(batch_size=...)")
+    given: BatchSizes = validated(without_numpy(dict(others)), BatchSizes, "sizes")
+    return replace(given, batch_size=batch_size)

@@ -250,8 +250,12 @@ class TaskData(pl.LightningDataModule):
         if not isinstance(task, TextTask):
             return self._split("test")
         texts, pairs = task.test.texts, task.test.pairs
-        inputs: Any = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
-        return DataLoader(inputs, batch_size=self.sizes.evaluation_batch_size, collate_fn=list)
+        size = self.sizes.evaluation_batch_size
+        if pairs is None:
+            return DataLoader(list(texts), batch_size=size, collate_fn=list)  # type: ignore[arg-type]
+        columns = zip(texts, pairs, strict=True)
+        rows: Any = [{"text": first, "text_pair": second} for first, second in columns]
+        return DataLoader(rows, batch_size=size)
 
     def _split(self, name: str) -> EvaluationLoader:
         batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()
@@ -285,14 +289,19 @@ class TaskData(pl.LightningDataModule):
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:
-            raise ValueError("give this to a Trainer: trainer.fit(module, datamodule=data)")
+            raise UserError(
+                "TartanData has loaders once it is a Trainer's: trainer.fit(module, "
+                "datamodule=data); a DataModule around it has none, a subclass may override "
+                "val_dataloader"
+            )
         return self.trainer
 
     def _needs(self) -> BatchNeeds:
         needs = getattr(self._running().lightning_module, "batch_needs", None)
         if not isinstance(needs, BatchNeeds):
             raise UserError(
-                "this data is for the modules of src.methods, e.g. MetaTartan.for_data(data); for "
-                "another LightningModule use loaders of your own"
+                "this data is for the modules of src.methods, e.g. MetaTartan.for_data(data), and "
+                "for the Trainer itself, not for a DataModule around it (a subclass of TartanData "
+                "may override val_dataloader); for another LightningModule use loaders of your own"
             )
         return needs

@@ -20,6 +20,15 @@ class Agreement:
     def __init__(self) -> None:
         self._group: distributed.ProcessGroup | None = None
 
+    @property
+    def is_main(self) -> bool:
+        """Whether this process is the first of the run, or the only one."""
+        return not _several() or distributed.get_rank() == 0
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        self.highest(0)
+
     def highest(self, number: int) -> int:
         """Return the highest of all processes' numbers."""
         if not _several():

@@ -145,12 +145,23 @@ def unshard(body: nn.Module) -> None:
     """
     if not isinstance(body, FSDPModule):
         return
-    state = whole_state(body)
-    form: nn.Module = body.__dict__.pop(_FORM)
-    if state:
-        form.load_state_dict(state, assign=True)
+    form = whole_copy(body)
     # in place: encoder and module hold the same body
     body.__class__, body.__dict__ = form.__class__, form.__dict__  # type: ignore[assignment]
+
+
+def whole_copy(body: nn.Module) -> nn.Module:
+    """Return a sharded body whole, in the main process's memory; another one as it is.
+
+    All processes have to call this; in the others the copy has no values.
+    """
+    if not isinstance(body, FSDPModule):
+        return body
+    state = whole_state(body)
+    form: nn.Module = copy.deepcopy(body.__dict__[_FORM])
+    if state:
+        form.load_state_dict(state, assign=True)
+    return form
 
 
 _FORM = "_tartan_form"

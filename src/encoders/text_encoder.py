@@ -385,4 +385,4 @@ def require_text_encoder(encoder: object, what: str) -> TextEncoder:
     Raises:
         UserError: it does not; the message says that `what` needs it.
     """
-    return require_encoder(encoder, TextEncoder, what, "text", "e.g. encoder=roberta_base")
+    return require_encoder(encoder, TextEncoder, what, "text", "e.g. encoder=minilm")

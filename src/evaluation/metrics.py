@@ -37,6 +37,7 @@ class EndTaskMetrics(nn.Module):
         classes: number of labels.
 
     Attributes:
+        names: the metrics' names.
         saw_unseen: whether this process has counted an unseen example.
         confusion: confusion matrices of the last evaluation by part, `(classes, classes)`, labels
             in rows and predictions in columns.
@@ -44,7 +45,7 @@ class EndTaskMetrics(nn.Module):
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__()
-        self.monitor = monitor
+        self.monitor, self.names = monitor, list(metrics)
         self.whole = _Part(metrics, classes)
         self.unseen = _Part(metrics, classes)
         self.saw_unseen = False

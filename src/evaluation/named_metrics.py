@@ -42,19 +42,20 @@ NAMED: dict[str, Callable[..., Metric]] = {
 """Metrics of torchmetrics by name; all take `num_classes`, and higher is better."""
 
 
-def check_metric(name: str, configured: Collection[str]) -> None:
+def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
     """Check that there is a metric of this name.
 
     Args:
         name: the name.
         configured: names under `metrics` in the config.
+        option: what gives the name, for the message.
 
     Raises:
         UserError: there is none; the message has the nearest name, or lists all.
     """
     known = {*configured, *NAMED}
     if name not in known:
-        raise UserError(f"task.metric={name} is not one of the metrics{did_you_mean(name, known)}")
+        raise UserError(f"{option}={name} is not one of the metrics{did_you_mean(name, known)}")
 
 
 def named_metric(name: str, classes: int) -> Metric:

@@ -19,6 +19,9 @@ _NOT_OURS = {
     "max_steps": (-1, "max_steps, or method.stages.STAGE.max_steps"),
     "max_epochs": (None, "method.stages.STAGE.max_epochs"),
     "limit_train_batches": (None, "max_steps"),
+    # parts of a split, whose scores would stand as those of the whole
+    "limit_val_batches": (None, "a smaller file: task.dev"),
+    "limit_test_batches": (None, "evaluate_test=false, or a smaller file: task.test"),
     "val_check_interval": (None, "method.stages.STAGE.evaluate_every"),
     "check_val_every_n_epoch": (None, "method.stages.STAGE.evaluate_every"),
     "callbacks": (None, "callbacks=NAME, or +callbacks.NAME._target_=CLASS"),

@@ -25,6 +25,7 @@ from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import Encoder, set_frozen
+from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import require_text_encoder
 from src.experiment.baseline import baseline_of
 from src.experiment.fine_tuning_baseline import (
@@ -156,7 +157,8 @@ def _keep_encoder(
     """Write the encoder of continued pre-training with its card, and then the result."""
     text_encoder = require_text_encoder(encoder, "continued pre-training")
     target = folder / ENCODER
-    module.save_pretrained(target)
+    # not `module.save_pretrained`, in which all processes meet
+    save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
     write_encoder_card(result, config, text_encoder, target)
     write_result(result, folder)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Le
 
-from src.configuration.options import Count, Natural, NonNegative, Positive, Text
+from src.configuration.options import Count, Natural, NonNegative, Text
 from src.methods.precision import Precision
 from src.methods.stage import Stage
 
@@ -24,7 +24,6 @@ class TrainerSettings:
     log_every_n_steps: Natural | None = None
     enable_progress_bar: bool = True
     strategy: Literal["auto", "single_device", "ddp", "fsdp"] = "auto"
-    limit_val_batches: Positive | Count = 1.0
 
 
 @dataclass

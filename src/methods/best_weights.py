@@ -25,8 +25,8 @@ class BestWeights(Checkpoint):
         history: the stage's evaluations.
     """
 
-    def __init__(self, folder: Path, history: EvaluationHistory) -> None:
-        self._folder, self._history = folder, history
+    def __init__(self, folder: str | Path, history: EvaluationHistory) -> None:
+        self._folder, self._history = Path(folder), history
         self._at_last_point: Path | None = None
 
     @property

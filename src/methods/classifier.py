@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning.pytorch as pl
+import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
@@ -15,6 +17,7 @@ from src.core.task import Inputs, Task
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.inputs import Text, inputs_of
 from src.distributed.agreement import Agreement
+from src.distributed.shards import whole_copy
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
@@ -22,6 +25,7 @@ from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.monitor import Monitor
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class EndTaskClassifier(pl.LightningModule):
@@ -36,6 +40,8 @@ class EndTaskClassifier(pl.LightningModule):
 
     Attributes:
         agreement: exchanges values with the run's other processes.
+        label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
+            where these are the same.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class EndTaskClassifier(pl.LightningModule):
         self.end_task, self.metrics = end_task, metrics
         self.labels, self.max_length = tuple(labels), max_length
         self.evaluation_loss = MeanMetric()
+        self.label_places: Tensor | None = None
         self.agreement = Agreement()
         if end_task is not None and isinstance(encoder, TextEncoder):
             # the sizes in Lightning's model summary, and what it traces and exports
@@ -74,6 +81,8 @@ class EndTaskClassifier(pl.LightningModule):
         task, _ = self._evaluated()
         if isinstance(texts, str):
             texts = [texts]
+        if not len(texts):
+            return torch.zeros(0, len(self.labels), device=self.device)
         if not isinstance(texts, Mapping):
             encoder = require_text_encoder(self.encoder, "a text")
             read = inputs_of(texts, encoder, self.max_length)
@@ -82,15 +91,15 @@ class EndTaskClassifier(pl.LightningModule):
         logits: Tensor = task.head(features)
         return logits.float()
 
-    def validation_step(self, batch: Any, batch_idx: int) -> None:
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of dev to the metrics (see `labelled_batch` for its forms)."""
-        self._evaluate(batch)
+        self._evaluate(batch, dataloader_idx)
 
-    def test_step(self, batch: Any, batch_idx: int) -> None:
+    def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of test to the metrics."""
-        self._evaluate(batch)
+        self._evaluate(batch, dataloader_idx)
 
-    def predict_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
+    def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
         """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch.
 
         Args:
@@ -119,17 +128,39 @@ class EndTaskClassifier(pl.LightningModule):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the classifier as a folder that Transformers and `python -m src.predict` load.
 
+        Of several processes all have to call this; the main one writes, and the others wait.
+
         Raises:
             UserError: the method does not train the end task.
         """
         task, _ = self._evaluated()
-        remark = self.encoder.save_classifier(task.head, self.labels, Path(folder), self.max_length)
+        remark = self._written(
+            lambda encoder: encoder.save_classifier(
+                task.head, self.labels, Path(folder), self.max_length
+            )
+        )
         if remark is not None:
             log.warning(remark)
 
-    def _evaluate(self, batch: Any) -> None:
+    def _written(self, write: Callable[[Encoder], T]) -> T | None:
+        """Have the main process write its whole encoder, while the others wait."""
+        encoder, body = self.encoder, whole_copy(self.body)
+        if body is not self.body:
+            encoder = copy.copy(encoder)
+            encoder.body = body  # type: ignore[misc]
+        try:
+            return write(encoder) if self.agreement.is_main else None
+        finally:
+            self.agreement.wait()
+
+    def _evaluate(self, batch: Any, dataloader_idx: int) -> None:
         _, metrics = self._evaluated()
-        inputs, labels, unseen = labelled_batch(batch, self.labels)
+        if dataloader_idx > 0:
+            raise UserError(
+                "an evaluation takes one loader at a time: call trainer.validate or trainer.test "
+                "for each"
+            )
+        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
         logits = self(inputs)
         labels = labels.to(logits.device)
         metrics.update(logits, labels, unseen)

@@ -40,12 +40,19 @@ class ContinuedPretraining(TaskMixing):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
 
+        Of several processes all have to call this; the main one writes, and the others wait.
+
         Raises:
             UserError: the encoder is none of text, or the first task is not masked language
                 modelling.
         """
-        encoder = require_text_encoder(self.encoder, "continued pre-training")
-        save_masked_lm(encoder.body, self.tasks[0].head, encoder.tokenizer, Path(folder))
+        tokenizer = require_text_encoder(self.encoder, "continued pre-training").tokenizer
+        head = self.tasks[0].head
+        self._written(
+            lambda encoder: save_masked_lm(
+                require_text_encoder(encoder, "").body, head, tokenizer, Path(folder)
+            )
+        )
 
     @property
     def monitor(self) -> Monitor | None:
@@ -55,7 +62,7 @@ class ContinuedPretraining(TaskMixing):
         """Store the trained masked-LM head in the encoder, where later tasks start from it."""
         self.encoder.keep_head(self.tasks[0].head)
 
-    def validation_step(self, batch: MicroBatch, batch_idx: int) -> None:
+    def validation_step(self, batch: MicroBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of held-out texts to the mean loss."""
         task = self.tasks[0]
         features = task.objective.features(self.body, batch.inputs)

@@ -35,6 +35,7 @@ from src.methods.progress_bar import StageProgressBar
 from src.methods.resume_points import ResumePoints, newest_point
 from src.methods.stage import Stage
 from src.methods.step_log import StepLog, put_back, read_log
+from src.methods.trainer_options import check_callbacks
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ def fit_stage(
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
-        limit_val_batches=config.trainer.get("limit_val_batches", 1.0) if history else 0,
+        limit_val_batches=1.0 if history else 0,
     )
     module.logged_options = logged_options(config)
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
@@ -182,12 +183,13 @@ def user_callbacks(config: DictConfig) -> list[pl.Callback]:
     """Return new instances of the callbacks in the `callbacks` group.
 
     Raises:
-        UserError: one cannot be built, or is not a callback.
+        UserError: one cannot be built, is not a callback, or does not work here.
     """
     found = {name: build(node, f"callbacks.{name}") for name, node in config.callbacks.items()}
     for name, callback in found.items():
         if not isinstance(callback, pl.Callback):
             raise UserError(f"callbacks.{name} is a {type(callback).__name__}, no Callback")
+    check_callbacks(found.values())
     return list(found.values())
 
 

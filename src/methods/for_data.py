@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from torch import nn
 
 from src.core.task_names import END_TASK
 from src.data.prepared import TEXT, Prepared
@@ -50,6 +52,22 @@ def objectives_for(
             )
         found |= {name: prepared.objective(name) for name in names}
     return found
+
+
+def check_head_names(heads: Mapping[str, nn.Module], prepared: Prepared) -> None:
+    """Check that heads to continue with are those of tasks that the data have.
+
+    Of an earlier module's `heads` some may belong to other tasks.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    known = {END_TASK, TEXT, *prepared.auxiliaries}
+    unknown = [name for name in heads if name not in known]
+    if unknown and (not isinstance(heads, nn.ModuleDict) or len(unknown) == len(heads)):
+        raise UserError(
+            f"heads has {unknown[0]!r}, which is no task of the data: {sorted(known - {TEXT})}"
+        )
 
 
 def evaluation_of(prepared: Prepared) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.trainer.states import TrainerFn
 
+from src.errors import UserError
 from src.evaluation.monitor import Monitor
 
 
@@ -37,7 +38,16 @@ class EvaluationHistory(pl.Callback):
         self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
 
     def best(self) -> tuple[int, dict[str, float]]:
-        """Return the evaluation with the best monitored metric, the earliest of equals."""
+        """Return the evaluation with the best monitored metric, the earliest of equals.
+
+        Raises:
+            UserError: there was no evaluation.
+        """
+        if not self.evaluations:
+            raise UserError(
+                "the training ended before any evaluation on dev, so that there is no best one; "
+                "let it take longer (max_time, max_steps), or evaluate more often"
+            )
         monitor = self._monitor
         return max(self.evaluations, key=lambda one: (monitor.merit(one[1][monitor.name]), -one[0]))
 

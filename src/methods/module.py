@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -12,9 +12,11 @@ from typing import Any, ClassVar, Self
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.data import AttributeDict
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
 
 from src.configuration.options import Count, Length, Natural, NonNegative, checked
+from src.configuration.values import without_numpy
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import SingleProcess
 from src.core.seeding import seed_for
@@ -32,12 +34,14 @@ from src.distributed.strategy import ShardStrategy
 from src.encoders.base import Encoder
 from src.encoders.description import describe_encoder, encoder_from_description
 from src.errors import UserError
-from src.methods.for_data import evaluation_of, objectives_for
+from src.methods.data_check import check_data
+from src.methods.for_data import check_head_names, evaluation_of, objectives_for
 from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import (
     METRICS,
+    check_metrics,
     check_sampling,
     metrics_of,
     settings_of,
@@ -45,11 +49,24 @@ from src.methods.parts import (
     weighting_of,
 )
 from src.methods.plain import Node, node_of
+from src.methods.same_settings import check_same_settings, data_settings
 from src.methods.stage import InnerProducts
-from src.methods.trainer_options import check_trainer, own_callbacks, planned_steps
+from src.methods.trainer_options import (
+    check_monitors,
+    check_trainer,
+    keep_best,
+    own_callbacks,
+    planned_steps,
+)
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
+_KINDS = {
+    (True, True): "MTTartan",
+    (True, False): "FineTuning",
+    (False, True): "ContinuedPretraining",
+}
+"""Classes by whether they train the end task, and auxiliary tasks."""
 
 
 class TaskMixing(FromCheckpoint, MixedStep):
@@ -70,7 +87,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             own.
         labels: the end task's label names in index order.
         metric: the end task's metric by which a checkpoint is chosen.
-        metrics: further metrics by name, as nodes of a config.
+        metrics: metrics by name, as nodes of a config; None takes the usual ones.
         max_length: maximum length of the end task's texts; None where inputs are not texts
             [tokens].
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
@@ -82,8 +99,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             trains all of them in each step [tasks].
 
     Raises:
-        ValueError: the weighting needs a meta-gradient, and the method has none.
-        UserError: an argument cannot be stored in a checkpoint, or was damaged in one.
+        UserError: an argument cannot be stored in a checkpoint, or was damaged in one; or the
+            weighting needs a meta-gradient, and the method has none.
     """
 
     trains_end_task: ClassVar[bool]
@@ -119,22 +136,27 @@ class TaskMixing(FromCheckpoint, MixedStep):
             raise ValueError("the end task must come first")
         settings = settings_of(Optimisation, optimisation) or Optimisation()
         meta_settings = settings_of(MetaHeadSettings, meta_head)
-        evaluated_by = metrics or METRICS
-        arguments: dict[str, Any] = {
-            "encoder": dict(encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)),
-            "tasks": {name: node_of(objective) for name, objective in tasks.items()},
-            "weighting": node_of(weighting),
-            "optimisation": asdict(settings),
-            "seed": seed,
-            "stage": stage,
-            "labels": list(labels),
-            "metric": metric,
-            "metrics": {name: dict(node) for name, node in evaluated_by.items()},
-            "max_length": max_length,
-            "meta_head": None if meta_settings is None else asdict(meta_settings),
-            "inner_products": inner_products,
-            "sampled": sampled,
-        }
+        evaluated_by = METRICS if metrics is None else check_metrics(metrics)
+        # a checkpoint holds no numbers of NumPy
+        arguments: dict[str, Any] = without_numpy(
+            {
+                "encoder": dict(
+                    encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)
+                ),
+                "tasks": {name: node_of(objective) for name, objective in tasks.items()},
+                "weighting": node_of(weighting),
+                "optimisation": asdict(settings),
+                "seed": seed,
+                "stage": stage,
+                "labels": list(labels),
+                "metric": metric,
+                "metrics": {name: dict(node) for name, node in evaluated_by.items()},
+                "max_length": max_length,
+                "meta_head": None if meta_settings is None else asdict(meta_settings),
+                "inner_products": inner_products,
+                "sampled": sampled,
+            }
+        )
         whole = encoder_from_description(encoder) if isinstance(encoder, Mapping) else encoder
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(seed, stage, "heads"))
@@ -144,7 +166,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
             fitted: MetaHead | None = None
             if mixing.needs.meta_gradient:
                 if names[0] != END_TASK or meta_settings is None:
-                    raise ValueError("this weighting needs a meta head and the end task")
+                    raise UserError(
+                        f"weighting {type(mixing).__name__} learns weights by the meta-gradient of "
+                        f"the end task, which {type(self).__name__} has not; use MetaTartan"
+                    )
                 fitted = MetaHead(made[0].head, meta_settings)
         super().__init__(
             whole,
@@ -193,10 +218,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
             weighting: see the class.
             tasks: names of the auxiliary tasks to train; None for all.
-            heads: see the class; pass an earlier module's `heads` to continue with them.
+            heads: see the class; pass an earlier module's `heads` to continue with them, of which
+                those of other tasks are left out.
             meta_head: see the class.
             stage: see the class.
-            metrics: see the class.
+            metrics: further metrics, beside the F1 scores, by name, as nodes of a config.
             inner_products: see the class.
             sampled: see the class.
 
@@ -224,6 +250,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             trains_end_task=cls.trains_end_task,
             trains_auxiliaries=cls.trains_auxiliaries,
         )
+        check_head_names(heads or {}, prepared)
         return cls(
             prepared.encoder,
             objectives,
@@ -231,7 +258,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             optimisation,
             seed=data.seed,
             stage=stage,
-            metrics=metrics,
+            metrics={**METRICS, **check_metrics(metrics or {})},
             meta_head=(meta_head or MetaHeadSettings()) if cls.has_meta_head else None,
             inner_products=inner_products,
             heads=heads,
@@ -279,16 +306,40 @@ class TaskMixing(FromCheckpoint, MixedStep):
     def configure_callbacks(self) -> list[pl.Callback]:
         """Check the Trainer's options, and return callbacks that every training needs.
 
-        These end the training after numbers that are not finite; and where the only checkpoint
-        callback is Lightning's default, they make it keep the best checkpoint on dev instead of the
-        last.
+        These end the training after numbers that are not finite. Where the only checkpoint
+        callback has no options, as Lightning's own, it keeps the best checkpoint on dev instead of
+        the last.
 
         Raises:
             UserError: the Trainer has an option that does not work here; the message names it and
                 what to use instead.
         """
         check_trainer(self.trainer)
-        return own_callbacks(self.trainer, self.monitor)
+        if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
+            check_monitors(self.trainer, self, self._logged())
+        keep_best(self.trainer, self.monitor)
+        return own_callbacks(self.trainer)
+
+    def _logged(self) -> Iterator[str]:
+        """Yield the names of what a training logs."""
+        tasks, monitor = (task.name for task in self.tasks), self.monitor
+        yield from (f"{kind}/{name}" for name in tasks for kind in ("loss", "weight"))
+        evaluated = [] if self.metrics is None else self.metrics.names
+        if monitor is not None:
+            evaluated = [*evaluated, monitor.name]
+            yield from ("dev/loss", f"dev_{monitor.name}")
+        yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
+
+    def setup(self, stage: str) -> None:
+        """Check that the Trainer's data fit the module.
+
+        Raises:
+            UserError: labels, tokenizers or tasks differ.
+        """
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.label_places = None
+        if isinstance(data, TaskData) and stage != "predict":  # which gets texts
+            self.label_places = check_data(self, data.prepared, trains=stage == "fit")
 
     def configure_model(self) -> None:
         """Install the kernels for a CPU, or shard the body, as device and strategy ask."""
@@ -315,7 +366,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             if self.weighting.needs.example_weights:
                 raise UserError(
                     "weighting=meta_examples takes forward derivatives, which a sharded body has "
-                    "not; use trainer=ddp, or weighting=meta"
+                    "not; use trainer=ddp (in a program ReplicaStrategy()), or weighting=meta"
                 )
             self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:
@@ -345,10 +396,21 @@ class TaskMixing(FromCheckpoint, MixedStep):
             "skipped": int(self.skipped),
             "processes": self.trainer.world_size,
         }
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TaskData):
+            checkpoint["progress"]["data"] = data_settings(data)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the state that is not in parameters and buffers."""
+        """Restore the state that is not in parameters and buffers.
+
+        Raises:
+            UserError: a training is to go on with other settings.
+        """
         progress = checkpoint["progress"]
+        if self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING:
+            self._check_same_settings(checkpoint)
+        if self._trainer is None:
+            self._check_kind()
         self.applied.restore(progress["weights"])
         self.skipped.fill_(progress["skipped"])
         if self._trainer is None:  # loaded by itself
@@ -356,3 +418,22 @@ class TaskMixing(FromCheckpoint, MixedStep):
         before, now = progress["processes"], self.trainer.world_size
         if before != now:
             log.warning("stage %s goes on in %s process(es), it was in %s", self.stage, now, before)
+
+    def _check_kind(self) -> None:
+        """Check that a checkpoint's tasks are those that this class trains."""
+        names = list(self.hparams["tasks"])
+        found = (END_TASK in names, names != [END_TASK], self.hparams["meta_head"] is not None)
+        own = (self.trains_end_task, self.trains_auxiliaries, self.has_meta_head)
+        if found[:2] != own[:2] or (found[2] and not own[2]):
+            kind = "MetaTartan" if found[2] else _KINDS[found[:2]]
+            raise UserError(
+                f"the checkpoint's module trains {', '.join(names)}, not as {type(self).__name__} "
+                f"does; use {kind}.load_from_checkpoint(...)"
+            )
+
+    def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
+        check_same_settings(checkpoint["hyper_parameters"], self.hparams)
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TaskData):
+            own = data_settings(data)
+            check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import torch
 from torch import nn
 from torchmetrics import Metric
 
@@ -48,7 +49,7 @@ def tasks_of(
         encoder: the encoder.
 
     Raises:
-        UserError: an objective cannot be built.
+        UserError: an objective cannot be built, or a head has other weights than the task's.
     """
     found: list[Task] = []
     shared: dict[str, nn.Module] = {}
@@ -58,9 +59,27 @@ def tasks_of(
             objective = rebuilt(entry, has_members(*_OF_AN_OBJECTIVE), "tasks")
         key = getattr(objective, "shared_head", None) or name
         if key not in shared:
-            shared[key] = heads[name] if name in heads else objective.new_head(encoder)
+            shared[key] = (
+                _fitting(heads[name], objective, encoder, name)
+                if name in heads
+                else objective.new_head(encoder)
+            )
         found.append(Task(name, objective, shared[key]))
     return found
+
+
+def _fitting(head: nn.Module, objective: Any, encoder: Encoder, name: str) -> nn.Module:
+    """Return a head, after comparing the shapes of its weights with those of a new one."""
+    with torch.random.fork_rng(devices=[]):  # a new head of another task is drawn the same
+        usual = objective.new_head(encoder)
+    shapes = [{n: tuple(v.shape) for n, v in h.state_dict().items()} for h in (head, usual)]
+    if shapes[0] != shapes[1]:
+        place = next(n for n in {**shapes[0], **shapes[1]} if shapes[0].get(n) != shapes[1].get(n))
+        raise UserError(
+            f"heads[{name!r}] does not fit the task: its {place} has shape {shapes[0].get(place)}, "
+            f"and has to have {shapes[1].get(place)}; omit it, and the task gets a new head"
+        )
+    return head
 
 
 def heads_of(tasks: Sequence[Task]) -> nn.ModuleDict:
@@ -120,6 +139,22 @@ def check_sampling(
             f"weighting {kind} follows every task from step to step, but {option}="
             f"{sampled} takes others in each; use another weighting, or {option}=null"
         )
+
+
+def check_metrics(nodes: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Return metrics after checking that each is a node.
+
+    Raises:
+        UserError: one is an object, which a checkpoint cannot hold.
+    """
+    for name, node in nodes.items():
+        if not isinstance(node, Mapping) or TARGET not in node:
+            raise UserError(
+                f"metrics[{name!r}] must be the name of a class, with its arguments: "
+                '{"_target_": "torchmetrics.classification.MulticlassMatthewsCorrCoef"}, '
+                f"got {type(node).__name__}"
+            )
+    return nodes
 
 
 def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:

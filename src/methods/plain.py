@@ -114,4 +114,9 @@ def _class(target: str) -> type | None:
 
 
 def _name(kind: type) -> str:
+    if "<locals>" in kind.__qualname__:
+        raise UserError(
+            f"{kind.__name__} is defined in a function, where a checkpoint cannot name it; define "
+            "it at module level"
+        )
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -59,12 +59,12 @@ class ResumePoints(Checkpoint):
 
     def __init__(
         self,
-        folder: Path,
+        folder: str | Path,
         minutes: float,
         evaluate_every: int | None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        self._folder, self._seconds, self._every = folder, 60 * minutes, evaluate_every
+        self._folder, self._seconds, self._every = Path(folder), 60 * minutes, evaluate_every
         self._after = after
         self._last = time.monotonic()
         self._asked: int | None = None
@@ -198,9 +198,9 @@ def points(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.ckpt") if path.stem.isdigit())
 
 
-def newest_point(folder: Path) -> Path | None:
+def newest_point(folder: str | Path) -> Path | None:
     """Return the newest complete resume point, or None; remove incomplete ones with a warning."""
-    for point in reversed(points(folder)):
+    for point in reversed(points(Path(folder))):
         if is_whole(point):
             return point
         log.warning("%s is torn; going back to the checkpoint before it", point)

@@ -47,8 +47,8 @@ class StepLog(pl.Callback):
         flush_every: number of steps between two writings.
     """
 
-    def __init__(self, file: Path, stage: str, flush_every: int) -> None:
-        self._file, self._stage, self._flush_every = file, stage, flush_every
+    def __init__(self, file: str | Path, stage: str, flush_every: int) -> None:
+        self._file, self._stage, self._flush_every = Path(file), stage, flush_every
         self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
         self._content = b""
         """The file's content, in the main process."""
@@ -67,6 +67,7 @@ class StepLog(pl.Callback):
         pl_module.logs_steps = False
         if not trainer.is_global_zero:
             return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
         if self._restored is None:
             self._content = rows_before(read_log(self._file), self._stage)
         else:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import ModelCheckpoint
+import torch
+from lightning.pytorch.callbacks import (
+    EarlyStopping,
+    GradientAccumulationScheduler,
+    ModelCheckpoint,
+)
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 
+from src.configuration.did_you_mean import did_you_mean
 from src.distributed.strategy import ReplicaStrategy, ShardStrategy
 from src.errors import UserError
 from src.evaluation.monitor import Monitor
@@ -16,6 +23,14 @@ from src.methods.precision import TRAINED
 
 EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
 """Number of epochs that Lightning trains for without steps, epochs or a time limit."""
+
+_OF_A_CHECKPOINT = (
+    "monitor", "mode", "dirpath", "filename", "verbose", "save_last", "save_top_k",
+    "save_on_exception", "save_weights_only", "auto_insert_metric_name", "_every_n_train_steps",
+    "_train_time_interval", "_every_n_epochs", "_save_on_train_epoch_end",
+    "_enable_version_counter",
+)  # fmt: skip
+"""Where a `ModelCheckpoint` keeps the arguments of its constructor."""
 
 
 def check_trainer(trainer: pl.Trainer) -> None:
@@ -25,6 +40,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
         UserError: an option does not; the message names it and what to use instead.
     """
     _check_optimisation(trainer)
+    check_callbacks(trainer.callbacks)
     precision = str(trainer.precision)
     if precision not in TRAINED:
         raise UserError(
@@ -54,6 +70,46 @@ def _check_optimisation(trainer: pl.Trainer) -> None:
             f"Trainer(gradient_clip_val={trainer.gradient_clip_val}): the mixed gradient is "
             "clipped by the module; use for_data(optimisation=Optimisation(clip_norm=...))"
         )
+
+
+def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
+    """Check that the callbacks work with the modules.
+
+    Raises:
+        UserError: one does not.
+    """
+    if any(isinstance(callback, GradientAccumulationScheduler) for callback in callbacks):
+        raise UserError(
+            "GradientAccumulationScheduler does not work here: a step's gradients are those of "
+            "whole batches, in parts that fit memory; use batch_size and micro_batch_size"
+        )
+
+
+def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Iterable[str]) -> None:
+    """Check before training that Lightning's callbacks follow metrics that there will be.
+
+    Callbacks and modules of others may log further ones: beside them, nothing is checked.
+
+    Args:
+        trainer: the Trainer.
+        module: the module that logs the metrics.
+        names: the names under which it logs them.
+
+    Raises:
+        UserError: there is no such metric.
+    """
+    known, parts = set(names), [module, *trainer.callbacks]
+    if any(type(part).__module__.partition(".")[0] not in ("src", "lightning") for part in parts):
+        return
+    for callback in trainer.callbacks:
+        if not isinstance(callback, EarlyStopping | ModelCheckpoint):
+            continue
+        monitor, strict = callback.monitor, getattr(callback, "strict", True)
+        if monitor is not None and strict and monitor not in known:
+            raise UserError(
+                f"{type(callback).__name__}: there is no metric {monitor!r}"
+                f"{did_you_mean(monitor, known)}"
+            )
 
 
 def _check_length(trainer: pl.Trainer) -> None:
@@ -90,37 +146,44 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
     return by_epochs if steps == -1 else min(steps, by_epochs)
 
 
-def own_callbacks(trainer: pl.Trainer, monitor: Monitor | None) -> list[pl.Callback]:
+def own_callbacks(trainer: pl.Trainer) -> list[pl.Callback]:
     """Return the callbacks that a training gets in addition to the Trainer's.
+
+    Args:
+        trainer: the Trainer.
+    """
+    from src.methods.non_finite import StopAtNonFinite  # which looks at the module
+
+    fitting = trainer.state.fn == TrainerFn.FITTING
+    if fitting and not any(isinstance(c, StopAtNonFinite) for c in trainer.callbacks):
+        return [StopAtNonFinite()]
+    return []
+
+
+def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
+    """Make the only checkpoint callback keep the best on dev, if it has no options.
+
+    Such a one is Lightning's own, which it adds where there is none, or a `ModelCheckpoint()`.
 
     Args:
         trainer: the Trainer.
         monitor: the metric by which a checkpoint is chosen; None where nothing is evaluated.
     """
-    from src.methods.non_finite import StopAtNonFinite  # which looks at the module
-
-    found: list[pl.Callback] = []
-    fitting = trainer.state.fn == TrainerFn.FITTING
-    if fitting and not any(isinstance(c, StopAtNonFinite) for c in trainer.callbacks):
-        found.append(StopAtNonFinite())
     kept = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
-    if (
-        monitor is not None
-        and trainer.limit_val_batches
-        and len(kept) == 1
-        and _is_default(kept[0])
-    ):
-        found.append(ModelCheckpoint(monitor=f"dev/{monitor.name}", mode=monitor.mode))
-    return found
+    if monitor is None or not trainer.limit_val_batches or len(kept) != 1:
+        return
+    (callback,) = kept
+    if _has_no_options(callback):
+        callback.monitor, callback.mode = f"dev/{monitor.name}", monitor.mode
+        callback.kth_value = torch.tensor(-torch.inf if monitor.mode == "max" else torch.inf)
 
 
-def _is_default(checkpoint: ModelCheckpoint) -> bool:
-    """Return whether Lightning added this callback because there was none.
+def _has_no_options(checkpoint: ModelCheckpoint) -> bool:
+    """Return whether a callback is as `ModelCheckpoint()` makes it.
 
     Lightning sets the directory of its own later, when an evaluation or training begins.
     """
     default = ModelCheckpoint()
-    options = ("state_key", "dirpath", "filename", "save_last", "save_top_k", "save_weights_only")
     return type(checkpoint) is ModelCheckpoint and all(
-        getattr(checkpoint, option) == getattr(default, option) for option in options
+        getattr(checkpoint, option) == getattr(default, option) for option in _OF_A_CHECKPOINT
     )

@@ -12,7 +12,6 @@ from torch import Tensor
 from src.configuration.options import Positive, checked
 from src.errors import UserError
 
-_OPTION = "classifier.class_weights"
 ClassWeights: TypeAlias = (
     Literal["balanced"] | Sequence[Positive] | Mapping[str | bool | int | float, Positive] | None
 )
@@ -23,7 +22,10 @@ into numbers or booleans.
 
 @checked
 def class_weights(
-    class_weights: ClassWeights, labels: Sequence[str], counts: Sequence[int]
+    class_weights: ClassWeights,
+    labels: Sequence[str],
+    counts: Sequence[int],
+    option: str = "classifier.class_weights",
 ) -> tuple[float, ...] | None:
     """Return the weights in index order, scaled so that their mean over training examples is 1.
 
@@ -34,6 +36,7 @@ def class_weights(
             list of weights in the labels' order, a mapping from label to weight, or None for none.
         labels: label names in index order.
         counts: number of training examples of each label.
+        option: what gives the weights, for messages.
 
     Raises:
         UserError: the weights do not fit the labels.
@@ -47,14 +50,14 @@ def class_weights(
         if set(named) != set(labels):
             wrong = sorted(set(named) ^ set(labels))
             raise UserError(
-                f"{_OPTION} must give a weight to each label and no other: see {_listed(wrong)}; "
+                f"{option} must give a weight to each label and no other: see {_listed(wrong)}; "
                 f"the labels are {_listed(labels)}"
             )
         given = [named[label] for label in labels]
     else:
         if len(class_weights) != len(labels):
             raise UserError(
-                f"{_OPTION} has {len(class_weights)} weights, but there are {len(labels)} labels: "
+                f"{option} has {len(class_weights)} weights, but there are {len(labels)} labels: "
                 f"{_listed(labels)}"
             )
         given = list(map(float, class_weights))

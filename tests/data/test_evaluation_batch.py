@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
-from src.data.evaluation_batch import labelled_batch
+from src.core.task import MicroBatch
+from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.errors import UserError
 
 
@@ -37,7 +39,7 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
 
 def test_numbers_whose_order_nobody_knows_are_refused():
     """As a data set gives them that stores names apart, in an order of its own."""
-    with pytest.raises(UserError, match=r"label '0' is not one of those trained on.*'no'"):
+    with pytest.raises(UserError, match=r"label '0' is not one .*'no'.*column `labels`"):
         places(("no", "yes"), label=torch.tensor([1, 0]))
 
 
@@ -45,3 +47,30 @@ def test_numbers_whose_order_nobody_knows_are_refused():
 def test_anything_else_is_refused_with_the_forms_there_are(batch):
     with pytest.raises(UserError, match=r'\{"text": \[\.\.\.\], "label": \[\.\.\.\]\}'):
         labelled_batch(batch, ("no", "yes"))
+
+
+def test_the_data_s_own_indices_are_mapped_where_their_labels_are_others():
+    batch = MicroBatch({"labels": torch.tensor([0, 1, 0])}, 3, 3)
+    _, found, _ = labelled_batch(batch, ("a", "b", "c"), torch.tensor([2, 0]))
+    assert found.tolist() == [2, 0, 2]
+
+
+def loaded(rows, **options):
+    return [unlabelled_batch(batch) for batch in DataLoader(rows, **options)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_rows_that_pytorch_transposes_are_refused(size):
+    pairs = [(f"text {i}", f"label {i}") for i in range(6)]
+    with pytest.raises(UserError, match=r"holds a tuple: .*\{\"text\": ...\}"):
+        loaded(pairs, batch_size=size)
+    with pytest.raises(UserError, match="holds a tuple"):
+        loaded(pairs, batch_size=size, collate_fn=list)
+
+
+def test_rows_with_names_are_read_however_a_loader_puts_them_together():
+    rows = [{"text": f"a {i}", "text_pair": f"b {i}"} for i in range(3)]
+    expected = [[("a 0", "b 0"), ("a 1", "b 1")], [("a 2", "b 2")]]
+    assert loaded(rows, batch_size=2) == loaded(rows, batch_size=2, collate_fn=list) == expected
+    assert loaded(rows, batch_size=None) == [[(f"a {i}", f"b {i}")] for i in range(3)]
+    assert loaded(["a", "b"], batch_size=None) == [["a"], ["b"]]

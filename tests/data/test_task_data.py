@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import datasets
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from src.core.task_names import END_TASK
 from src.data.batches import BatchNeeds
 from src.data.end_task import Splits
+from src.data.evaluation_batch import unlabelled_batch
 from src.data.prepared import Labelled, Prepared
 from src.data.task_data import BatchSizes, TaskData
 from src.encoders import text_encoder
@@ -99,3 +102,12 @@ def test_training_needs_dropout_of_a_kernel_and_evaluations_none(
 def test_nothing_is_packed_on_request(gpu, data_dir, cache_dir):
     data = toy_data(data_dir, cache_dir, num_workers=0, sizes={"packed": False})
     assert not is_packed(data.evaluation("dev", *GPU)[0].inputs)
+
+
+def test_pairs_to_predict_come_as_rows_with_names(cache_dir):
+    rows = [{"text": f"a {i}", "other": f"b {i}", "label": "xy"[i % 2]} for i in range(8)]
+    data = toy_data(
+        Path(), cache_dir, train=rows, dev=rows, test=rows, auxiliaries={}, text_pair="other"
+    )
+    (batch,) = data.predict_dataloader()
+    assert unlabelled_batch(batch)[:2] == [("a 0", "b 0"), ("a 1", "b 1")]

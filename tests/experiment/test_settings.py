@@ -99,7 +99,6 @@ CASES = [
     ("finetune", "encoder.dropout", BELOW_1, "2"),
     ("finetune", "trainer.log_every_n_steps", f"{NATURAL} or null", "-1"),
     ("finetune", "trainer.enable_progress_bar", SWITCH, "maybe"),
-    ("finetune", "trainer.limit_val_batches", f"{POSITIVE} or {COUNT}", "0"),
     ("finetune", "trainer.precision", PRECISION, "fp16 null"),
     ("finetune", "trainer.strategy", "auto, single_device, ddp or fsdp", "deepspeed"),
 ]

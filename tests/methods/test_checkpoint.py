@@ -6,6 +6,7 @@ import pickle
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
@@ -16,6 +17,7 @@ from src.encoders.description import describe_encoder, encoder_from_description
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from src.methods.optimisation import Optimisation
 from src.methods.plain import node_of, rebuilt, subclass_of
 from tests.in_process import same
 from tests.local_server import serving
@@ -78,6 +80,24 @@ def test_every_method_comes_back(data_dir, cache_dir, tmp_path, kind):
     again = kind.load_from_checkpoint(tmp_path / "here.ckpt")
     assert same(state_of(module), state_of(again))
     assert [task.objective for task in again.tasks] == [task.objective for task in module.tasks]
+
+
+@pytest.mark.parametrize("kind", [FineTuning, MTTartan, ContinuedPretraining])
+def test_a_checkpoint_of_another_method_names_its_class(trained, kind):
+    with pytest.raises(UserError, match=r"tapt, dapt, .*; use MetaTartan\.load_from_checkpoint"):
+        kind.load_from_checkpoint(trained[2])
+
+
+def test_numpys_numbers_are_stored_as_pythons(data_dir, cache_dir, tmp_path):
+    third = np.float64(1 / 3)
+    given = partial(Static, values=dict.fromkeys(("end_task", "tapt", "dapt"), third))
+    data = toy_data(data_dir, cache_dir, class_weights={"A": np.float64(2), "R": 1.0, "S": 1.0})
+    for rates in ({"lr": third}, {"optimisation": Optimisation(body_lr=third)}):
+        module = MTTartan.for_data(data, weighting=given, **rates)
+        torch.save(dict(module.hparams), tmp_path / "here.pt")
+        again = torch.load(tmp_path / "here.pt", weights_only=True)
+        assert again["optimisation"]["body_lr"] == 1 / 3
+        assert again["weighting"]["values"]["dapt"] == 1 / 3
 
 
 def test_predictions_are_the_logits_of_forward(trained, tmp_path):
@@ -190,6 +210,12 @@ def test_a_class_with_arguments_is_stored_and_comes_back(data_dir, cache_dir):
     assert module.weighting.alpha.tolist() == [0.5, 0.25, 0.25]
     with pytest.raises(UserError, match="give its class"):
         node_of(Static(["a"], {"a": 1.0}))
+
+    class Local(Static):
+        pass
+
+    with pytest.raises(UserError, match=r"Local is defined in a function.*module level"):
+        node_of(Local)
 
 
 def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir):

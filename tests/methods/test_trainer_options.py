@@ -5,18 +5,28 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import lightning.pytorch as pl
 import pytest
 import torch
 import yaml
-from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.callbacks import (
+    EarlyStopping,
+    GradientAccumulationScheduler,
+    LearningRateMonitor,
+    ModelCheckpoint,
+)
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.model_summary import ModelSummary
+from torch.nn import Linear
+from torch.utils.data import DataLoader
+from torchmetrics.classification import MulticlassAccuracy
 
 from src.core.meta_head import MetaHeadSettings
 from src.core.weighting.dwa import DWA
+from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
 from src.data import TartanData
 from src.errors import UserError
@@ -27,6 +37,7 @@ from src.methods.factor_log import FactorLog
 from src.methods.history import EvaluationHistory
 from src.methods.optimisation import Optimisation
 from src.methods.step_log import StepLog
+from src.methods.trainer_options import keep_best
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -95,6 +106,81 @@ def test_what_cannot_be_honoured_is_refused_with_what_to_use(
     with pytest.raises(UserError, match=rf"(?s)Trainer\(.*{option}=.*{instead}"):
         trainer(tmp_path, max_steps=2, **options).fit(module, datamodule=data)
     assert same(before, state_of(module))
+
+
+@pytest.mark.parametrize(
+    ("callback", "said"),
+    [
+        (EarlyStopping("dev/macrof1"), "did you mean dev/macro_f1"),
+        (ModelCheckpoint(monitor="val_loss"), "no metric 'val_loss'"),
+        (GradientAccumulationScheduler({0: 2}), "GradientAccumulationScheduler does not work"),
+    ],
+)
+def test_a_callback_that_cannot_work_is_refused_before_the_training(
+    module, data, tmp_path, callback, said
+):
+    with pytest.raises(UserError, match=said):
+        trainer(tmp_path, max_steps=2, callbacks=[callback]).fit(module, datamodule=data)
+
+
+def test_callbacks_may_follow_what_others_log(module, data, tmp_path):
+    class Other(pl.Callback):
+        def on_validation_epoch_end(self, trainer, pl_module):
+            pl_module.log("dev/mine", 1.0)
+
+    for stop in (
+        EarlyStopping("dev/mine"),
+        EarlyStopping("dev/loss"),
+        EarlyStopping("dev_macro_f1"),
+    ):
+        others = [Other()] if stop.monitor == "dev/mine" else []
+        options = {"max_steps": 1, "callbacks": [stop, *others], "enable_checkpointing": False}
+        trainer(tmp_path, **options).fit(module, datamodule=data)
+
+
+def test_a_training_without_an_evaluation_has_no_best(module, data, tmp_path):
+    history = EvaluationHistory(module.monitor)
+    options = {"max_steps": 2, "limit_val_batches": 0, "callbacks": [history]}
+    trainer(tmp_path, **options).fit(module, datamodule=data)
+    with pytest.raises(UserError, match="before any evaluation"):
+        history.best()
+
+
+def test_names_of_files_are_enough_for_callbacks(module, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    history = EvaluationHistory(module.monitor)
+    callbacks = [StepLog("new/steps.csv", "a", 5), history, BestWeights("best", history)]
+    options = {"max_steps": 2, "callbacks": callbacks}
+    trainer(tmp_path, **options).fit(module, datamodule=data)
+    assert Path("new/steps.csv").is_file()
+    assert list(Path("best").glob("best-*.ckpt"))
+
+
+def test_no_texts_have_no_logits(module):
+    assert module([]).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sizes": {"micro_batch": 8}}, r"did you mean sizes\.micro_batch_size"),
+        ({"sizes": {"batch_size": 8}}, "batch_size is an argument by itself"),
+        ({"sizes": {"packed": 3}}, r"sizes\.packed must be true or false"),
+        ({"metric": "f1"}, "^metric=f1 is not one of the metrics"),
+    ],
+)
+def test_the_data_s_arguments_are_named_as_a_program_has_them(data_dir, cache_dir, given, said):
+    with pytest.raises(UserError, match=said):
+        toy_data(data_dir, cache_dir, **given)
+
+
+def test_a_data_module_around_the_data_is_told_what_works(module, data, tmp_path):
+    class Around(pl.LightningDataModule):
+        def train_dataloader(self):
+            return data.train_dataloader()
+
+    with pytest.raises(UserError, match="subclass may override val_dataloader"):
+        trainer(tmp_path, max_epochs=-1, max_steps=1).fit(module, datamodule=Around())
 
 
 def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):
@@ -272,6 +358,46 @@ def test_a_users_checkpoint_callback_without_a_metric_is_left_too(module, data, 
     assert list((tmp_path / "own").iterdir())
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"every_n_train_steps": 1}, {"verbose": True}, {"save_on_exception": True},
+        {"auto_insert_metric_name": False}, {"enable_version_counter": False},
+        {"save_on_train_epoch_end": True}, {"mode": "max"}, {"every_n_epochs": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_every_option_of_a_checkpoint_callback_makes_it_the_users(module, tmp_path, own):
+    kept = ModelCheckpoint(**own)
+    keep_best(trainer(tmp_path, callbacks=[kept]), module.monitor)
+    assert kept.monitor is None
+
+
+def test_a_users_checkpoint_callback_without_options_gets_the_metric(module, data, tmp_path):
+    own = ModelCheckpoint()
+    running = trainer(tmp_path, max_steps=2, callbacks=[own])
+    running.fit(module, datamodule=data)
+    assert [c for c in running.callbacks if isinstance(c, ModelCheckpoint)] == [own]
+    assert (own.monitor, own.mode) == ("dev/macro_f1", "max")
+    assert own.best_model_path.endswith("step=2.ckpt")
+
+
+def test_further_metrics_are_beside_the_usual_ones(data, tmp_path):
+    two = {"_target_": "torchmetrics.classification.MulticlassAccuracy", "top_k": 2}
+    module = FineTuning.for_data(data, lr=2e-3, metrics={"top2": two})
+    (scores,) = trainer(tmp_path).validate(module, datamodule=data, verbose=False)
+    assert {"dev/top2", "dev/macro_f1", "dev/micro_f1", "dev/weighted_f1"} <= set(scores)
+
+
+def test_several_loaders_are_predicted_and_evaluated_one_at_a_time(module, tmp_path):
+    loaders = [DataLoader(["a", "b"], batch_size=2), DataLoader(["c"])]
+    first, second = trainer(tmp_path).predict(module, loaders)
+    assert [len(part["label"]) for part in (*first, *second)] == [2, 1]
+    loaders = [DataLoader([{"text": "a", "label": "A"}])] * 2
+    with pytest.raises(UserError, match="one loader at a time"):
+        trainer(tmp_path).test(module, loaders, verbose=False)
+
+
 def test_an_evaluation_before_the_training_does_not_change_which_checkpoint_is_kept(
     module, data, tmp_path
 ):
@@ -413,8 +539,22 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
         (ContinuedPretraining, {"lr": 1e-3, "head_lr": 1e-3}, "trains no end task's head"),
         (MTTartan, {"lr": 1e-3, "meta_head": MetaHeadSettings()}, "MTTartan has no meta head"),
         (FineTuning, {"lr": 1e-3, "tasks": ["tapt"]}, "trains no auxiliary tasks"),
+        (FineTuning, {"lr": 1e-3, "heads": {"end_taks": Linear(2, 2)}}, "heads has 'end_taks'"),
+        (
+            FineTuning,
+            {"lr": 1e-3, "heads": {"end_task": Linear(2, 2)}},
+            r"heads\['end_task'\] does",
+        ),
+        (FineTuning, {"lr": 1e-3, "metrics": {"a": MulticlassAccuracy(3)}}, r"metrics\['a'\] must"),
+        (MTTartan, {"lr": 1e-3, "weighting": Meta}, "weighting Meta learns .*; use MetaTartan"),
     ],
 )
 def test_an_argument_without_effect_is_refused(data, method, options, said):
     with pytest.raises(UserError, match=said):
         method.for_data(data, **options)
+
+
+def test_heads_of_an_earlier_module_are_continued_whatever_else_it_has(data):
+    earlier = MTTartan.for_data(data, lr=1e-3)
+    module = FineTuning.for_data(data, lr=1e-3, heads=earlier.heads)
+    assert module.heads["end_task"] is earlier.heads["end_task"]

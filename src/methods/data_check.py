@@ -1,0 +1,86 @@
+"""Checks that a module and the data beside which a Trainer gets it belong together."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from src.core.task_names import END_TASK
+from src.data.prepared import TEXT, Prepared
+from src.encoders.base import Encoder
+from src.encoders.text_encoder import TextEncoder
+from src.errors import UserError
+from src.methods.mixed_step import MixedStep
+
+_PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
+"""A text that tokenizers with the same vocabulary, but other rules, are likely to cut otherwise."""
+
+
+def check_data(module: MixedStep, prepared: Prepared, *, trains: bool) -> Tensor | None:
+    """Check that the module can be trained or evaluated on data that were read for another.
+
+    Args:
+        module: the module.
+        prepared: the data.
+        trains: whether the module is to be trained; else it is to be evaluated.
+
+    Returns:
+        The module's index of each of the data's labels, int64 `(labels,)`; None where the labels
+        are the same or not needed. Evaluations may have some of the module's labels, in any order.
+
+    Raises:
+        UserError: labels, tokenizers or tasks differ.
+    """
+    _check_encoder(module.encoder, prepared.encoder)
+    if trains:
+        _check_tasks([task.name for task in module.tasks], prepared)
+    if module.end_task is None:
+        return None
+    own, theirs = list(module.labels), list(prepared.end_task.labels)
+    if own == theirs:
+        return None
+    if trains:
+        raise UserError(
+            f"the data's labels are {theirs}, the module's {own}: train a module made for these "
+            f"data, {type(module).__name__}.for_data(data, ...)"
+        )
+    unknown = [label for label in theirs if label not in own]
+    if unknown:
+        raise UserError(
+            f"the data have the label {unknown[0]!r}, which is not one of those that the module "
+            f"was trained on: {own}"
+        )
+    return torch.tensor([own.index(label) for label in theirs])
+
+
+def _check_encoder(own: Encoder, theirs: Encoder) -> None:
+    if own is theirs:
+        return
+    texts = [isinstance(encoder, TextEncoder) for encoder in (own, theirs)]
+    if isinstance(own, TextEncoder) and isinstance(theirs, TextEncoder):
+        same = _same_tokens(own.tokenizer, theirs.tokenizer)
+    else:
+        same = texts[0] == texts[1]
+    if not same:
+        raise UserError(
+            f"the data were read for encoder {theirs.name}, whose inputs are not those of the "
+            f"module's, {own.name}; use TartanData(..., encoder=module.encoder)"
+        )
+
+
+def _same_tokens(one: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase) -> bool:
+    return one is other or (
+        one.get_vocab() == other.get_vocab()
+        and one(_PROBE)["input_ids"] == other(_PROBE)["input_ids"]
+    )
+
+
+def _check_tasks(own: list[str], prepared: Prepared) -> None:
+    known = {TEXT} if prepared.held_out is not None else set(prepared.auxiliaries)
+    missing = [name for name in own if name != END_TASK and name not in known]
+    if missing:
+        raise UserError(
+            f"the module trains the auxiliary task {missing[0]}, which the data have not, only "
+            f"{sorted(known)}; add it to TartanData(auxiliaries=...)"
+        )

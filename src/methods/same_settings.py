@@ -1,0 +1,71 @@
+"""Checks that a training goes on from a checkpoint with the settings with which it began."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from src.data.task_data import TaskData
+from src.errors import UserError
+
+_OF_THE_MODULE = (
+    "tasks", "weighting", "optimisation", "seed", "stage", "labels", "metric", "meta_head",
+    "inner_products", "sampled",
+)  # fmt: skip
+"""Arguments that change what is trained. The encoder is compared by the shapes of its weights."""
+_ABSENT = object()
+
+
+def data_settings(data: TaskData) -> dict[str, int]:
+    """Return the settings of the data that change what is trained, for a checkpoint."""
+    sizes = data.sizes
+    return {
+        "TartanData.seed": data.seed,
+        "TartanData.batch_size": sizes.batch_size,
+        "TartanData.sizes.meta_batch_size": sizes.meta_batch_size,
+    }
+
+
+def check_same_settings(
+    stored: Mapping[str, Any], own: Mapping[str, Any], names: tuple[str, ...] = _OF_THE_MODULE
+) -> None:
+    """Check that stored settings are those of the training that is to go on.
+
+    Args:
+        stored: the settings in the checkpoint.
+        own: the settings now.
+        names: which of them are compared, where the checkpoint has them.
+
+    Raises:
+        UserError: some differ; the message names them.
+    """
+    differences = [
+        f"{where} was {before}, is {now}"
+        for name in names
+        if name in stored
+        for where, before, now in _differences(name, stored[name], own.get(name))
+    ]
+    if differences:
+        raise UserError(
+            f"the checkpoint's training had other settings: {'; '.join(differences)}; give the "
+            "same ones, or start anew without ckpt_path (with ResumePoints, in another folder)"
+        )
+
+
+def _differences(where: str, stored: Any, own: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the places at which plain values differ, and both values."""
+    if isinstance(stored, Mapping) and isinstance(own, Mapping):
+        if where == "tasks" and list(stored) != list(own):
+            yield where, str(list(stored)), str(list(own))
+            return
+        for name in {**stored, **own}:
+            both = (one.get(name, _ABSENT) for one in (stored, own))
+            yield from _differences(f"{where}.{name}", *both)
+    elif _plain(stored) != _plain(own):
+        yield where, _plain(stored), _plain(own)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as text that does not tell tuples from lists."""
+    return "absent" if value is _ABSENT else json.dumps(value, default=str)

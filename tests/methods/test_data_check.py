@@ -1,0 +1,70 @@
+"""A module is not trained or scored on data that do not belong to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from transformers import BertConfig, BertModel
+
+from src.encoders.tiny import letter_pair_tokenizer
+from src.errors import UserError
+from src.methods import FineTuning, MTTartan
+from tests.methods.lightning import toy_data, trainer
+
+
+@pytest.fixture(scope="module")
+def module(data_dir, cache_dir):
+    return MTTartan.for_data(toy_data(data_dir, cache_dir), lr=1e-3)
+
+
+@pytest.fixture
+def rows(data_dir):
+    lines = (data_dir / "toy" / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def with_labels(data_dir, cache_dir, rows, **labels):
+    """Data whose splits all have these rows, with other labels."""
+    given = [{**row, "label": labels.get(row["label"], row["label"])} for row in rows]
+    return toy_data(data_dir, cache_dir, train=given, dev=given, test=given)
+
+
+def test_a_part_of_the_labels_is_scored_by_their_names(module, rows, data_dir, cache_dir, tmp_path):
+    some = [row for row in rows if row["label"] in "RS"]
+    data = with_labels(data_dir, cache_dir, some)
+    (scores,) = trainer(tmp_path).test(module, datamodule=data, verbose=False)
+    module.eval()
+    chosen = module([row["text"] for row in some]).argmax(1).tolist()
+    hits = [module.labels[i] == row["label"] for i, row in zip(chosen, some, strict=True)]
+    assert scores["test/micro_f1"] == pytest.approx(sum(hits) / len(hits))
+    with pytest.raises(UserError, match=r"data's labels are \['R', 'S'\], the module's \['A'"):
+        trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
+    own = toy_data(data_dir, cache_dir)
+    trainer(tmp_path).test(module, datamodule=own, verbose=False)
+    assert module.label_places is None
+
+
+def test_labels_that_the_module_has_not_are_refused(module, rows, data_dir, cache_dir, tmp_path):
+    data = with_labels(data_dir, cache_dir, rows, S="Z")
+    with pytest.raises(UserError, match="the data have the label 'Z', which is not one of those"):
+        trainer(tmp_path).validate(module, datamodule=data, verbose=False)
+
+
+def test_another_tokenizers_data_are_refused(module, data_dir, cache_dir, tmp_path):
+    tokenizer = letter_pair_tokenizer()
+    tokenizer.add_tokens(["apple"])
+    size = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig(vocab_size=len(tokenizer), num_hidden_layers=1, **size)
+    data = toy_data(data_dir, cache_dir, encoder=(BertModel(config), tokenizer))
+    with pytest.raises(UserError, match=r"read for encoder .*encoder=module\.encoder"):
+        trainer(tmp_path).test(module, datamodule=data, verbose=False)
+
+
+def test_a_task_that_the_data_have_not_is_refused(module, data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir, auxiliaries={"tapt": "task"})
+    with pytest.raises(UserError, match=r"auxiliary task dapt.*only \['tapt'\].*auxiliaries="):
+        trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
+    trainer(tmp_path).test(module, datamodule=data, verbose=False)  # needs no auxiliary task
+    other = FineTuning.for_data(data, lr=1e-3)
+    trainer(tmp_path, max_steps=1, enable_checkpointing=False).fit(other, datamodule=data)

@@ -1,0 +1,69 @@
+"""A training goes on from a checkpoint with its settings, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from src.core.weighting.dwa import DWA
+from src.errors import UserError
+from src.methods import MTTartan
+from src.methods.optimisation import Optimisation
+from src.methods.same_settings import check_same_settings
+from tests.methods.lightning import fitted, toy_data, trainer
+
+SLOW = Optimisation(body_lr=1e-4)
+
+
+@pytest.fixture(scope="module")
+def point(data_dir, cache_dir, tmp_path_factory):
+    """A checkpoint after two steps."""
+    folder = tmp_path_factory.mktemp("point")
+    data = toy_data(data_dir, cache_dir)
+    module = MTTartan.for_data(data, optimisation=SLOW)
+    running = trainer(folder, max_steps=2, enable_checkpointing=False)
+    running.fit(module, datamodule=data)
+    running.save_checkpoint(folder / "here.ckpt")
+    return folder / "here.ckpt"
+
+
+@pytest.mark.parametrize(
+    ("of_data", "of_module", "said"),
+    [
+        ({}, {"optimisation": replace(SLOW, body_lr=2e-4)}, "body_lr was 0.0001, is 0.0002"),
+        ({}, {"weighting": partial(DWA, window=2)}, "weighting._target_ was"),
+        ({}, {"tasks": ["tapt"]}, r'tasks was \["?.end_task'),
+        ({"seed": 1}, {}, "seed was 0, is 1"),
+        ({"batch_size": 4}, {}, "TartanData.batch_size was 8, is 4"),
+    ],
+)
+def test_other_settings_are_refused_by_name(
+    data_dir, cache_dir, tmp_path, point, of_data, of_module, said
+):
+    data = toy_data(data_dir, cache_dir, **of_data)
+    module = MTTartan.for_data(data, **{"optimisation": SLOW, **of_module})
+    with pytest.raises(UserError, match=said) as caught:
+        fitted(module, data, tmp_path, max_steps=4, ckpt_path=point)
+    assert "without ckpt_path" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_longer_training_goes_on_and_evaluations_do_not_compare(
+    data_dir, cache_dir, tmp_path, point
+):
+    data = toy_data(data_dir, cache_dir, sizes={"micro_batch_size": 4})
+    module = MTTartan.for_data(data, optimisation=SLOW)
+    seen = fitted(module, data, tmp_path, max_steps=4, ckpt_path=point)
+    assert seen.steps == [2, 3]
+    other = MTTartan.for_data(data, lr=3e-3)
+    trainer(tmp_path).validate(other, datamodule=data, ckpt_path=point, verbose=False)
+
+
+def test_tuples_come_back_as_they_are(tmp_path):
+    settings = {"weighting": {"values": (1.0, 2.0)}}
+    torch.save(settings, tmp_path / "here.pt")
+    check_same_settings(torch.load(tmp_path / "here.pt", weights_only=True), settings)
+    check_same_settings({"weighting": {"values": [1.0, 2.0]}}, settings)
