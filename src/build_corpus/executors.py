@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _run(executor: LocalTasks, rank: int, parent: int) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
         end_with(parent)  # so that two never write the same file
-    executor._run_for_rank(rank)
+    deepcopy(executor)._run_for_rank(rank)  # a block may keep state, which is of one file
 
 
 class RayTasks(RayPipelineExecutor):

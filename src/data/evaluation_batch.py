@@ -98,12 +98,12 @@ def _places(given: Any, labels: Sequence[str]) -> Tensor:
     Numbers count as names where the labels are numbers: a data set may store them in another order.
     """
     values = given.tolist() if isinstance(given, Tensor) else given
-    values = [values] if isinstance(values, str) else values
+    values = [values] if isinstance(values, str | int) else values
     names = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]
     unknown = sorted(set(names) - set(labels))
     if unknown:
         indices = isinstance(given, Tensor) or all(isinstance(value, int) for value in values)
-        advice = "; indices: call the column `labels`" if indices else ""
+        advice = "; give names, or indices in this order, as a tensor `labels`" if indices else ""
         raise UserError(
             f"label {unknown[0]!r} is not one of those trained on: {list(labels)}{advice}"
         )

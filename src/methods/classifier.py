@@ -128,7 +128,7 @@ class EndTaskClassifier(pl.LightningModule):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the classifier as a folder that Transformers and `python -m src.predict` load.
 
-        Of several processes all have to call this; the main one writes, and the others wait.
+        Of several processes the main one writes. With `ShardStrategy` all have to call this.
 
         Raises:
             UserError: the method does not train the end task.
@@ -143,7 +143,7 @@ class EndTaskClassifier(pl.LightningModule):
             log.warning(remark)
 
     def _written(self, write: Callable[[Encoder], T]) -> T | None:
-        """Have the main process write its whole encoder, while the others wait."""
+        """Have the main process write its whole encoder; of a sharded body, the others wait."""
         encoder, body = self.encoder, whole_copy(self.body)
         if body is not self.body:
             encoder = copy.copy(encoder)
@@ -151,7 +151,8 @@ class EndTaskClassifier(pl.LightningModule):
         try:
             return write(encoder) if self.agreement.is_main else None
         finally:
-            self.agreement.wait()
+            if body is not self.body:
+                self.agreement.wait()
 
     def _evaluate(self, batch: Any, dataloader_idx: int) -> None:
         _, metrics = self._evaluated()

@@ -40,7 +40,7 @@ class ContinuedPretraining(TaskMixing):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
 
-        Of several processes all have to call this; the main one writes, and the others wait.
+        Of several processes the main one writes. With `ShardStrategy` all have to call this.
 
         Raises:
             UserError: the encoder is none of text, or the first task is not masked language

@@ -315,9 +315,9 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 what to use instead.
         """
         check_trainer(self.trainer)
+        keep_best(self.trainer, self.monitor)
         if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
             check_monitors(self.trainer, self, self._logged())
-        keep_best(self.trainer, self.monitor)
         return own_callbacks(self.trainer)
 
     def _logged(self) -> Iterator[str]:
@@ -330,15 +330,24 @@ class TaskMixing(FromCheckpoint, MixedStep):
             yield from ("dev/loss", f"dev_{monitor.name}")
         yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
 
+    def _given_data(self) -> TaskData | None:
+        """Return the data that this call of the Trainer was given; None for loaders.
+
+        `trainer.datamodule` may be of an earlier call.
+        """
+        given = self.trainer._data_connector._datahook_selector
+        data = None if given is None else given.datamodule
+        return data if isinstance(data, TaskData) else None
+
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module.
 
         Raises:
             UserError: labels, tokenizers or tasks differ.
         """
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        data = self._given_data()
         self.label_places = None
-        if isinstance(data, TaskData) and stage != "predict":  # which gets texts
+        if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
 
     def configure_model(self) -> None:
@@ -375,11 +384,23 @@ class TaskMixing(FromCheckpoint, MixedStep):
     def configure_optimizers(self) -> dict[str, Any]:
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
         optimiser = self.new_optimiser()
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
-        epoch = data.epoch_steps(self.batch_needs) if isinstance(data, TaskData) else None
+        data = self._given_data()
+        epoch = None if data is None else data.epoch_steps(self.batch_needs)
         self.planned_steps = planned_steps(self.trainer, epoch)
         schedule = self.optimisation.schedule(optimiser, self.planned_steps)
         return {"optimizer": optimiser, "lr_scheduler": schedule}
+
+    def on_train_start(self) -> None:
+        """Set the next step's rates by this training's schedule.
+
+        A checkpoint holds those of the schedule that it was written with, which may be shorter.
+        """
+        schedule = self.lr_schedulers()
+        if not isinstance(schedule, torch.optim.lr_scheduler.LambdaLR):
+            return  # of a subclass
+        groups = schedule.optimizer.param_groups
+        for group, lr, factor in zip(groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
+            group["lr"] = lr * factor(schedule.last_epoch)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Make an evaluation follow the last step.
@@ -396,8 +417,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             "skipped": int(self.skipped),
             "processes": self.trainer.world_size,
         }
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
-        if isinstance(data, TaskData):
+        data = self._given_data()
+        if data is not None:
             checkpoint["progress"]["data"] = data_settings(data)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -421,6 +442,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     def _check_kind(self) -> None:
         """Check that a checkpoint's tasks are those that this class trains."""
+        if not hasattr(type(self), "trains_end_task"):
+            return  # the base of them all
         names = list(self.hparams["tasks"])
         found = (END_TASK in names, names != [END_TASK], self.hparams["meta_head"] is not None)
         own = (self.trains_end_task, self.trains_auxiliaries, self.has_meta_head)
@@ -433,7 +456,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
         check_same_settings(checkpoint["hyper_parameters"], self.hparams)
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
-        if isinstance(data, TaskData):
+        data = self._given_data()
+        if data is not None:
             own = data_settings(data)
             check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))

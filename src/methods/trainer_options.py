@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from weakref import WeakSet
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import (
     EarlyStopping,
     GradientAccumulationScheduler,
+    LearningRateMonitor,
     ModelCheckpoint,
 )
 from lightning.pytorch.strategies import SingleDeviceStrategy
@@ -31,6 +33,8 @@ _OF_A_CHECKPOINT = (
     "_enable_version_counter",
 )  # fmt: skip
 """Where a `ModelCheckpoint` keeps the arguments of its constructor."""
+_KEEPING: WeakSet[ModelCheckpoint] = WeakSet()
+"""Callbacks without options of their own, which keep the best checkpoint on dev."""
 
 
 def check_trainer(trainer: pl.Trainer) -> None:
@@ -88,7 +92,8 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
 def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Iterable[str]) -> None:
     """Check before training that Lightning's callbacks follow metrics that there will be.
 
-    Callbacks and modules of others may log further ones: beside them, nothing is checked.
+    Callbacks and modules of others may log further ones, and `LearningRateMonitor` does: beside
+    them, nothing is checked.
 
     Args:
         trainer: the Trainer.
@@ -101,10 +106,14 @@ def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Itera
     known, parts = set(names), [module, *trainer.callbacks]
     if any(type(part).__module__.partition(".")[0] not in ("src", "lightning") for part in parts):
         return
+    if any(isinstance(callback, LearningRateMonitor) for callback in trainer.callbacks):
+        return  # it logs rates
     for callback in trainer.callbacks:
         if not isinstance(callback, EarlyStopping | ModelCheckpoint):
             continue
         monitor, strict = callback.monitor, getattr(callback, "strict", True)
+        if isinstance(callback, ModelCheckpoint) and monitor in ("step", "epoch"):
+            continue  # which Lightning counts
         if monitor is not None and strict and monitor not in known:
             raise UserError(
                 f"{type(callback).__name__}: there is no metric {monitor!r}"
@@ -173,9 +182,15 @@ def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
     if monitor is None or not trainer.limit_val_batches or len(kept) != 1:
         return
     (callback,) = kept
+    wanted = (f"dev/{monitor.name}", monitor.mode)
     if _has_no_options(callback):
-        callback.monitor, callback.mode = f"dev/{monitor.name}", monitor.mode
-        callback.kth_value = torch.tensor(-torch.inf if monitor.mode == "max" else torch.inf)
+        _KEEPING.add(callback)
+    elif callback not in _KEEPING or (callback.monitor, callback.mode) == wanted:
+        return
+    callback.monitor, callback.mode = wanted
+    callback.kth_value = torch.tensor(-torch.inf if monitor.mode == "max" else torch.inf)
+    callback.best_k_models, callback.kth_best_model_path = {}, ""
+    callback.best_model_path, callback.best_model_score = "", None
 
 
 def _has_no_options(checkpoint: ModelCheckpoint) -> bool:

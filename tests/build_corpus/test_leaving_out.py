@@ -106,6 +106,19 @@ def test_articles_of_low_quality_are_left_out_whole_and_counted(tmp_path, qualit
     assert (counts["read"], counts["filtered"], counts["kept"]) == (2, 1, 1)
 
 
+def test_a_filter_with_a_state_takes_each_file_alone(tmp_path):
+    for file in "abc":
+        records = [{"text": f"text {number} of {file}"} for number in range(40)]
+        write_shard(tmp_path / "in" / f"{file}.jsonl", records)
+    half = {
+        "half": {"_target_": "datatrove.pipeline.filters.SamplerFilter", "rate": 0.5, "seed": 0}
+    }
+    for workers in (1, 2):
+        built(tmp_path / "in", tmp_path / str(workers), workers=workers, filters=half)
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+    assert 0 < len(texts_of(tmp_path / "1")) < 120
+
+
 def test_a_filter_that_lacks_something_says_so_before_any_work(tmp_path, monkeypatch):
     write_shard(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
     chosen = filters("language=english", "language.english.model_url=/nowhere/lid.bin")

@@ -22,6 +22,12 @@ def test_labels_are_those_of_the_training_data():
     assert places(("false", "true"), label=torch.tensor([True, False])) == [1, 0]
 
 
+def test_a_row_without_a_batch_is_a_batch_of_one():
+    for label in (7, torch.tensor(7)):
+        _, found, _ = labelled_batch({"text": "a", "label": label}, ("1", "7"))
+        assert found.tolist() == [1]
+
+
 def test_labels_that_are_numbers_are_not_places():
     """Of a data set whose labels are 1, 2, 10 the loader gives these, in a tensor."""
     assert places(("1", "2", "10"), label=torch.tensor([10, 1])) == [2, 0]
@@ -39,7 +45,9 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
 
 def test_numbers_whose_order_nobody_knows_are_refused():
     """As a data set gives them that stores names apart, in an order of its own."""
-    with pytest.raises(UserError, match=r"label '0' is not one .*'no'.*column `labels`"):
+    with pytest.raises(
+        UserError, match=r"label '0' is not one .*'no'.*in this order, as a tensor `labels`"
+    ):
         places(("no", "yes"), label=torch.tensor([1, 0]))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from torch.utils.data import DataLoader
 from transformers import BertConfig, BertModel
 
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.methods import FineTuning, MTTartan
+from src.methods.module import TaskMixing
 from tests.methods.lightning import toy_data, trainer
 
 
@@ -68,3 +70,20 @@ def test_a_task_that_the_data_have_not_is_refused(module, data_dir, cache_dir, t
     trainer(tmp_path).test(module, datamodule=data, verbose=False)  # needs no auxiliary task
     other = FineTuning.for_data(data, lr=1e-3)
     trainer(tmp_path, max_steps=1, enable_checkpointing=False).fit(other, datamodule=data)
+
+
+def test_data_of_an_earlier_call_of_the_trainer_do_not_matter(rows, data_dir, cache_dir, tmp_path):
+    some = [row for row in rows if row["label"] in "RS"]
+    ours, theirs = with_labels(data_dir, cache_dir, some), with_labels(data_dir, cache_dir, rows)
+    running = trainer(tmp_path, max_steps=1, enable_checkpointing=False)
+    running.fit(FineTuning.for_data(theirs, lr=1e-3), datamodule=theirs)
+    module = FineTuning.for_data(ours, lr=1e-3)
+    (scores,) = running.validate(module, DataLoader(some, batch_size=4), verbose=False)
+    assert 0 <= scores["dev/micro_f1"] <= 1
+
+
+def test_a_checkpoint_can_be_loaded_by_the_base_of_all_methods(module, data_dir, tmp_path):
+    running = trainer(tmp_path)
+    running.strategy.connect(module)
+    running.save_checkpoint(tmp_path / "here.ckpt", weights_only=True)
+    assert TaskMixing.load_from_checkpoint(tmp_path / "here.ckpt").labels == module.labels

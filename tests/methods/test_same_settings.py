@@ -58,6 +58,8 @@ def test_a_longer_training_goes_on_and_evaluations_do_not_compare(
     module = MTTartan.for_data(data, optimisation=SLOW)
     seen = fitted(module, data, tmp_path, max_steps=4, ckpt_path=point)
     assert seen.steps == [2, 3]
+    anew = MTTartan.for_data(data, optimisation=SLOW)
+    assert seen.rates == fitted(anew, data, tmp_path, max_steps=4).rates[2:]
     other = MTTartan.for_data(data, lr=3e-3)
     trainer(tmp_path).validate(other, datamodule=data, ckpt_path=point, verbose=False)
 

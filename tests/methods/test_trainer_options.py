@@ -382,6 +382,27 @@ def test_a_users_checkpoint_callback_without_options_gets_the_metric(module, dat
     assert own.best_model_path.endswith("step=2.ckpt")
 
 
+def test_a_trainer_that_trains_again_keeps_the_best_by_the_next_data_s_metric(
+    data_dir, cache_dir, module, data, tmp_path
+):
+    own = ModelCheckpoint()
+    running = trainer(tmp_path, max_steps=1, callbacks=[own])
+    other = toy_data(data_dir, cache_dir, metric="accuracy")
+    running.fit(FineTuning.for_data(other, lr=2e-3), datamodule=other)
+    assert own.monitor == "dev/accuracy"
+    running.fit_loop.epoch_loop.max_steps = 2
+    running.fit(module, datamodule=data)
+    assert own.monitor == "dev/macro_f1"
+    assert own.best_model_path
+
+
+@pytest.mark.parametrize("monitor", ["step", "epoch"])
+def test_the_last_checkpoints_can_be_kept(module, data, tmp_path, monitor):
+    kept = ModelCheckpoint(monitor=monitor, mode="max", save_top_k=2)
+    trainer(tmp_path, max_steps=2, callbacks=[kept]).fit(module, datamodule=data)
+    assert kept.best_model_path
+
+
 def test_further_metrics_are_beside_the_usual_ones(data, tmp_path):
     two = {"_target_": "torchmetrics.classification.MulticlassAccuracy", "top_k": 2}
     module = FineTuning.for_data(data, lr=2e-3, metrics={"top2": two})
