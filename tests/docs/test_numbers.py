@@ -30,11 +30,13 @@ SENTENCES = {
         "pre-training first (TAPT) {suspects:3x/tapt}, fine-tuning alone {suspects:3x/finetune}, "
         "training together with fixed weights (MT-TARTAN) {suspects:3x/mt_tartan_0.95_head_rate}, "
         "with learned ones (META-TARTAN) {suspects:3x/meta_tartan_start_0.95}, each in the variant",
-        "MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning {scierc:3x/finetune}, TAPT {scierc:3x/tapt}",
+        "MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning {scierc:3x/finetune}, TAPT {scierc:3x/tapt}, "
+        "META-TARTAN {scierc:3x/meta_tartan}: within chance",
     ),
     "docs/choosing.md": (
         "MT-TARTAN with equal weights reaches {scierc:3x/mt_tartan} on test, fine-tuning "
-        "{scierc:3x/finetune} and TAPT {scierc:3x/tapt} (3 seeds)",
+        "{scierc:3x/finetune}, TAPT {scierc:3x/tapt} and META-TARTAN {scierc:3x/meta_tartan} "
+        "(3 seeds)",
     ),
     "docs/faq.md": (
         "SetFit with its library's defaults reaches {suspects:3x/setfit} on test for 1.7 times",
