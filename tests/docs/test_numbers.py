@@ -35,8 +35,8 @@ SENTENCES = {
     ),
     "docs/choosing.md": (
         "MT-TARTAN with equal weights reaches {scierc:3x/mt_tartan} on test, fine-tuning "
-        "{scierc:3x/finetune}, TAPT {scierc:3x/tapt} and META-TARTAN {scierc:3x/meta_tartan} "
-        "(3 seeds)",
+        "{scierc:3x/finetune}, TAPT {scierc:3x/tapt}, MT-TARTAN with the settings of `custom_mt` "
+        "{scierc:3x/mt_tartan_0.95_head_rate} and META-TARTAN {scierc:3x/meta_tartan} (3 seeds)",
     ),
     "docs/faq.md": (
         "SetFit with its library's defaults reaches {suspects:3x/setfit} on test for 1.7 times",
