@@ -25,7 +25,6 @@ from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
 from src.encoders.base import Encoder, set_frozen
-from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import require_text_encoder
 from src.experiment.baseline import baseline_of
 from src.experiment.fine_tuning_baseline import (
@@ -48,6 +47,7 @@ from src.files.durable import disk_advice, write_durably
 from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
+from src.methods.parts import METRICS
 from src.methods.stage import Stage
 from src.model_card.card import write_card
 from src.model_card.encoder_card import write_encoder_card
@@ -157,8 +157,7 @@ def _keep_encoder(
     """Write the encoder of continued pre-training with its card, and then the result."""
     text_encoder = require_text_encoder(encoder, "continued pre-training")
     target = folder / ENCODER
-    # not `module.save_pretrained`, in which all processes meet
-    save_masked_lm(text_encoder.body, module.tasks[0].head, text_encoder.tokenizer, target)
+    module.save_pretrained(target)
     write_encoder_card(result, config, text_encoder, target)
     write_result(result, folder)
 
@@ -229,7 +228,7 @@ class StageChain:
             heads=heads,
             meta_head=stage.meta_head if module_type.has_meta_head else None,
             stage=name,
-            metrics=_plain(config.metrics),
+            metrics={**dict.fromkeys(METRICS), **_plain(config.metrics)},
             inner_products=stage.inner_products,
             sampled=stage.sampled if module_type.trains_auxiliaries else None,
         )

@@ -41,6 +41,7 @@ from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import (
     METRICS,
+    beside_the_usual,
     check_metrics,
     check_sampling,
     metrics_of,
@@ -203,7 +204,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         heads: Mapping[str, nn.Module] | None = None,
         meta_head: MetaHeadSettings | None = None,
         stage: str | None = None,
-        metrics: Mapping[str, Node] | None = None,
+        metrics: Mapping[str, Node | None] | None = None,
         inner_products: InnerProducts = "float32",
         sampled: Count | None = None,
     ) -> Self:
@@ -222,7 +223,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 those of other tasks are left out.
             meta_head: see the class.
             stage: see the class.
-            metrics: further metrics, beside the F1 scores, by name, as nodes of a config.
+            metrics: further metrics, beside the F1 scores, by name, as nodes of a config; None
+                leaves one of the F1 scores out.
             inner_products: see the class.
             sampled: see the class.
 
@@ -258,7 +260,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             optimisation,
             seed=data.seed,
             stage=stage,
-            metrics={**METRICS, **check_metrics(metrics or {})},
+            metrics=beside_the_usual(metrics or {}),
             meta_head=(meta_head or MetaHeadSettings()) if cls.has_meta_head else None,
             inner_products=inner_products,
             heads=heads,
@@ -330,7 +332,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             yield from ("dev/loss", f"dev_{monitor.name}")
         yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
 
-    def _given_data(self) -> TaskData | None:
+    def given_data(self) -> TaskData | None:
         """Return the data that this call of the Trainer was given; None for loaders.
 
         `trainer.datamodule` may be of an earlier call.
@@ -345,7 +347,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         Raises:
             UserError: labels, tokenizers or tasks differ.
         """
-        data = self._given_data()
+        data = self.given_data()
         self.label_places = None
         if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
@@ -384,7 +386,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
     def configure_optimizers(self) -> dict[str, Any]:
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
         optimiser = self.new_optimiser()
-        data = self._given_data()
+        data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)
         self.planned_steps = planned_steps(self.trainer, epoch)
         schedule = self.optimisation.schedule(optimiser, self.planned_steps)
@@ -417,7 +419,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             "skipped": int(self.skipped),
             "processes": self.trainer.world_size,
         }
-        data = self._given_data()
+        data = self.given_data()
         if data is not None:
             checkpoint["progress"]["data"] = data_settings(data)
 
@@ -456,7 +458,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
         check_same_settings(checkpoint["hyper_parameters"], self.hparams)
-        data = self._given_data()
+        data = self.given_data()
         if data is not None:
             own = data_settings(data)
             check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from src.core.device import is_cpu
 from src.core.step import StepRecord
-from src.data.task_data import TaskData
 from src.errors import UserError
 from src.methods.module import TaskMixing
 
@@ -45,12 +44,12 @@ class StopAtNonFinite(pl.Callback):
             return
         self._pending.append((trainer.global_step, finite, record))
         if is_cpu(finite.device) or len(self._pending) >= self._read_every:
-            self._read(trainer, pl_module)
+            self._read(pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Read the flags, because an evaluation waits for the device anyway."""
         if isinstance(pl_module, TaskMixing):
-            self._read(trainer, pl_module)
+            self._read(pl_module)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count up to the last step, for Lightning's checkpoints."""
@@ -63,7 +62,7 @@ class StopAtNonFinite(pl.Callback):
         """Restore the count of a checkpoint."""
         self._in_a_row = state_dict["in_a_row"]
 
-    def _read(self, trainer: pl.Trainer, module: TaskMixing) -> None:
+    def _read(self, module: TaskMixing) -> None:
         pending, self._pending = self._pending, []
         if not pending:
             return
@@ -71,15 +70,13 @@ class StopAtNonFinite(pl.Callback):
         for (step, _, record), finite in zip(pending, flags, strict=True):
             self._in_a_row = 0 if finite else self._in_a_row + 1
             if self._in_a_row >= self._patience:
-                raise UserError(self._message(trainer, module, step, record))
+                raise UserError(self._message(module, step, record))
 
-    def _message(
-        self, trainer: pl.Trainer, module: TaskMixing, step: int, record: StepRecord
-    ) -> str:
+    def _message(self, module: TaskMixing, step: int, record: StepRecord) -> str:
         task, what = _culprit(record)
-        data = trainer.datamodule  # type: ignore[attr-defined]
+        data = module.given_data()
         rows = ""
-        if isinstance(data, TaskData) and task is not None:
+        if data is not None and task is not None:
             indices = data.steps(module.batch_needs).example_indices(task, step - 1)
             more = "" if len(indices) <= SHOWN else ", ..."
             rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"

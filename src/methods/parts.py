@@ -141,6 +141,16 @@ def check_sampling(
         )
 
 
+def beside_the_usual(metrics: Mapping[str, Node | None]) -> dict[str, Node]:
+    """Return the usual metrics and further ones; None leaves a usual one out.
+
+    Raises:
+        UserError: one is an object, which a checkpoint cannot hold.
+    """
+    every = {**METRICS, **metrics}
+    return dict(check_metrics({name: node for name, node in every.items() if node is not None}))
+
+
 def check_metrics(nodes: Mapping[str, Node]) -> Mapping[str, Node]:
     """Return metrics after checking that each is a node.
 

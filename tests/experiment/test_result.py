@@ -182,3 +182,11 @@ def test_the_machine_is_described(meta):
     machine = meta.result["machine"]
     assert set(machine) >= {"device", "platform", "cores", "precision"}
     assert machine["precision"] == "32-true"
+
+
+def test_a_metric_that_is_left_out_of_the_config_is_in_no_result(data_dir, cache_dir, tmp_path):
+    options = toy(data_dir, cache_dir, "finetune", "max_steps=1", "~metrics.micro_f1")
+    result = recorded_run(options, tmp_path).result
+    for split in ("dev", "test"):
+        assert {"macro_f1", "weighted_f1"} <= set(result[split]["whole"]["metrics"])
+        assert "micro_f1" not in result[split]["whole"]["metrics"]

@@ -408,6 +408,10 @@ def test_further_metrics_are_beside_the_usual_ones(data, tmp_path):
     module = FineTuning.for_data(data, lr=2e-3, metrics={"top2": two})
     (scores,) = trainer(tmp_path).validate(module, datamodule=data, verbose=False)
     assert {"dev/top2", "dev/macro_f1", "dev/micro_f1", "dev/weighted_f1"} <= set(scores)
+    module = FineTuning.for_data(data, lr=2e-3, metrics={"micro_f1": None})
+    (scores,) = trainer(tmp_path).validate(module, datamodule=data, verbose=False)
+    assert {"dev/macro_f1", "dev/weighted_f1"} <= set(scores)
+    assert "dev/micro_f1" not in scores
 
 
 def test_several_loaders_are_predicted_and_evaluated_one_at_a_time(module, tmp_path):
