@@ -32,11 +32,12 @@ def join_segments(row: Row, first: np.ndarray, second: np.ndarray, relation: int
     """Join two segments to one text that is at most as long as `row`.
 
     It begins and ends with the first and the last token of `row`, which are special; the last also
-    separates the segments. The second segment is truncated.
+    separates the segments. The second segment is truncated, by its last token at least: there is no
+    room for the whole of the text's own, and a final full stop must not tell it from another's.
 
     Args:
-        row: the text that is replaced. It is kept, with relation -1, where a segment is empty or
-            there is no room for the second.
+        row: the text that is replaced. It is kept, with relation -1, where nothing is left of a
+            segment.
         first: token ids of the first segment.
         second: token ids of the second segment.
         relation: the relation between them.
@@ -46,9 +47,9 @@ def join_segments(row: Row, first: np.ndarray, second: np.ndarray, relation: int
     """
     whole = np.asarray(row["input_ids"], dtype=np.int64)
     room = len(whole) - 3 - len(first)
-    if min(len(first), len(second), room) < 1:
+    if min(len(first), len(second) - 1, room) < 1:
         return {**row, "token_type_ids": np.zeros_like(whole), RELATION: -1}
-    second = second[:room]
+    second = second[: min(room, len(second) - 1)]
     begin, end = whole[:1], whole[-1:]
     return {
         **row,

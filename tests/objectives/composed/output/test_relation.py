@@ -13,7 +13,7 @@ from src.errors import UserError
 from src.objectives.composed.output.next_sentence import NextSentence
 from src.objectives.composed.output.sentence_order import SentenceOrder
 from tests.encoders.bodies import random_body
-from tests.objectives.composed.output.batches import CLS, SEP, TINY, batch, objective, text
+from tests.objectives.composed.output.batches import CLS, SEP, STOP, TINY, batch, objective, text
 
 # no two texts share a token, and each is as long as the others
 TEXTS = [text(*range(100 + 10 * i, 110 + 10 * i)) for i in range(60)]
@@ -60,6 +60,17 @@ def test_next_sentence_takes_half_of_the_segments_from_earlier_texts():
             foreign += 1
     assert 15 < foreign < 45
     assert part.inputs["targets"][0] == 1
+
+
+@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
+def test_the_last_token_does_not_tell_the_relation(output):
+    lengths = np.random.default_rng(0).integers(4, 20, 60)
+    rows = [text(*range(100, 100 + length), STOP) for length in lengths]
+    part = batch(output, rows)
+    targets = part.inputs["targets"].tolist()
+    ends = [segments_of(part, index)[1][-1] == STOP for index in range(len(rows))]
+    assert len(set(targets)) == 2
+    assert not any(ends)
 
 
 @pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])

@@ -42,8 +42,8 @@ def test_segments_of_a_pair_have_no_separator_of_the_pair():
     first, second = split_segments(row, VOCABULARY)
     assert (first.tolist(), second.tolist()) == ([150, 151], [152, 153])
     again = join_segments(row, first, second, 1)
-    assert again["input_ids"].tolist() == row["input_ids"]
-    assert again["token_type_ids"].tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert again["input_ids"].tolist() == [CLS, 150, 151, SEP, 152, SEP]
+    assert again["token_type_ids"].tolist() == [0, 0, 0, 0, 1, 1]
     assert (again["label"], again[RELATION]) == (2, 1)
 
 
