@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from src.core.running_statistics import frozen_running_statistics
 from src.errors import UserError
 
 T = TypeVar("T")
@@ -95,10 +96,17 @@ def require_encoder(encoder: object, kind: type[T], what: str, content: str, adv
     return encoder
 
 
-def set_frozen(module: nn.Module, frozen: bool) -> None:
-    """Exclude all parameters and running statistics from training, or include them again."""
-    for parameter in module.parameters():
-        parameter.requires_grad_(not frozen)
-    for part in module.modules():
-        if isinstance(part, _BatchNorm) and part.running_mean is not None:
-            part.track_running_stats = not frozen
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Exclude parameters and running statistics from training inside of the `with` block.
+
+    What was excluded before stays so after it.
+    """
+    trained = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
+    module.requires_grad_(False)
+    try:
+        with frozen_running_statistics(module):
+            yield
+    finally:
+        for name, parameter in module.named_parameters():  # sharding has replaced the objects
+            parameter.requires_grad_(name in trained)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from src.distributed.identity import is_main_process
 from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
-from src.encoders.base import Encoder, set_frozen
+from src.encoders.base import Encoder, frozen
 from src.encoders.text_encoder import require_text_encoder
 from src.experiment.baseline import baseline_of
 from src.experiment.fine_tuning_baseline import (
@@ -199,11 +200,11 @@ class StageChain:
         config, body = self._config, self._prepared.encoder.body
         config.run.stage = name
         module, data = self.build(name, stage)
-        set_frozen(body, stage.freeze_body)
-        outcome = fit_stage(
-            module, data, stage, name=name, config=config, folder=self._folder, observers=observers
-        )
-        set_frozen(body, False)
+        with frozen(body) if stage.freeze_body else nullcontext():
+            outcome = fit_stage(
+                module, data, stage, name=name, config=config, folder=self._folder,
+                observers=observers,
+            )  # fmt: skip
         self._heads |= {task.name: task.head for task in module.tasks}
         if not module.trains_end_task:  # also where the stage was finished earlier
             self._prepared.encoder.keep_head(module.tasks[0].head)

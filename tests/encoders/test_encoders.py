@@ -22,7 +22,7 @@ from transformers import (
     RobertaModel,
 )
 
-from src.encoders.base import set_frozen
+from src.encoders.base import frozen
 from src.encoders.packaged import PackagedEncoder
 from src.encoders.random_weights import RandomWeights
 from src.encoders.text_encoder import PretrainedEncoder, TextEncoder, max_positions_of
@@ -239,12 +239,14 @@ def test_the_body_has_no_pooler_that_nothing_trains(bert_folder):
     assert not [name for name in names if "pooler" in name]
 
 
-def test_freezing_and_unfreezing_changes_every_parameter(bert_folder):
+def test_a_frozen_body_trains_nothing_and_then_what_it_trained_before(bert_folder):
     body = PretrainedEncoder(name=str(bert_folder)).load().body
-    set_frozen(body, True)
-    assert not any(p.requires_grad for p in body.parameters())
-    set_frozen(body, False)
-    assert all(p.requires_grad for p in body.parameters())
+    body.embeddings.requires_grad_(False)
+    before = {name: p.requires_grad for name, p in body.named_parameters()}
+    assert len(set(before.values())) == 2
+    with frozen(body):
+        assert not any(p.requires_grad for p in body.parameters())
+    assert {name: p.requires_grad for name, p in body.named_parameters()} == before
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/nowhere-at-all", "a/b/c"])
