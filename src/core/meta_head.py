@@ -34,8 +34,8 @@ class MetaHeadSettings(Checked):
         weight_decay: weight decay of these steps.
         fresh: start from a new random initialisation at every step (section 3.3); otherwise from
             where the last step left it, the first from a random one.
-        tolerance: stop as soon as a step has not lowered the loss by this share of it; None takes
-            all `steps`.
+        tolerance: stop as soon as a step has changed the loss by less than this share of it; None
+            takes all `steps`.
     """
 
     kind: Literal["separate", "shared"] = "separate"
@@ -106,7 +106,7 @@ class MetaHead(nn.Module):
                 optimiser.zero_grad(set_to_none=True)
                 now = objective.losses(body, self.head, features, targets).mean()
                 if settings.tolerance is not None:
-                    converged = converged | (now > (1 - settings.tolerance) * loss)
+                    converged = converged | ((now - loss).abs() < settings.tolerance * loss)
                     if is_cpu(features.device) and bool(converged):
                         break
                 backward(now, parameters)

@@ -135,6 +135,22 @@ def test_where_the_loop_cannot_break_converged_steps_change_nothing(monkeypatch)
         assert torch.equal(masked.head.state_dict()[name], value), name
 
 
+def test_a_loss_that_rises_by_dropout_has_not_converged(monkeypatch):
+    losses, taken = Classification.losses, []
+
+    def counted(*inputs):
+        taken[-1] += 1
+        return losses(*inputs)
+
+    monkeypatch.setattr(Classification, "losses", counted)
+    head = MetaHead(ClassifierHead(8, 3, 0.5), MetaHeadSettings(lr=1e-2, tolerance=1e-4))
+    for seed in range(20):
+        torch.manual_seed(seed)
+        taken.append(0)
+        head.fit(nn.Identity(), Classification(3), *separable())
+    assert taken.count(10) >= 18
+
+
 def test_a_tolerance_that_is_never_met_changes_nothing():
     plain, _, loss = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64))
     other, _, same = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64, tolerance=0.0))
