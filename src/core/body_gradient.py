@@ -38,7 +38,9 @@ class BodyGradient:
 
     @property
     def values(self) -> Gradient:
-        """The tensors, an entry for each of the body's parameters.
+        """The tensors, an entry for each of the body's parameters; not to be changed.
+
+        To clip or scale a gradient, put the factor into its weight: its norm is known by then.
 
         Raises:
             ValueError: the tensors were handed over by `take`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from src.core.body_gradient import BodyGradient
+from src.core.device import is_cpu
 from src.core.gradients import Gradient, add_scaled_, cosine_of, dot, move_towards_
 
 
@@ -23,12 +25,14 @@ class Mixed:
             without a meta-gradient.
         squared_norm: squared norm of `gradient`, a scalar, if it is known without computing it;
             else None.
+        tasks: names of the tasks in the order of `weights`; None for the step's order.
     """
 
     gradient: Gradient
     weights: Tensor
     cosines: Tensor | None = None
     squared_norm: Tensor | None = None
+    tasks: tuple[str, ...] | None = None
 
 
 class RunningMean:
@@ -40,13 +44,25 @@ class RunningMean:
 
     def __init__(self) -> None:
         self._mean: Gradient = []
-        self._factors: list[Tensor] = []
+        self._factors: dict[str, Tensor] = {}
         self._sum: Tensor | None = None
         self._squared_norm: Tensor | None = None
 
-    def add(self, gradient: BodyGradient, factor: Tensor) -> None:
-        """Add a gradient, which is consumed, with its factor, a scalar."""
-        self._factors.append(factor)
+    def add(self, gradient: BodyGradient, factor: Tensor | float) -> None:
+        """Add a gradient, which is consumed, with its factor, a scalar.
+
+        Raises:
+            ValueError: the factor is no scalar, or it is negative.
+        """
+        factor = _scalar(gradient, factor)
+        if is_cpu(factor.device) and float(factor) < 0:
+            raise ValueError(
+                f"the factor of task {gradient.task.name} is {float(factor)}, and a mean's cannot "
+                "be negative; use RunningSum"
+            )
+        # a device is not waited for: a step that is not finite is skipped
+        factor = torch.where(factor < 0, math.nan, factor)
+        self._factors[gradient.task.name] = factor
         if self._sum is None:
             self._squared_norm = gradient.squared_norm
             self._mean, self._sum = gradient.take(), factor
@@ -59,8 +75,9 @@ class RunningMean:
 
     def mixed(self, cosines: Tensor | None = None) -> Mixed:
         """Return the mean of all that was added; `cosines` are put into the step's record."""
-        factors = torch.stack(self._factors)
-        return Mixed(self._mean, factors / factors.sum(), cosines, self._squared_norm)
+        factors = torch.stack(list(self._factors.values()))
+        weights = factors / factors.sum()
+        return Mixed(self._mean, weights, cosines, self._squared_norm, tuple(self._factors))
 
 
 class RunningSum:
@@ -68,13 +85,18 @@ class RunningSum:
 
     def __init__(self) -> None:
         self._sum: Gradient = []
-        self._weights: list[Tensor] = []
+        self._weights: dict[str, Tensor] = {}
 
-    def add(self, gradient: BodyGradient, weight: Tensor) -> None:
-        """Add a gradient, which is consumed, with its weight, a scalar."""
+    def add(self, gradient: BodyGradient, weight: Tensor | float) -> None:
+        """Add a gradient, which is consumed, with its weight, a scalar.
+
+        Raises:
+            ValueError: the weight is no scalar.
+        """
+        weight = _scalar(gradient, weight)
         values = gradient.take()
         self._sum = self._sum or [None] * len(values)
-        self._weights.append(weight)
+        self._weights[gradient.task.name] = weight
         add_scaled_(self._sum, values, weight)
 
     def cosine(self, direction: BodyGradient) -> Tensor:
@@ -84,9 +106,10 @@ class RunningSum:
         squared = body.total(dot(self._sum, self._sum, body.product_dtype, device))
         return cosine_of(product, direction.squared_norm, squared)
 
-    def mixed(self) -> Mixed:
-        """Return the sum of all that was added."""
-        return Mixed(self._sum, torch.stack(self._weights))
+    def mixed(self, cosines: Tensor | None = None) -> Mixed:
+        """Return the sum of all that was added; `cosines` are put into the step's record."""
+        weights = torch.stack(list(self._weights.values()))
+        return Mixed(self._sum, weights, cosines, tasks=tuple(self._weights))
 
 
 def weighted_mean(gradients: Iterable[BodyGradient], factors: Tensor) -> Mixed:
@@ -95,3 +118,14 @@ def weighted_mean(gradients: Iterable[BodyGradient], factors: Tensor) -> Mixed:
     for index, gradient in enumerate(gradients):
         mean.add(gradient, factors[index])
     return mean.mixed()
+
+
+def _scalar(gradient: BodyGradient, value: Tensor | float) -> Tensor:
+    """Return a gradient's weight as a scalar tensor on the gradient's device."""
+    scalar = torch.as_tensor(value, device=gradient.loss.device)
+    if scalar.shape != ():
+        raise ValueError(
+            f"the weight of task {gradient.task.name} has shape {tuple(scalar.shape)}, must be a "
+            "scalar"
+        )
+    return scalar

@@ -14,8 +14,9 @@ from src.core.alignment import example_alignments
 from src.core.body import Body
 from src.core.body_gradient import BodyGradient
 from src.core.gradients import take_gradient
+from src.core.mixed_precision import present_autocast
 from src.core.processes import Processes, SingleProcess, Summed
-from src.core.running_statistics import frozen_running_statistics
+from src.core.running_statistics import frozen_running_statistics, running_statistics
 from src.core.task import Batch, Inputs, Task
 
 
@@ -87,7 +88,8 @@ class Passes:
     """Passes batches through the body, micro-batch by micro-batch.
 
     A task's loss is the mean over the whole batch's units: each micro-batch counts by its units, so
-    that the result does not depend on how the batch is split, and adds up over processes.
+    that the result does not depend on how the batch is split, and adds up over processes. Forward
+    passes run in the autocast in which this object is made.
 
     Attributes:
         body: the shared body.
@@ -98,11 +100,17 @@ class Passes:
         self.body = body
         self._context = context or PassContext()
         self.parameters = body.parameters
+        self._autocast = present_autocast(self.device)
 
     @property
     def processes(self) -> Processes:
         """The processes that have the rest of each batch."""
         return self._context.processes
+
+    @property
+    def device(self) -> torch.device:
+        """The body's device."""
+        return next(self.body.module.parameters()).device
 
     def backward(
         self,
@@ -125,6 +133,9 @@ class Passes:
             example_weights: weights of the whole batch's examples, `(examples,)`. The body's
                 gradient is then that of the weighted loss; the head's gradient and the returned
                 loss are unweighted.
+
+        Raises:
+            ValueError: the objective's losses are not one for each unit.
         """
         trains_head = purpose.kind == "task"
         head = [p for p in task.head.parameters() if p.requires_grad and trains_head]
@@ -136,6 +147,11 @@ class Passes:
             for number, part in batch.numbered:
                 self._context.seed(purpose, number)
                 read, unit_losses = self._forward(task, part.inputs)
+                if unit_losses.shape != (part.units,):
+                    raise ValueError(
+                        f"the losses of task {task.name} have shape {tuple(unit_losses.shape)}, "
+                        f"but its micro-batch has {part.units} units: a loss for each is needed"
+                    )
                 loss = unit_losses.sum() / batch.units
                 if by_part is None:
                     self.body.backward(loss, [*self.parameters, *head])
@@ -149,7 +165,8 @@ class Passes:
                 if keep:
                     features.append(read.features.detach())
                     targets.append(read.targets)
-            self.body.fill_up(batch, lambda part: self._forward(task, part.inputs)[1].sum())
+            with frozen_running_statistics(self.body.module):  # these passes do not count
+                self.body.fill_up(batch, lambda part: self._forward(task, part.inputs)[1].sum())
         total = torch.stack(losses).sum() if losses else self.no_loss()
         return PassResult(
             total, self._gathered(purpose, features, targets, batch) if keep else None
@@ -172,11 +189,9 @@ class Passes:
         with self._doing(purpose):
             for number, part in batch.numbered:
                 self._context.seed(purpose, number)
-                features.append(task.objective.features(self.body.module, part.inputs))
+                features.append(self._features(task, part.inputs))
                 targets.append(task.objective.targets(part.inputs))
-            self.body.fill_up(
-                batch, lambda part: task.objective.features(self.body.module, part.inputs).sum()
-            )
+            self.body.fill_up(batch, lambda part: self._features(task, part.inputs).sum())
         return self._gathered(purpose, features, targets, batch)
 
     def alignments(
@@ -217,17 +232,31 @@ class Passes:
 
     def _forward(self, task: Task, inputs: Inputs) -> tuple[HeadInputs, Tensor]:
         """Return what the head reads, and the loss of each unit."""
-        features = task.objective.features(self.body.module, inputs)
-        read = HeadInputs(features, task.objective.targets(inputs))
-        return read, task.objective.losses(self.body.module, task.head, features, read.targets)
+        with self._autocast():
+            features = self._features(task, inputs)
+            read = HeadInputs(features, task.objective.targets(inputs))
+            losses = task.objective.losses(self.body.module, task.head, features, read.targets)
+        return read, losses
+
+    def _features(self, task: Task, inputs: Inputs) -> Tensor:
+        with self._autocast():
+            return task.objective.features(self.body.module, inputs)
 
     @contextmanager
     def _doing(self, purpose: Purpose) -> Iterator[None]:
-        """Enter the purpose's context; only a task's own pass updates running statistics."""
-        traces = purpose.kind == "task"
-        held = nullcontext() if traces else frozen_running_statistics(self.body.module)
-        with self._context.during(purpose), held:
-            yield
+        """Enter the purpose's context; only a task's own pass updates running statistics.
+
+        The update is the one that a single process makes: of several, one has the whole micro-batch
+        of a task whose body has such statistics, and the others have none of it.
+        """
+        body = self.body.module
+        with self._context.during(purpose):
+            if purpose.kind == "task":
+                with self.processes.adding_changes(running_statistics(body)):
+                    yield
+            else:
+                with frozen_running_statistics(body):
+                    yield
 
     def _gathered(
         self, purpose: Purpose, features: Sequence[Tensor], targets: Sequence[Tensor], batch: Batch

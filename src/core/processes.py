@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,8 +70,8 @@ class Processes(Protocol):
         """
         ...
 
-    def average_(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its mean over the processes."""
+    def adding_changes(self, tensors: Sequence[Tensor]) -> AbstractContextManager[object]:
+        """Add up the processes' changes of tensors inside of the `with` block."""
         ...
 
 
@@ -93,5 +94,6 @@ class SingleProcess:
         """See `Processes.gather`."""
         return torch.cat(list(parts))
 
-    def average_(self, tensors: Sequence[Tensor]) -> None:
-        """Do nothing: the mean over one process is its own value."""
+    def adding_changes(self, tensors: Sequence[Tensor]) -> AbstractContextManager[object]:
+        """Do nothing: there are no other changes."""
+        return nullcontext()

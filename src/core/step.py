@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from src.core.body_gradient import BodyGradient
 from src.core.gradients import Gradient, dot, mean_of, put_gradient
 from src.core.meta_head import MetaHead
+from src.core.mixed_precision import without_autocast
 from src.core.mixture import Mixed
 from src.core.passes import Passes, PassResult, Purpose, trained
 from src.core.processes import Summed
-from src.core.running_statistics import running_statistics
 from src.core.task import StepBatch, Task
 
 WeighExamples = Callable[[Tensor, Tensor], Tensor]
@@ -188,11 +188,17 @@ class Step:
     def run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
         """Fill `.grad` of the body with the gradient of `mix`, and of each head with its own.
 
-        A head that several tasks share gets the mean of their gradients.
+        A head that several tasks share gets the mean of their gradients. In a Trainer's mixed
+        precision, passes run in it, and `mix` computes in the types of its operands.
 
         Raises:
-            ValueError: `mix` did not ask for every task's gradient.
+            ValueError: `mix` did not ask for every task's gradient, or what it returned is no
+                mixture of them.
         """
+        with without_autocast(self._passes.device):
+            return self._run(mix)
+
+    def _run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
         body = self._passes.body
         heads = [p for task in self._tasks for p in task.head.parameters()]
         for parameter in [*self._passes.parameters, *heads]:
@@ -202,6 +208,7 @@ class Step:
             raise ValueError(
                 f"the weighting mixed {len(self._losses)} of {len(self._tasks)} tasks' gradients"
             )
+        weights = self._weights_of(mixed)
         squared_norm = mixed.squared_norm
         if squared_norm is None:
             local = dot(mixed.gradient, mixed.gradient, body.product_dtype, self._losses[0].device)
@@ -209,11 +216,10 @@ class Step:
         body.put(mixed.gradient)
         for head, gradients in self._of_heads.items():
             put_gradient(trained(head), mean_of(gradients))
-        self._passes.processes.average_(running_statistics(body.module))
         return StepRecord(
             tasks=tuple(task.name for task in self._tasks),
             losses=torch.stack(self._losses),
-            weights=mixed.weights.detach().clone(),
+            weights=weights,
             gradient_norms=torch.stack(self._norms),
             squared_norm=squared_norm,
             cosines=mixed.cosines,
@@ -221,6 +227,25 @@ class Step:
             meta_head_loss=self._meta_head_loss,
             effective_examples=torch.stack(self._effective) if self._effective else None,
         )
+
+    def _weights_of(self, mixed: Mixed) -> Tensor:
+        """Return the weights in the order of the tasks, `(tasks,)`, after checking the mixture."""
+        if not isinstance(mixed, Mixed):
+            raise ValueError(f"the weighting's mix returned {type(mixed).__name__}, not a Mixed")
+        names = [task.name for task in self._tasks]
+        order = list(mixed.tasks or names)
+        if mixed.weights.shape != (len(names),) or sorted(order) != sorted(names):
+            raise ValueError(
+                f"the weighting gave weights of shape {tuple(mixed.weights.shape)} to the tasks "
+                f"{', '.join(order)}; give each of {', '.join(names)} one (0 to omit it)"
+            )
+        if len(mixed.gradient) != len(self._passes.parameters):
+            raise ValueError(
+                f"the weighting's gradient has {len(mixed.gradient)} entries, but the body "
+                f"{len(self._passes.parameters)} parameters"
+            )
+        weights = mixed.weights.detach()
+        return weights.clone() if order == names else weights[[order.index(n) for n in names]]
 
     def _pending(self, task: Task) -> _Pending:
         """Return the task's pass, taken now unless it was taken for the meta-gradient."""

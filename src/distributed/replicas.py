@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed, nn
@@ -84,11 +85,15 @@ class Replicas:
         handle.wait()
         return joined
 
-    def average_(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its mean over the processes."""
-        for tensor in tensors:
+    @contextmanager
+    def adding_changes(self, tensors: Sequence[Tensor]) -> Iterator[None]:
+        """See `Processes.adding_changes`."""
+        before = [tensor.clone() for tensor in tensors]
+        yield
+        for tensor, old in zip(tensors, before, strict=True):
+            tensor.sub_(old)
             self._begin(tensor).wait()
-            tensor.div_(self.count)
+            tensor.add_(old)
 
     def _begin(self, tensor: Tensor) -> distributed.Work:
         self.summed_bytes += tensor.numel() * tensor.element_size()

@@ -11,6 +11,7 @@ from torch import Tensor
 from src.core.body import Body
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead
+from src.core.mixed_precision import without_autocast
 from src.core.passes import PassContext, Passes, Purpose
 from src.core.processes import Processes, SingleProcess
 from src.core.seeding import seed_device, seed_for
@@ -125,6 +126,12 @@ class MixedStep(EndTaskClassifier):
         meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
         state = StepState([self.body, self.weighting], meta_head)
         record = self.fill_gradients(batch)
+        with without_autocast(self.device):
+            self._update(record, state)
+        self._log_step(record)
+
+    def _update(self, record: StepRecord, state: StepState) -> None:
+        """Change what is trained by the gradients in `.grad`, unless a number is not finite."""
         norm = self.gradient_norm(record)
         finite = norm.isfinite() & record.losses.isfinite().all()
         if record.cosines is not None:
@@ -142,7 +149,6 @@ class MixedStep(EndTaskClassifier):
         self.applied.follow(record, self.weighting.overall(), finite)
         self.skipped += ~finite
         self.last_record, self.last_finite = record, finite
-        self._log_step(record)
 
     def fill_gradients(self, batch: StepBatch) -> StepRecord:
         """Compute the step's gradients into `.grad`, the body's combined by the weighting."""

@@ -40,11 +40,16 @@ class GivenStep:
         mixed: what a weighting made of them, after `run`.
     """
 
-    def __init__(self, gradients, losses=None, meta=None):
+    def __init__(self, gradients, losses=None, meta=None, names=None):
         self.body = WholeBody(nn.Linear(1, 1), torch.float64)
         self.given = [g.double() for g in gradients]
         self.losses = [1.0] * len(gradients) if losses is None else losses
         self.meta = meta
+        self.names = names or [str(index) for index in range(len(self.given))]
+
+    @property
+    def tasks(self):
+        return [Task(name, None, nn.Identity()) for name in self.names]
 
     @classmethod
     def of_cosines(cls, cosines):
@@ -54,9 +59,9 @@ class GivenStep:
         meta = torch.tensor([1.0, 0.0], dtype=torch.float64)
         return cls(torch.stack([cosines, sines], dim=1), meta=meta)
 
-    def run(self, weighting):
+    def run(self, weighting, sampled=False):
         """The weights that were applied; the mixture is checked to be that of the weights."""
-        mixed = weighting.mix(self)
+        mixed = weighting.mix_sampled(self) if sampled else weighting.mix(self)
         expected = sum(a * g for a, g in zip(mixed.weights, self.given, strict=True))
         torch.testing.assert_close(mixed.gradient[0], expected, check_dtype=False)
         return mixed.weights
@@ -65,8 +70,8 @@ class GivenStep:
         return self._gradient("meta", self.meta, 1.0)
 
     def gradients(self):
-        for index, (vector, loss) in enumerate(zip(self.given, self.losses, strict=True)):
-            yield self._gradient(str(index), vector.clone(), loss)
+        for name, vector, loss in zip(self.names, self.given, self.losses, strict=True):
+            yield self._gradient(name, vector.clone(), loss)
 
     def normal(self, count):
         return torch.randn(count)

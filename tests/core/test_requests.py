@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
 
 from src.core.body import WholeBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.mixture import RunningMean
+from src.core.mixture import Mixed, RunningMean, RunningSum, weighted_mean
 from src.core.passes import PassContext, Passes, Purpose
 from src.core.processes import SingleProcess
 from src.core.step import Step
@@ -143,3 +144,78 @@ def test_tasks_may_differ_from_step_to_step():
         assert with_gradient == chosen
         for task in chosen:
             task.head.zero_grad()
+
+
+def mixing(*weights, order=(0, 1, 2)):
+    """A `mix` that adds the gradients in this order, with weights in the tasks' order."""
+
+    def mix(step):
+        total, gradients = RunningSum(), list(step.gradients())
+        for index in order:
+            total.add(gradients[index], weights[index])
+        return total.mixed()
+
+    return mix
+
+
+@pytest.mark.parametrize("weights", [(0.7, 0.2, 0.1), torch.tensor([0.7, 0.2, 0.1])])
+def test_weights_are_recorded_by_task_in_whichever_order_gradients_are_added(weights):
+    step, _ = new_step(Notes())
+    record = step.run(mixing(*weights, order=(2, 0, 1)))
+    assert record.weights.tolist() == pytest.approx([0.7, 0.2, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("mix", "message"),
+    [
+        (mixing(torch.ones(1), 1.0, 1.0), r"weight of task end has shape \(1,\), must be a scalar"),
+        (mixing(1.0, 1.0, 1.0, order=(0, 1)), r"to the tasks end, aux0; give each of end, aux0, a"),
+        (lambda step: [g.take() for g in step.gradients()], "returned list, not a Mixed"),
+        (lambda step: Mixed(mixing(1.0, 1.0, 1.0)(step).gradient, torch.ones(7)), r"shape \(7,\)"),
+        (lambda step: replace(mixing(1.0, 1.0, 1.0)(step), gradient=[None]), "has 1 entries"),
+    ],
+)
+def test_what_is_no_mixture_of_all_gradients_is_refused(mix, message):
+    step, _ = new_step(Notes())
+    with pytest.raises(ValueError, match=message):
+        step.run(mix)
+
+
+def test_a_mean_has_no_negative_factors():
+    step, _ = new_step(Notes())
+    gradients, mean = step.gradients(), RunningMean()
+    mean.add(next(gradients), 1.0)
+    with pytest.raises(ValueError, match=r"factor of task aux0 is -1\.0, .* use RunningSum"):
+        mean.add(next(gradients), -1.0)
+
+
+def test_losses_that_are_not_one_for_each_unit_are_refused():
+    body, tasks, batches, _ = problem(0, 1)
+    losses = tasks[1].objective.losses
+    tasks[1].objective.losses = lambda *inputs: losses(*inputs).mean()
+    step = Step(Passes(WholeBody(body, torch.float64)), tasks, StepBatch(0, batches))
+    with pytest.raises(ValueError, match=r"losses of task aux0 have shape \(\), but its micro-bat"):
+        step.run(Uniform(["end", "aux0"]).mix)
+
+
+def test_passes_run_in_mixed_precision_and_weightings_do_not():
+    """Autocast would compute every matrix product of a weighting in 16 bits."""
+    body, tasks, batches, _ = problem(0, 1)
+    body, tasks[0].head, tasks[1].head = (m.float() for m in (body, tasks[0].head, tasks[1].head))
+    for batch in batches.values():
+        for part in batch.micro_batches:
+            part.inputs = {name: value.float() for name, value in part.inputs.items()}
+    seen, types = [], {}
+    body.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+
+    def mix(step):
+        mixed = weighted_mean(step.gradients(), torch.ones(2))
+        types["weighting"] = (torch.eye(2) @ torch.eye(2)).dtype
+        return mixed
+
+    with torch.autocast("cpu", torch.bfloat16):
+        Step(Passes(WholeBody(body)), tasks, StepBatch(0, batches)).run(mix)
+        types["after"] = (torch.eye(2) @ torch.eye(2)).dtype
+    assert types == {"weighting": torch.float32, "after": torch.bfloat16}
+    assert seen
+    assert set(seen) == {torch.bfloat16}

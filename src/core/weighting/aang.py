@@ -63,8 +63,7 @@ class Aang(Factored):
         of_all = total.cosine(g_meta)
         total.add(g_end, alpha[0])
         self._count(self.rows(step), torch.stack(cosines), of_all)
-        mixed = total.mixed()
-        return Mixed(mixed.gradient, alpha, torch.stack(cosines))
+        return total.mixed(torch.stack(cosines))
 
     def _count(self, rows: list[int], cosines: Tensor, of_all: Tensor) -> None:
         """Store a step's cosines, of tasks and of the auxiliaries' sum; apply them when due."""

@@ -94,7 +94,11 @@ class Weighting(nn.Module, ABC):
 
 
 class FixedWeighting(Weighting):
-    """Constant weights `alpha`; the base of `Uniform` and `Static`."""
+    """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`.
+
+    In a step with only some of the tasks, the first one, the end task, keeps its weight, and the
+    others share the rest in proportion to theirs.
+    """
 
     alpha: Tensor
 
@@ -105,3 +109,11 @@ class FixedWeighting(Weighting):
     def mix(self, step: Step) -> Mixed:
         """Return the mean of the gradients, weighted by `alpha`."""
         return weighted_mean(step.gradients(), self.alpha)
+
+    def mix_sampled(self, step: Step) -> Mixed:
+        """See `Weighting.mix_sampled` and the class."""
+        first, *others = [self.task_names.index(task.name) for task in step.tasks]
+        sampled = self.alpha[others]
+        if first == 0 and float(sampled.sum()) > 0:
+            sampled = sampled * (1 - self.alpha[0]) / sampled.sum()
+        return weighted_mean(step.gradients(), torch.cat([self.alpha[[first]], sampled]))

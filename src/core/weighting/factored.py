@@ -128,7 +128,9 @@ class Factored(Weighting):
             share = 1.0
             for depth, factor in enumerate(way):
                 beside = dict.fromkeys(w[depth] for w in ways.values() if w[:depth] == way[:depth])
-                share *= math.exp(values[factor]) / sum(math.exp(values[own]) for own in beside)
+                # relative to this factor, so that no sum is 0 or infinite where factors are large
+                beside_it = (math.exp(min(values[own] - values[factor], 700)) for own in beside)
+                share *= 1 / sum(beside_it)
             shares[way] = share
         sizes = dict(zip(shares, apportioned(total, list(shares.values())), strict=True))
         return {task: sizes[way] for task, way in ways.items()}

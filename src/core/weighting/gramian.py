@@ -91,10 +91,16 @@ class Gramian(Weighting):
         return total.mixed()
 
     def weigh(self, gramian: Tensor) -> Tensor:
-        """Return a step's weights `(tasks,)` from the Gramian `(tasks, tasks)`."""
+        """Return a step's weights `(tasks,)` from the Gramian `(tasks, tasks)`.
+
+        TorchJD treats gradients as zero whose squared norms sum to less than a constant. So the
+        Gramian is scaled to a largest entry between 1/2 and 1; the weights do not depend on the
+        scale otherwise. The factor is a power of two, which rounds nothing.
+        """
         self._restore(gramian.device)
         if bool(gramian.isfinite().all()):
-            alpha: Tensor = self.inner(gramian)
+            _, exponent = torch.frexp(gramian.abs().max())
+            alpha: Tensor = self.inner(torch.ldexp(gramian, -exponent))
             return alpha
         # solvers raise, and memories would be lost; so weighted, the update is skipped
         return torch.full_like(gramian[0], math.nan)

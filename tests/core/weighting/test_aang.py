@@ -285,6 +285,15 @@ def test_what_shares_a_batch_follows_its_factors():
     assert weighting.batch_sizes(sampled, 48) == dict(zip(sampled, [12, 24, 24, 12], strict=True))
 
 
+def test_a_batch_is_shared_by_factors_of_any_size():
+    weighting = Factored(["end_task", *space("aang_td").members("aang")])
+    at = {name: place for place, name in enumerate(weighting.factor_names)}
+    weighting.factors[at["representation/bidirectional"]] = 1000.0
+    weighting.factors[at["data/task"]] = -1000.0
+    sampled = ["task-mask-bidirectional-denoise", "task-none-left_to_right-denoise"]
+    assert weighting.batch_sizes(sampled, 48) == dict(zip(sampled, [47, 1], strict=True))
+
+
 def test_overall_weights_sum_to_one_and_start_equal():
     names = ["end_task", *space("aang_td").members("aang")]
     overall = Aang(names).overall()

@@ -34,6 +34,23 @@ def test_the_end_tasks_share_leaves_the_rest_to_the_others_equally(count, expect
     assert step(weighting).tolist() == pytest.approx(expected)
 
 
+NAMES = ["end_task", "a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [
+        (EndTaskShare(NAMES, share=0.8), [0.8, 0.1, 0.1]),
+        (Static(NAMES, {"end_task": 6, "a": 3, "b": 2, "c": 1, "d": 0}), [0.5, 0.375, 0.125]),
+        (Static(NAMES, {"end_task": 6, "a": 0, "b": 2, "c": 0, "d": 0}), [1, 0, 0]),
+        (Uniform(NAMES), [1 / 3, 1 / 3, 1 / 3]),
+    ],
+)
+def test_where_tasks_are_sampled_the_end_task_keeps_its_share(weighting, expected):
+    given = GivenStep(torch.randn(3, 3), names=["end_task", "a", "c"])
+    assert given.run(weighting, sampled=True).tolist() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("share", [0, 1, 1.5, "much"])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(UserError, match=r"^share must be a number"):

@@ -113,6 +113,25 @@ def test_the_mixed_gradient_is_torchjds_combination(path: Path):
     torch.testing.assert_close(record.weights, again.inner(rows @ rows.T), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("exponent", [-40, -12, 20])
+def test_weights_do_not_depend_on_the_scale_of_the_gradients(path: Path, exponent):
+    """TorchJD has constants below which it treats gradients as zero."""
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    config = OmegaConf.load(path)
+    found = []
+    for factor in (1.0, 2.0**exponent):
+        try:
+            weighting = Gramian(["a", "b", "c"], config.torchjd, dict(config.options))
+        except UserError as error:
+            pytest.skip(str(error))
+        torch.manual_seed(2)
+        rows = factor * torch.randn(3, 4)
+        found.append(weighting.weigh(rows @ rows.T))
+    assert torch.equal(*found)
+    assert bool(found[0].abs().sum() > 0)
+
+
 def test_mgda_finds_the_shortest_vector_of_the_hull():
     pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
     body, tasks, batches = problem(2)
