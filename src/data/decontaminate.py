@@ -10,7 +10,7 @@ import numpy as np
 
 from src.data.cached_indices import cached_indices
 from src.data.corpus import Corpus
-from src.data.overlap import WORDS, HeldOutGrams
+from src.data.overlap import WORDS, WORDS_VERSION, HeldOutGrams
 from src.data.text_task import TextTask
 from src.errors import UserError
 
@@ -32,7 +32,7 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
     Raises:
         UserError: no text is left.
     """
-    key = f"{corpus.fingerprint}:{task.digest()}:{WORDS}"
+    key = f"{corpus.fingerprint}:{task.digest()}:{WORDS}:{WORDS_VERSION}"
     name = hashlib.sha256(key.encode()).hexdigest()
     removed = cached_indices(
         cache_dir / "decontaminated", name, lambda: _contaminated(corpus, held_out_of(task))

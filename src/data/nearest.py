@@ -18,7 +18,7 @@ from src.core.seeding import generator_for
 from src.data.auxiliary import choose_rows
 from src.data.cached_indices import cached_indices
 from src.data.corpus import Corpus
-from src.data.overlap import words_of
+from src.data.overlap import WORDS_VERSION, words_of
 from src.data.permutation import RandomOrder
 from src.data.text_task import TextTask
 from src.errors import UserError
@@ -52,7 +52,8 @@ def choose_nearest(
             f"{option}={size:g} asks for {count:,} texts, but select=nearest compares {MOST:,}; "
             "use a smaller size, or select=random"
         )
-    key = f"{corpus.fingerprint}:{task.digest()}:{count}:{seed}:{MOST}:{bm25s.__version__}"
+    versions = f"{bm25s.__version__}:{WORDS_VERSION}"
+    key = f"{corpus.fingerprint}:{task.digest()}:{count}:{seed}:{MOST}:{versions}"
     name = hashlib.sha256(key.encode()).hexdigest()
 
     def find() -> np.ndarray:

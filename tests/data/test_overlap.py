@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 
 import numpy as np
 import pytest
@@ -18,6 +20,14 @@ from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
 HELD = " ".join(f"w{i}" for i in range(20))
+
+
+def is_plain(character: str) -> bool:
+    """Whether neither NFKC nor casefolding takes a character apart."""
+    return all(
+        unicodedata.normalize("NFKC", form) == form and len(form) == 1
+        for form in (character, character.casefold())
+    )
 
 
 def slow(held: list[str], texts: list[str]) -> list[bool]:
@@ -51,6 +61,48 @@ def test_thirteen_words_in_a_row_or_a_whole_short_text(text, found):
     held = HeldOutGrams.of([HELD, "a short one", "", "!"])
     assert held.contaminates([text, "of its own"]).tolist() == [found, False]
     assert held.contaminates(["of its own", text]).tolist() == [False, found]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It's A/B-tested, snake_case 3.5%", "it s a b tested snake_case 3 5"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("한국어, 좋아요", "한국어 좋아요"),
+        ("天气很好。ABC公司", "天 气 很 好 abc 公 司"),
+        ("データを", "デ ー タ を"),
+        ("ง่าย", "ง่ า ย"),
+        ("ລາວ", "ລ າ ວ"),
+        ("ខ្មែរ", "ខ្ មែ រ"),
+        ("မြန်မာ", "မြ န် မာ"),
+        ("Windows™ don´t “quote” I❤️NY 1️⃣", "windows don t quote i ny 1"),
+        ("m² 3½ ﬁne ＡＢＣ ｶﾞ", "m2 312 fine abc ガ"),
+    ],
+)
+def test_words_are_those_of_the_script(text, words):
+    assert words_of(text) == words.split()
+
+
+@given(st.text())
+def test_words_do_not_depend_on_case_and_unicode_form(text):
+    found = words_of(text)
+    assert words_of(unicodedata.normalize("NFC", text)) == found
+    assert words_of(unicodedata.normalize("NFD", text)) == found
+    assert words_of(text.casefold()) == found
+    assert not any(word.isspace() for word in found)
+
+
+@given(
+    st.text(st.characters(max_codepoint=0x24F, exclude_categories=["Lm", "No"]).filter(is_plain))
+)
+def test_latin_words_are_runs_of_word_characters(text):
+    assert words_of(text) == re.findall(r"\w+", text.casefold())
+
+
+def test_texts_without_spaces_share_characters():
+    held = HeldOutGrams.of(["今天天气很好我们一起去公园散步吧", "短文"])
+    texts = ["他说今天天气很好，我们一起去公园，好吗", "今天天气很好", "短 文", "长文"]
+    assert held.contaminates(texts).tolist() == [True, False, True, False]
 
 
 few = st.lists(st.sampled_from("ab"), max_size=30).map(" ".join)
