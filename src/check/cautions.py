@@ -17,7 +17,7 @@ examples is off by up to 7 points by chance alone (two standard errors).
 RARE = 10
 """Number of a label's training examples below which its F1 is mostly chance."""
 SEEN = 0.02
-"""Share of dev or test whose text is in train from which there is a warning."""
+"""Share of dev or test whose text, or a near-duplicate of it, is in train that is warned of."""
 FULL = 0.9
 """Share of the memory above which the estimate counts as too much.
 
@@ -98,6 +98,13 @@ def _about_repeats(facts: Facts) -> Iterator[str]:
             rests = "; the choice of the checkpoint rests on them too" if split == "dev" else ""
             yield (
                 f"{share:.0%} of {split} have a text that train has too: memory is measured{rests}"
+            )
+    for split, share in facts.near.items():
+        if share >= SEEN:
+            yield (
+                f"{share:.0%} of {split} differ little from a text of train: memory is measured in "
+                "part; with files of its own for dev and test, task.split=clean keeps such texts "
+                "together"
             )
     if facts.contradicted > 0:
         yield (

@@ -25,6 +25,7 @@ class Facts:
         domain: number of auxiliary texts that are not the end task's own (for images, of images of
             other classes).
         seen: share of dev and test examples whose content is in train.
+        near: share of dev and test examples whose text is not in train, but a near-duplicate is.
         contradicted: share of the training examples whose text occurs with several labels.
         held_out_in_corpus: number of dev and test examples whose text is in a domain corpus.
         cut: by source, the share of its texts that are cut, and a `max_length` that would be
@@ -56,6 +57,7 @@ class Facts:
     weighs_labels: bool | None
     domain: int
     seen: dict[str, float]
+    near: dict[str, float]
     contradicted: float
     held_out_in_corpus: int
     cut: dict[str, tuple[float, int]]

@@ -138,7 +138,7 @@ def findings_of(config: DictConfig) -> Findings:
         memory = _memory_of(measured.machine.device)
         held = _memory_share(estimates, measured, process, memory)
         facts = _facts(
-            config, inputs, plans, counts, lengths, vocabulary, again, pairs, corpora, held
+            config, inputs, plans, counts, lengths, vocabulary, again, pairs, near, corpora, held
         )
         return Findings(
             task=inputs.prepared.end_task.name,
@@ -231,6 +231,7 @@ def _facts(
     vocabulary: list[Vocabulary],
     again: list[Repeated],
     pairs: list[Shared],
+    near: list[NearDuplicate],
     corpora: list[InCorpus],
     memory: float | None,
 ) -> Facts:
@@ -259,6 +260,10 @@ def _facts(
         weighs_labels=_weighs_labels(config),
         domain=_domain_examples(inputs),
         seen={p.split: p.folded / p.examples for p in pairs if p.other == "train"},
+        near={
+            split: sum(one.split == split for one in near) / counts.of(split)
+            for split in ("dev", "test")
+        },
         contradicted=next((r.contradicted / r.examples for r in again if r.split == "train"), 0.0),
         held_out_in_corpus=max((sum(found.folded.values()) for found in corpora), default=0),
         cut={found.source: (found.cut, found.enough) for found in lengths},

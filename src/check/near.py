@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from src.data.near_duplicates import near_duplicate_pairs
+from src.data.near_duplicates import nearest_duplicates
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,11 @@ def near_duplicates(
     split: str, own: Sequence[str], other: str, others: Sequence[str]
 ) -> list[NearDuplicate]:
     """Return the near-duplicates in `own` of texts in `others`, the most similar first."""
-    pairs = near_duplicate_pairs(own, others)
-    best = {}
-    for i in np.lexsort((-pairs.other, pairs.similarity)):  # the last of each is the most similar
-        best[int(pairs.own[i])] = (float(pairs.similarity[i]), int(pairs.other[i]))
+    nearest = nearest_duplicates(own, others)
     found = [
-        NearDuplicate(split, other, index, twin, similarity, own[index])
-        for index, (similarity, twin) in best.items()
+        NearDuplicate(split, other, int(index), int(twin), float(similarity), own[index])
+        for index, twin, similarity in zip(
+            nearest.own, nearest.other, nearest.similarity, strict=True
+        )
     ]
     return sorted(found, key=lambda near: (-near.similarity, near.index))

@@ -6,10 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import sparse
 
 from src.core.seeding import generator_for
-from src.data.near_duplicates import near_duplicate_pairs
+from src.data.near_duplicates import near_duplicate_groups
 from src.data.overlap import words_of
 from src.errors import UserError
 
@@ -21,14 +20,9 @@ def same_texts(texts: Sequence[str]) -> np.ndarray:
     they are near-duplicates, or if a chain of such pairs joins them.
     """
     plain = [" ".join(words_of(text)) for text in texts]
-    last = {text: place for place, text in enumerate(plain)}
-    near = near_duplicate_pairs(texts, texts)
-    rows = np.concatenate([np.arange(len(texts)), near.own])
-    columns = np.concatenate([[last[text] for text in plain], near.other])
-    shape = (len(texts), len(texts))
-    links = sparse.coo_matrix((np.ones(len(rows), dtype=bool), (rows, columns)), shape)
-    _, groups = sparse.csgraph.connected_components(links, directed=False)
-    return np.asarray(groups)
+    first: dict[str, int] = {}  # equal texts of few words are not near-duplicates
+    near = near_duplicate_groups(texts).tolist()
+    return np.array([first.setdefault(*pair) for pair in zip(plain, near, strict=True)])
 
 
 def clean_split(

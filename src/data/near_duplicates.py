@@ -1,33 +1,35 @@
-"""Finds near-duplicates: pairs of texts that have most of their words in common."""
+"""Finds near-duplicates: texts that have most of their words in common.
+
+All are found, however many there are; `src.data.gram_sets` says how without comparing all pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.cluster.hierarchy import DisjointSet
 
-from src.data.overlap import word_grams, words_of
+from src.data.gram_sets import GramSets
 
-WORDS = 3
-"""Number of consecutive words in a gram."""
 MIN_SIMILARITY = 0.5
 """Least Jaccard similarity of two near-duplicates' grams."""
-_FREQUENT = 1000
-"""Grams that occur in more texts than this are set phrases of the field and are not compared."""
-_AT_ONCE = 2000
-"""Number of texts that are compared with all others at a time, which bounds the memory."""
+_AT_ONCE = 10_000_000
+"""Number of columns that are looked at at a time, about, which bounds the memory."""
 
 
 @dataclass(frozen=True)
-class NearDuplicatePairs:
-    """Pairs of near-duplicates.
+class NearestDuplicates:
+    """Texts that are near-duplicates of other texts, each with the most similar of these.
 
     Attributes:
-        own: index of each pair's text among the first texts, int `(pairs,)`.
-        other: index of each pair's text among the second texts, int `(pairs,)`.
-        similarity: Jaccard similarity of the two texts' grams, in (0, 1], float `(pairs,)`.
+        own: index of each such text, ascending, int `(found,)`.
+        other: index of the most similar other text, the first of equally similar ones, int
+            `(found,)`.
+        similarity: Jaccard similarity of the two texts' grams, in (0, 1], float `(found,)`.
     """
 
     own: np.ndarray
@@ -35,27 +37,133 @@ class NearDuplicatePairs:
     similarity: np.ndarray
 
 
-def near_duplicate_pairs(own: Sequence[str], others: Sequence[str]) -> NearDuplicatePairs:
-    """Return all pairs of a text of `own` and a text of `others` that are near-duplicates.
+def nearest_duplicates(own: Sequence[str], others: Sequence[str]) -> NearestDuplicates:
+    """Return the texts of `own` that are near-duplicates of a text of `others`.
 
     Texts that differ only in case, white space and punctuation are near-duplicates too, unless they
     have fewer than three words.
     """
-    words = [words_of(text) for text in (*own, *others)]
-    grams, owners = word_grams(words, WORDS)
-    known, columns = np.unique(grams, return_inverse=True)
-    shape = (len(words), len(known))
-    rows = sparse.csr_matrix((np.ones(len(grams), dtype=np.int32), (owners, columns)), shape)
-    rows.data[:] = 1  # a gram counts once a text
-    sizes = rows.getnnz(axis=1)
-    rare = rows[:, rows.getnnz(axis=0) <= _FREQUENT]
-    theirs = rare[len(own) :].T.tocsc()
-    found = []
-    for start in range(0, len(own), _AT_ONCE):
-        end = min(start + _AT_ONCE, len(own))
-        common = (rare[start:end] @ theirs).tocoo()
-        either = sizes[start + common.row] + sizes[len(own) + common.col] - common.data
-        similarity = common.data / either
-        near = similarity >= MIN_SIMILARITY
-        found.append((start + common.row[near], common.col[near], similarity[near]))
-    return NearDuplicatePairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    sets = GramSets.of([*own, *others])
+    ours, theirs = sets.of_texts[: len(own)], sets.of_texts[len(own) :]
+    filled, places = np.flatnonzero(ours >= 0), np.flatnonzero(theirs >= 0)
+    equal = _firsts(theirs[places], places, len(sets.of_sets))[ours[filled]]
+    profiles = sets.of_sets[ours[filled]]
+    firsts = _firsts(sets.of_sets[theirs[places]], places, len(sets.sizes))
+    nearest, similarity = _nearest(sets, np.unique(profiles[equal < 0]), firsts)
+    other = np.where(equal < 0, nearest[profiles], equal)
+    found = other >= 0
+    return NearestDuplicates(
+        own=filled[found],
+        other=other[found],
+        similarity=np.where(equal < 0, similarity[profiles], 1.0)[found],
+    )
+
+
+def near_duplicate_groups(texts: Sequence[str]) -> np.ndarray:
+    """Return the index of the group that each text belongs to, int `(texts,)`.
+
+    Two texts are in one group if they are near-duplicates, or if a chain of such pairs joins them;
+    a text of fewer than three words is a group of its own.
+    """
+    sets = GramSets.of(texts)
+    count = len(sets.sizes)
+    chains = _chains(sets)
+    chained = np.bincount(chains, minlength=count)[chains] > 1
+    alike = sets.similarities(np.arange(count), np.arange(count)) >= MIN_SIMILARITY
+    single = count + np.arange(len(sets.of_sets))
+    groups = np.where((chained | alike)[sets.of_sets], chains[sets.of_sets], single)
+    found = count + len(single) + np.arange(len(texts))
+    filled = sets.of_texts >= 0
+    found[filled] = groups[sets.of_texts[filled]]
+    return found
+
+
+def _firsts(groups: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+    """Return the least of the places in each of `count` groups, -1 in those without any."""
+    firsts = np.full(count, -1, dtype=np.int64)
+    firsts[groups[::-1]] = places[::-1]
+    return firsts
+
+
+def _nearest(
+    sets: GramSets, wanted: np.ndarray, firsts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most similar text of each profile, -1 for none, and how similar it is.
+
+    Args:
+        sets: the sets of grams.
+        wanted: the profiles for which it is looked for, none of whose sets is another text's.
+        firsts: the first of the other texts of each profile, -1 for none, int `(profiles,)`.
+    """
+    nearest = np.full(len(sets.sizes), -1, dtype=np.int64)
+    similarity = np.zeros(len(sets.sizes))
+    for own, other in _candidates(sets, wanted, np.flatnonzero(firsts >= 0)):
+        similar = sets.similarities(own, other)
+        near = similar >= MIN_SIMILARITY
+        own, places, similar = own[near], firsts[other[near]], similar[near]
+        order = np.lexsort((-places, similar))  # the last of each is the most similar
+        nearest[own[order]] = places[order]
+        similarity[own[order]] = similar[order]
+    return nearest, similarity
+
+
+def _candidates(
+    sets: GramSets, own: np.ndarray, others: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield pairs of profiles, all near-duplicates among them; those of one of `own` together."""
+    prefixes = sets.prefixes(MIN_SIMILARITY * sets.sizes)
+    ours, theirs = prefixes[own], prefixes[others].T.tocsr()
+    pairs = np.minimum(ours.astype(np.int64) @ theirs.getnnz(axis=1), len(others))
+    looked_at = np.cumsum(pairs * (1 + sets.columns.getnnz(axis=1)[own]))
+    for part in np.split(np.arange(len(own)), np.flatnonzero(np.diff(looked_at // _AT_ONCE)) + 1):
+        common = (ours[part] @ theirs).tocoo()
+        yield own[part[common.row]], others[common.col]
+
+
+def _chains(sets: GramSets) -> np.ndarray:
+    """Return for each profile one of those that chains of near-duplicates join it with.
+
+    Profiles come in the order of their sizes. Those that came before are listed by the columns of
+    their prefixes; of those in one list that are joined already, one that is near is enough.
+    """
+    probed = sets.prefixes(MIN_SIMILARITY * sets.sizes)
+    # what two sets have in common is at least this much of the smaller one
+    listed = sets.prefixes(2 * MIN_SIMILARITY / (1 + MIN_SIMILARITY) * sets.sizes)
+    columns: dict[int, set[int]] = {}
+    sizes, weights = sets.sizes.tolist(), sets.weights.tolist()
+    joined = DisjointSet(range(len(sizes)))
+    lists: dict[int, list[list[int]]] = defaultdict(list)
+    for own in np.argsort(sets.sizes, kind="stable").tolist():
+        probe = _row(probed, own)
+        if not probe:
+            continue
+        columns[own], listing, far = set(_row(sets.columns, own)), set(_row(listed, own)), set()
+        for column in probe:
+            together: list[int] = []
+            apart = []
+            for members in lists[column]:
+                if not joined.connected(own, members[0]):
+                    for other in members:
+                        if other in far:
+                            continue
+                        common = sum(weights[c] for c in columns[own] & columns[other])
+                        if common >= MIN_SIMILARITY * (sizes[own] + sizes[other] - common):
+                            joined.merge(own, other)
+                            break
+                        far.add(other)
+                    else:
+                        apart.append(members)
+                        continue
+                if together:
+                    together.extend(members)
+                else:
+                    together = members
+            if column in listing:
+                together.append(own)
+            lists[column] = [*apart, together] if together else apart
+    return np.array([joined[own] for own in range(len(sizes))], dtype=np.int64)
+
+
+def _row(rows: sparse.csr_matrix, row: int) -> list[int]:
+    found: list[int] = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist()
+    return found

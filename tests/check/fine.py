@@ -18,6 +18,7 @@ FINE = Facts(
     weighs_labels=True,
     domain=10_000,
     seen={"dev": 0.0, "test": 0.0},
+    near={"dev": 0.0, "test": 0.0},
     contradicted=0.0,
     held_out_in_corpus=0,
     cut={"train": (0.0, 64), "dev": (0.0, 64), "test": (0.0, 64), "dapt": (0.0, 64)},

@@ -75,6 +75,18 @@ def test_the_runs_own_warnings_are_told(check, tmp_path):
     assert "batch_size=64 is more than there are examples" in " ".join(done.stdout.split())
 
 
+def test_texts_that_differ_little_from_one_of_train_are_warned_of(check, tmp_path):
+    options = made_up.written(tmp_path)
+    with (tmp_path / "test.jsonl").open("a", encoding="utf-8") as file:
+        file.write('\n{"text": "the six wet dogs", "label": "A"}')
+    done = check(*options)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "1 of 5 test texts differ little from one of train:" in said
+    assert "- 20% of test differ little from a text of train" in said
+    assert "of dev differ little" not in said
+
+
 def test_what_the_method_leaves_aside_is_no_error(check, tmp_path):
     options = [*made_up.written(tmp_path), "auxiliary.dapt.path=/nowhere/corpus.txt"]
     done = check(*[o for o in options if "stages" not in o], "method=finetune")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.data.clean_split import clean_split, same_texts
-from src.data.near_duplicates import MIN_SIMILARITY, WORDS
+from src.data.gram_sets import WORDS
+from src.data.near_duplicates import MIN_SIMILARITY
 from src.data.paper_tasks import PaperTask
 from src.data.text_task import load_text_task
 from src.errors import UserError
