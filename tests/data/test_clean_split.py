@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from src.data.clean_split import clean_split, same_texts
@@ -54,7 +54,11 @@ def test_case_space_and_punctuation_do_not_tell_texts_apart():
 @given(st.lists(st.integers(0, 39), min_size=100, max_size=100), st.integers(0, 5))
 def test_no_group_is_split_and_labels_keep_their_shares(groups, seed):
     labels = ["ab"[number % 3 == 0] for number in range(100)]
-    found = clean_split(groups, labels, SIZES, seed, "toy")
+    try:
+        found = clean_split(groups, labels, SIZES, seed, "toy")
+    except UserError:  # where a few groups hold all examples
+        assume(max(Counter(groups).values()) < 10)
+        raise
     sides = defaultdict(set)
     for group, split in zip(groups, found, strict=True):
         sides[group].add(split)
@@ -72,6 +76,46 @@ def test_single_texts_fill_dev_and_test_and_the_seed_draws_others():
     )
     assert Counter(first) == SIZES
     assert first == again != other
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("labels", "each", "sizes"),
+    [
+        (10, 6, {"train": 48, "dev": 6, "test": 6}),  # 0.6 examples a label
+        (40, 4, {"train": 128, "dev": 16, "test": 16}),  # 0.4
+        (3, 50, {"train": 110, "dev": 20, "test": 20}),  # 6.67
+    ],
+)
+def test_many_labels_leave_the_splits_their_sizes(labels, each, sizes, seed):
+    own = [f"label {index % labels}" for index in range(labels * each)]
+    found = clean_split(range(len(own)), own, sizes, seed, "toy")
+    assert Counter(found) == sizes
+    for split, size in sizes.items():
+        held = Counter(label for label, part in zip(own, found, strict=True) if part == split)
+        assert all(abs(held[label] - size / labels) < 2 for label in own)
+
+
+@given(st.lists(st.sampled_from("abcdefg"), min_size=30, max_size=60), st.integers(0, 3))
+def test_dev_and_test_never_have_more_than_their_sizes(labels, seed):
+    sizes = {"train": len(labels) - 15, "dev": 10, "test": 5}
+    labels = [*labels, *set(labels)] * 2  # at least four of each
+    found = Counter(clean_split(range(len(labels)), labels, sizes, seed, "toy"))
+    assert 0 < found["dev"] <= 10
+    assert 0 < found["test"] <= 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "split"),
+    [
+        ({"train": 80, "dev": 10, "test": 10}, "test"),  # groups of 20
+        ({"train": 70, "dev": 10, "test": 20}, "dev"),
+    ],
+)
+def test_a_split_that_would_be_empty_is_told(sizes, split):
+    groups = [index // 20 for index in range(100)]
+    with pytest.raises(UserError, match=f"task toy cannot be split anew: {split} would be empty"):
+        clean_split(groups, "ab" * 50, sizes, 0, "toy")
 
 
 def test_a_label_that_train_would_lack_is_told():
