@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from sklearn.model_selection import train_test_split
 
+from src.core.seeding import generator_for
+from src.data.every_label import with_every_label
 from src.errors import UserError
 
 
@@ -29,7 +31,8 @@ class HeldOut:
 def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
     """Return the split of each example, stratified by label; `train` for those in no part.
 
-    The parts are drawn one after the other; the share of each is one of all examples.
+    The parts are drawn one after the other; the share of each is one of all examples. Every split
+    has at least one example of each label: where a draw leaves one out, examples are exchanged.
 
     Args:
         labels: the labels of all examples.
@@ -55,13 +58,13 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
                 f"it, or name a {part.split} file: task.{part.split}=FILE"
             )
     left = list(range(len(labels)))
-    for part, size in zip(parts, sizes, strict=True):
-        label, least = min(Counter(labels[i] for i in left).items(), key=lambda item: item[1])
-        if least < 2:  # a large part before this one took the rest
-            raise _too_few(label, counts[label], parts, source)
-        left, taken = train_test_split(
+    for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+        rest, drawn = train_test_split(
             left, test_size=size, random_state=part.seed, stratify=[labels[i] for i in left]
         )
+        least = (1, len(parts) - number)  # of what is left, for train and each part to come
+        generator = generator_for(part.seed, "every label", part.split)
+        taken, left = with_every_label(labels, drawn, rest, least, generator)
         left.sort()
         for index in taken:
             splits[index] = part.split

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 from sklearn.model_selection import train_test_split
 
+from src.core.seeding import generator_for
+from src.data.every_label import with_every_label
 from src.errors import UserError
 
 
 def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
     """Return for each training example whether it keeps its label; labels keep their shares.
+
+    Each label keeps at least one example: where the draw leaves one out, examples are exchanged.
 
     Args:
         labels: the labels of all training examples.
@@ -20,7 +24,7 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
         source: path or name of the examples, for messages.
 
     Raises:
-        UserError: there are fewer examples than that, or a label would keep none.
+        UserError: there are too few examples for that, or a label has one only.
     """
     counts = Counter(labels)
     if count == len(labels):
@@ -36,14 +40,10 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
             f"{source}: label {rare!r} has one training example only, which task.labelled={count} "
             "cannot both keep and leave out; add examples of it, or merge it"
         )
-    kept, _ = train_test_split(
+    drawn, rest = train_test_split(
         range(len(labels)), train_size=count, random_state=seed, stratify=labels
     )
+    generator = generator_for(seed, "every label", "labelled")
+    kept, _ = with_every_label(labels, drawn, rest, (1, 0), generator)
     chosen = set(kept)
-    missing = sorted(counts.keys() - {labels[index] for index in kept})
-    if missing:
-        raise UserError(
-            f"task.labelled={count} leaves no labelled example of {', '.join(missing)} "
-            f"in {source}; keep more"
-        )
     return [index in chosen for index in range(len(labels))]

@@ -83,10 +83,29 @@ def test_a_label_with_too_few_examples_cannot_be_split(count, splits, message):
         stratified_splits(labels, parts_of(0.2, splits=splits), SOURCE)
 
 
-def test_a_large_first_part_that_leaves_too_few_is_an_error_too():
-    parts = [HeldOut(0.6, 0, "test"), HeldOut(0.2, 0, "dev")]
-    with pytest.raises(UserError, match="label 'b' has 3 examples only"):
-        stratified_splits(labels_of({"a": 60, "b": 3}), parts, SOURCE)
+@pytest.mark.parametrize(("test_share", "dev_share"), [(0.2, 0.2), (0.3, 0.5), (0.6, 0.2)])
+@pytest.mark.parametrize("seed", range(8))
+def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(
+    test_share, dev_share, seed
+):
+    labels = labels_of({"a": 60, "b": 60, "c": 3})
+    parts = [HeldOut(test_share, seed, "test"), HeldOut(dev_share, seed, "dev")]
+    found = stratified_splits(labels, parts, SOURCE)
+    assert Counter(found)["test"] == round(test_share * len(labels))
+    assert Counter(found)["dev"] == round(dev_share * len(labels))
+    rare = [split for split, label in zip(found, labels, strict=True) if label == "c"]
+    assert sorted(rare) == ["dev", "test", "train"]
+    assert found == stratified_splits(labels, parts, SOURCE)
+
+
+def test_a_rare_label_that_is_held_out_is_trained_on_too(tmp_path):
+    examples = examples_of({"a": 60, "b": 60, "c": 3})
+    train = write(tmp_path / "train.jsonl", examples)
+    options = {"name": "own", "metric": "macro_f1", "max_length": 16}
+    shares = {"test_share": 0.3, "dev_share": 0.5}
+    task = load_text_task(FileTask(train=str(train), **options, **shares))
+    assert task.labels == ("a", "b", "c")
+    assert set(task.train.labels) == set(task.dev.labels) == set(task.test.labels) == {0, 1, 2}
 
 
 def task_of(tmp_path, **options):

@@ -35,6 +35,20 @@ def test_so_many_keep_their_labels_and_every_label_its_share(counts, share, seed
         assert abs(kept[label] - count * number / len(labels)) <= 1
 
 
+@pytest.mark.parametrize(
+    ("counts", "count"), [({"a": 900, "b": 90, "c": 10}, 50), ({"a": 60, "b": 2, "c": 2}, 3)]
+)
+def test_a_rare_label_keeps_an_example_whatever_the_seed(counts, count):
+    labels = labels_of(counts)
+    kept = []
+    for seed in range(30):
+        chosen = choose_labelled(labels, count, seed, SOURCE)
+        assert sum(chosen) == count
+        kept.append([i for i, is_kept in enumerate(chosen) if is_kept])
+        assert {labels[i] for i in kept[-1]} == set(counts)
+    assert len({i for own in kept for i in own if labels[i] == "c"}) > 1  # not always the same
+
+
 def test_the_choice_follows_its_seed():
     labels = labels_of({"a": 30, "b": 20})
     first, again, other = (choose_labelled(labels, 10, seed, SOURCE) for seed in (0, 0, 1))
@@ -52,7 +66,6 @@ def test_as_many_as_there_are_keep_all():
         ({"a": 6, "b": 4}, 11, "task.labelled=11 must be at least the 2 labels and leave"),
         ({"a": 6, "b": 4}, 1, "must be at least the 2 labels"),
         ({"a": 6, "b": 1}, 4, "label 'b' has one training example only"),
-        ({"a": 60, "b": 2}, 4, "task.labelled=4 leaves no labelled example of b"),
     ],
 )
 def test_an_impossible_budget_is_refused(counts, asked, message):
