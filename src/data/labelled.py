@@ -83,9 +83,15 @@ def _check_columns(table: Table, columns: Columns) -> None:
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     """Return the different label names, sorted: by value where all of them are numbers."""
     names = sorted(set(labels))
-    if all(_NUMBER.fullmatch(name) for name in names):
-        names.sort(key=Decimal)
+    numbers = {name: number for name in names if (number := number_of(name)) is not None}
+    if len(numbers) == len(names):
+        names.sort(key=numbers.__getitem__)
     return tuple(names)
+
+
+def number_of(label: str) -> Decimal | None:
+    """Return the number that a label is, None if it is none."""
+    return Decimal(label) if _NUMBER.fullmatch(label) else None
 
 
 def text_of(table: Table, row: Row, column: str) -> str:

@@ -7,6 +7,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+
+from src.data.labelled import number_of
 
 log = logging.getLogger(__name__)
 
@@ -151,15 +154,19 @@ def _absent(labels: Mapping[str, set[str]]) -> str | None:
 
 
 def _alike(labels: set[str]) -> str | None:
-    """Return a warning of labels that differ only in case, spaces or Unicode form."""
-    by_form: dict[str, list[str]] = {}
+    """Return a warning of labels that differ only in case, spaces, Unicode form or digits."""
+    by_form: dict[str | Decimal, list[str]] = {}
     for label in sorted(labels):
-        form = unicodedata.normalize("NFKC", label).casefold()
-        by_form.setdefault(" ".join(form.split()), []).append(label)
+        form = " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+        number = number_of(form)
+        by_form.setdefault(form if number is None else number, []).append(label)
     found = [" and ".join(map(repr, own)) for own in by_form.values() if len(own) > 1]
     if not found:
         return None
-    return f"labels differ in case, spaces or Unicode form only: {'; '.join(found)}"
+    return (
+        "labels differ in case, spaces, Unicode form or the spelling of a number only: "
+        f"{'; '.join(found)}"
+    )
 
 
 def _of_nothing(labels: set[str]) -> str | None:

@@ -97,7 +97,8 @@ def test_labels_that_differ_in_case_or_spaces_only_are_told(tmp_path, said):
     train = as_csv(tmp_path / "t.csv", rows_of(["yes", "Yes ", "no"]))
     _, warnings = said(FileTask(train=train, **OWN).load)
     assert warnings == [
-        "task own: labels differ in case, spaces or Unicode form only: 'Yes ' and 'yes'",
+        "task own: labels differ in case, spaces, Unicode form or the spelling of a number only: "
+        "'Yes ' and 'yes'",
     ]
 
 

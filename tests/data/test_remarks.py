@@ -110,9 +110,19 @@ def test_labels_that_look_alike_or_stand_for_none_are_told(said):
     splits = dict.fromkeys(CLEAN, train)
     messages = said(warn_of_texts, "toy", splits)[1:]
     assert messages == [
-        "task toy: labels differ in case, spaces or Unicode form only: "
+        "task toy: labels differ in case, spaces, Unicode form or the spelling of a number only: "
         "'cafe\u0301' and 'caf\u00e9'",
         "task toy: labels that may stand for a missing one: 'NaN', 'None', 'null'",
+    ]
+
+
+def test_labels_that_are_one_number_are_told(said):
+    labels = ["1", "01", "1.0", "+1", "2", "-1", "10", "1 a", "01 a", "-0", "0"]
+    train = [(str(place), label) for place, label in enumerate(labels)]
+    splits = dict.fromkeys(CLEAN, train)
+    assert said(warn_of_texts, "toy", splits)[1:] == [
+        "task toy: labels differ in case, spaces, Unicode form or the spelling of a number only: "
+        "'+1' and '01' and '1' and '1.0'; '-0' and '0'"
     ]
 
 
