@@ -62,9 +62,9 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
         rest, drawn = train_test_split(
             left, test_size=size, random_state=part.seed, stratify=[labels[i] for i in left]
         )
-        least = (1, len(parts) - number)  # of what is left, for train and each part to come
+        enough = (1, len(parts) - number)  # of what is left, for train and each part to come
         generator = generator_for(part.seed, "every label", part.split)
-        taken, left = with_every_label(labels, drawn, rest, least, generator)
+        taken, left = with_every_label(labels, drawn, rest, enough, generator)
         left.sort()
         for index in taken:
             splits[index] = part.split
