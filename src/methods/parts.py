@@ -100,11 +100,16 @@ def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -
         precision: Lightning's name of the precision of its parameters.
 
     Raises:
-        UserError: `node` does not name a weighting.
+        UserError: `node` does not name a weighting, or the weighting has parameters.
     """
     with parameters_in(precision):
         weighting: Weighting = rebuilt(
             node, subclass_of(Weighting), "weighting", task_names=list(names)
+        )
+    for name, _ in weighting.named_parameters():
+        raise UserError(
+            f"weighting {type(weighting).__name__} has a parameter {name!r}, which no optimiser "
+            "trains; make it a buffer (register_buffer), and change it in mix(step)"
         )
     return weighting
 
