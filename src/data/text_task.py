@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -29,6 +30,11 @@ from src.encoders.base import Encoder
 from src.encoders.text_encoder import require_text_encoder
 from src.errors import UserError
 from src.files.checksum import check_is_file
+
+log = logging.getLogger(__name__)
+
+_PAIR = "text_pair"
+"""The column of the second texts of pairs, where nothing says which it is."""
 
 
 @dataclass(frozen=True)
@@ -217,9 +223,11 @@ def load_text_task(source: TextSource) -> TextTask:
     """Read the files of `source`.
 
     Raises:
-        UserError: a file is missing or malformed, or a label is too rare (see `TextSource.load`).
+        UserError: a file is missing or malformed, or a label is too rare (see `TextSource.load`);
+            or the source's class returns no such files.
     """
     files = source.files()
+    _check_files(files, type(source).__name__)
     given = {"train": files.train, "dev": files.dev, "test": files.test}
     held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
     tables = {
@@ -227,6 +235,7 @@ def load_text_task(source: TextSource) -> TextTask:
     }
     train = tables["train"]
     columns = source.columns(train)
+    _warn_of_unread_pairs(source.name, train, columns)
     read = {split: read_labelled(table, columns) for split, table in tables.items()}
     fingerprints = {split: _fingerprint(table, columns) for split, table in tables.items()}
     fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
@@ -279,6 +288,41 @@ def load_text_task(source: TextSource) -> TextTask:
         assignment=Assignment(train.source, train.unit, held, assigned) if held else None,
         unlabelled=_indexed(unlabelled, labels, trained_on) if unlabelled else None,
     )
+
+
+def _check_files(files: object, kind: str) -> None:
+    """Check what a source of somebody's own returns.
+
+    Raises:
+        UserError: it is not `TaskFiles`, or a table is something else.
+    """
+    if not isinstance(files, TaskFiles):
+        raise UserError(f"{kind}.files() returned {files!r}; it has to return TaskFiles(...)")
+    for split, kinds in (
+        ("train", Table | Path),
+        ("dev", Table | Path | HeldOut),
+        ("test", Table | Path | HeldOut),
+    ):
+        given = getattr(files, split)
+        if not isinstance(given, kinds):
+            raise UserError(
+                f"{kind}.files(): {split}={given!r} is a {type(given).__name__}; give a "
+                "pathlib.Path (of JSONL) or a Table (open_table of src.data.table.open)"
+            )
+
+
+def _warn_of_unread_pairs(name: str, train: Table, columns: Columns) -> None:
+    if columns.pair is None and _PAIR in train.columns and _PAIR not in vars(columns).values():
+        log.warning(
+            "task %s: %s has a %s %r that is not read, so texts are no pairs; "
+            "task.text_pair=%s makes them pairs (in a program text_pair=, in a class of your own "
+            "columns())",
+            name,
+            train.source,
+            train.entry,
+            _PAIR,
+            _PAIR,
+        )
 
 
 def _split_anew(

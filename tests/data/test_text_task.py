@@ -11,7 +11,7 @@ from src.data.columns import Columns
 from src.data.file_task import FileTask
 from src.data.labelled import read_labelled
 from src.data.table.open import open_table
-from src.data.text_task import load_text_task
+from src.data.text_task import TaskFiles, TextSource, load_text_task
 from src.errors import UserError
 
 
@@ -27,6 +27,31 @@ def task_of(folder, train, dev, test):
         for split, examples in (("train", train), ("dev", dev), ("test", test))
     }
     return FileTask(name="toy", metric="macro_f1", max_length=16, **paths)
+
+
+class Built(TextSource):
+    """A task of somebody's own, with what its `files` returns."""
+
+    given: object = None
+
+    def files(self):
+        return type(self).given
+
+    def domain_file(self, size):
+        raise NotImplementedError
+
+
+class BuiltOfPairs(Built):
+    def columns(self, train):
+        return Columns(pair="text_pair")
+
+
+def pairs(folder):
+    row = {"text": "a", "text_pair": "b", "label": "x"}
+    rows = [row, {**row, "label": "y"}]
+    path = folder / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return TaskFiles(path, path, path)
 
 
 TRAIN = [("a", "Zoo"), ("b", "apple"), ("c", "Zoo"), ("d", "mid")]
@@ -130,3 +155,25 @@ def test_a_task_in_own_files_without_domain_text_says_what_to_do(tmp_path):
     task = task_of(tmp_path, TRAIN, TRAIN, TRAIN)
     with pytest.raises(UserError, match=r"task\.domain=FILE"):
         task.domain_file(10)
+
+
+def test_a_column_of_pairs_that_is_not_read_is_warned_of(tmp_path, monkeypatch, caplog):
+    for kind, warns in ((Built, True), (BuiltOfPairs, False)):
+        caplog.clear()
+        monkeypatch.setattr(kind, "given", pairs(tmp_path))
+        task = load_text_task(kind(name="toy", metric="macro_f1", max_length=16))
+        assert task.train.pairs == (None if warns else ["b", "b"])
+        assert ("has a field 'text_pair' that is not read" in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, r"Built.files\(\) returned None; it has to return TaskFiles"),
+        (TaskFiles("a.jsonl", "b", "c"), r"train='a.jsonl' is a str; give a pathlib.Path"),
+    ],
+)
+def test_files_of_a_class_are_checked(given, message, monkeypatch):
+    monkeypatch.setattr(Built, "given", given)
+    with pytest.raises(UserError, match=message):
+        load_text_task(Built(name="toy", metric="macro_f1", max_length=16))
