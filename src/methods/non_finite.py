@@ -15,24 +15,28 @@ from src.methods.module import TaskMixing
 
 SHOWN = 8
 """Maximum number of a batch's rows that a message names."""
+_ADVICE = (
+    "lower the stage's optimisation.body_lr or end_head_lr, or use trainer.precision=32-true"
+)
 
 
 class StopAtNonFinite(pl.Callback):
-    """Ends the run after `patience` skipped updates in a row.
+    """Ends the run after `patience` skipped updates in a row, or if all of its updates were skipped.
 
     Every module has this callback, whether or not its Trainer was given one. On a GPU the flags are
     read every `read_every` steps, because reading waits for the device; the steps in between change
     nothing, because their updates are skipped as well.
 
     Raises:
-        UserError: too many updates in a row were skipped; the message names stage, step, task and
-            batch.
+        UserError: too many updates in a row were skipped, or all of a training that is over; the
+            message names stage, step, task and batch.
     """
 
     def __init__(self, patience: int = 5, read_every: int = 50) -> None:
         self._patience, self._read_every = patience, read_every
         self._in_a_row = 0
         self._pending: list[tuple[int, Tensor, StepRecord]] = []
+        self._last: tuple[int, StepRecord] | None = None
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
@@ -50,6 +54,17 @@ class StopAtNonFinite(pl.Callback):
         """Read the flags, because an evaluation waits for the device anyway."""
         if isinstance(pl_module, TaskMixing):
             self._read(pl_module)
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Refuse a training that has changed nothing, however short it was.
+
+        Also one that is resumed after its last step, where no hook of training is called.
+        """
+        assert isinstance(pl_module, TaskMixing)
+        self._read(pl_module)
+        if 0 < trainer.global_step == self._in_a_row:
+            skipped = f"all {self._in_a_row} updates were skipped"
+            raise UserError(self._message(pl_module, skipped, self._last))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count up to the last step, for Lightning's checkpoints."""
@@ -69,11 +84,22 @@ class StopAtNonFinite(pl.Callback):
         flags = torch.stack([finite for _, finite, _ in pending]).tolist()
         for (step, _, record), finite in zip(pending, flags, strict=True):
             self._in_a_row = 0 if finite else self._in_a_row + 1
+            self._last = (step, record)
             if self._in_a_row >= self._patience:
-                raise UserError(self._message(module, step, record))
+                skipped = f"{self._in_a_row} updates in a row were skipped"
+                raise UserError(self._message(module, skipped, self._last))
 
-    def _message(self, module: TaskMixing, step: int, record: StepRecord) -> str:
+    def _message(
+        self, module: TaskMixing, skipped: str, last: tuple[int, StepRecord] | None
+    ) -> str:
+        if last is None:
+            return f"stage {module.stage}: {skipped}, because numbers were not finite; {_ADVICE}"
+        step, record = last
         task, what = _culprit(record)
+        advice = _ADVICE
+        if what is None:
+            what = f"a weight of {type(module.weighting).__name__}"
+            advice = "all losses and gradients are finite, so look at its mix(step)"
         data = module.given_data()
         rows = ""
         if data is not None and task is not None:
@@ -81,18 +107,23 @@ class StopAtNonFinite(pl.Callback):
             more = "" if len(indices) <= SHOWN else ", ..."
             rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"
         return (
-            f"stage {module.stage}, step {step}: {what} is not finite{rows}, and "
-            f"{self._in_a_row} updates in a row were skipped; lower the stage's "
-            "optimisation.body_lr or end_head_lr, or use trainer.precision=32-true"
+            f"stage {module.stage}, step {step}: {what} is not finite{rows}, and {skipped}; {advice}"
         )
 
 
-def _culprit(record: StepRecord) -> tuple[str | None, str]:
-    """Return the first task with a non-finite loss, or else gradient, and which of these."""
+def _culprit(record: StepRecord) -> tuple[str | None, str | None]:
+    """Return the first task with a non-finite loss, or else gradient, and which of these.
+
+    Where only the weights are not finite, None stands for both.
+    """
     for values, what in ((record.losses, "the loss"), (record.gradient_norms, "the gradient")):
         for task, finite in zip(record.tasks, values.isfinite().tolist(), strict=True):
             if not finite:
                 return task, f"{what} of task {task}"
     if record.meta_loss is not None and not bool(record.meta_loss.isfinite()):
         return None, "the loss on the validation batch"
+    if record.cosines is not None and not bool(record.cosines.isfinite().all()):
+        return None, "the gradient on the validation batch"
+    if not bool(record.weights.isfinite().all()):
+        return None, None
     return None, "the mixed gradient"

@@ -53,6 +53,13 @@ def print_summary(
                 spent = f"{baseline.seconds:,.0f} seconds: {title} at equal cost, "
                 console.print(f"{spent}{escape(baseline.settings)}", highlight=False)
         _print_weights(result, console)
+    for stage in result.stages:
+        if stage.skipped:
+            console.print(
+                f"[yellow]{escape(stage.name)}: {stage.skipped:,} of {stage.steps:,} updates were "
+                "skipped, because a number was not finite[/yellow]",
+                highlight=False,
+            )
     here = Path.cwd()
     near = folder.relative_to(here) if folder.is_relative_to(here) else folder
     for what, name in (

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 import src.experiment.run
+from src.core.mixture import weighted_mean
 from src.core.passes import Passes
 from src.core.step_state import StepState
+from src.core.weighting.base import Weighting
 from src.errors import UserError
 from src.methods.checkpoint_io import load_whole
 from src.methods.module import TaskMixing
@@ -141,6 +143,36 @@ def test_how_many_is_an_option(poisoned, data_dir, cache_dir, tmp_path):
     with pytest.raises(UserError, match=r"step 3: .* 2 updates in a row"):
         run(toy(data_dir, cache_dir, "finetune", "non_finite_patience=2"), tmp_path / "a")
     assert run(toy(data_dir, cache_dir, "tapt", "non_finite_patience=2"), tmp_path / "b")
+
+
+@pytest.mark.parametrize("method", ["finetune", "mt_tartan"])
+def test_a_run_that_skipped_every_update_is_no_success(
+    method, poisoned, data_dir, cache_dir, tmp_path
+):
+    poisoned(Classification, {1, 2, 3})
+    options = toy(data_dir, cache_dir, method, "max_steps=2", "checkpoint_minutes=1e-9")
+    line = r"step 2: the loss of task end_task is not finite .*, and all 2 updates were skipped"
+    with pytest.raises(UserError, match=line):
+        run(options, tmp_path)
+    assert not (tmp_path / "result.json").exists()
+    with pytest.raises(UserError, match=r"all 2 updates were skipped"):
+        run(options, tmp_path)  # which goes on after the first step
+
+
+class NanW(Weighting):
+    """Weights that are no numbers."""
+
+    def mix(self, step):
+        return weighted_mean(step.gradients(), torch.full((3,), float("nan")))
+
+
+def test_weights_that_are_not_finite_are_named(data_dir, cache_dir, tmp_path):
+    options = toy(data_dir, cache_dir, "mt_tartan")
+    config = config_of(options)
+    config.weighting = {"_target_": f"{__name__}.NanW"}
+    line = r"a weight of NanW is not finite, and 5 updates .*; .* look at its mix\(step\)$"
+    with pytest.raises(UserError, match=line):
+        src.experiment.run.run_experiment(config, tmp_path)
 
 
 def test_the_examples_named_are_those_of_the_batch(poisoned, data_dir, cache_dir, tmp_path):

@@ -78,6 +78,15 @@ def test_every_split_has_its_metrics_and_its_number_of_examples(tmp_path):
     assert row(text, "test") == ["test", "0.4123", "0.5123", "56"]
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_skipped_updates_are_said_where_there_were_any(tmp_path, verbose):
+    result = copy.deepcopy(RESULT)
+    assert "skipped" not in shown(result, tmp_path, verbose=verbose)
+    result["stages"][0]["skipped"] = 3
+    line = "joint: 3 of 1,500 updates were skipped, because a number was not finite"
+    assert line in shown(result, tmp_path, verbose=verbose)
+
+
 def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
     (tmp_path / "result.json").touch()
     result = RESULT | {"baselines": [BASELINE], "measured": {"seconds": 12.3}}
