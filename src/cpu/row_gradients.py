@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -70,12 +70,17 @@ class RowGradientBody(WholeBody):
 def use_row_gradients(body: Any) -> None:
     """Replace a Transformers model's word embeddings by a `RowGradientEmbedding`, in place.
 
-    Embeddings that do more than look rows up stay as they are.
+    Embeddings that do more than look rows up stay as they are, and those of a model that does not
+    say where they are.
     """
-    embedding = body.get_input_embeddings()
+    try:
+        embedding = body.get_input_embeddings()
+    except NotImplementedError:
+        return
     plain = type(embedding) is nn.Embedding and embedding.max_norm is None
     if plain and not embedding.scale_grad_by_freq and not embedding.sparse:
-        body.set_input_embeddings(RowGradientEmbedding.of(embedding))
+        with suppress(NotImplementedError):
+            body.set_input_embeddings(RowGradientEmbedding.of(embedding))
 
 
 def _supports_row_gradients(weight: Tensor) -> bool:

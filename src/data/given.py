@@ -27,6 +27,7 @@ from src.encoders.masked_lm_head import split_masked_lm
 from src.encoders.packaged import PackagedEncoder
 from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
 from src.encoders.tiny import TinyEncoder
+from src.encoders.usable import check_body, load_encoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
@@ -149,19 +150,20 @@ def encoder_of(given: AnyEncoder) -> Encoder:
     """Load an encoder, in whichever form it is given.
 
     Raises:
-        UserError: the encoder cannot be found, or is in no known form.
+        UserError: the encoder cannot be found, is in no known form, or its body cannot be trained.
     """
     if given == "minilm":
-        return PackagedEncoder().load()
+        return load_encoder(PackagedEncoder())
     if given == "tiny":
-        return TinyEncoder().load()
+        return load_encoder(TinyEncoder())
     if isinstance(given, str | os.PathLike):
-        return PretrainedEncoder(str(given)).load()
-    if isinstance(given, tuple):
-        return _of_model(*given)
-    if hasattr(given, "load"):
-        return given.load()
-    return given
+        return load_encoder(PretrainedEncoder(str(given)))
+    if not isinstance(given, tuple) and hasattr(given, "load"):
+        return load_encoder(given)
+    encoder = _of_model(*given) if isinstance(given, tuple) else given
+    if isinstance(encoder, TextEncoder):
+        check_body(encoder)
+    return encoder
 
 
 def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> TextEncoder:

@@ -82,10 +82,20 @@ class TextEncoder:
         return int(self.body.config.hidden_size)
 
     def new_mlm_head(self) -> MaskedLMHead:
-        """Return a head for a masked-LM task: a copy of the trained one, or a new one."""
+        """Return a head for a masked-LM task: a copy of the trained one, or a new one.
+
+        Raises:
+            UserError: the body does not say which its word embeddings are.
+        """
         if self.mlm_head is not None:
             return copy.deepcopy(self.mlm_head)
-        embedding: Tensor = self.body.get_input_embeddings().weight
+        try:
+            embedding: Tensor = self.body.get_input_embeddings().weight
+        except (NotImplementedError, AttributeError) as error:
+            raise UserError(
+                f"encoder {self.name}: masked language modelling needs the word embeddings; give "
+                f"{type(self.body).__name__} a method get_input_embeddings()"
+            ) from error
         # with another epsilon, Transformers could not compute the same when it is saved
         eps = getattr(self.body.config, "layer_norm_eps", 1e-5)
         return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1], eps=eps)
@@ -167,7 +177,8 @@ class TextEncoder:
         if key not in self._packs_on_gpu:
             dropout = attention_dropout_of(self.body.config) if trains else 0.0
             dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float32
-            size = self.hidden_size // int(self.body.config.num_attention_heads)
+            # a body without attention has no heads, and `supports_packing` refuses it
+            size = self.hidden_size // int(getattr(self.body.config, "num_attention_heads", 1))
             kernel = kernel_for(dtype, dropout, size, usable_kernels())
             self._packs_on_gpu[key] = kernel is not None and self.supports_packing
             if kernel is None:

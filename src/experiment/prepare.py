@@ -21,9 +21,10 @@ from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_names import SETTINGS, AuxiliarySettings, check_task_name
 from src.data.tokenise import check_length
-from src.encoders.base import Encoder, EncoderSource
+from src.encoders.base import Encoder
 from src.encoders.masked_lm_folder import check_masked_lm
 from src.encoders.text_encoder import require_text_encoder
+from src.encoders.usable import load_encoder
 from src.errors import UserError, first_line
 from src.evaluation.named_metrics import check_metric
 from src.experiment.checks import check_trainer, writable_folder
@@ -123,8 +124,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         return _without_end_task(config, source, used)
     check_metric(source.metric, config.metrics)
     end_task = source.load()
-    encoder_source: EncoderSource = build(config.encoder, "encoder")
-    encoder = encoder_source.load()
+    encoder = load_encoder(build(config.encoder, "encoder"))
     if config.gradient_checkpointing:
         encoder.recompute_activations()
     for name, auxiliary in used.items():
@@ -155,8 +155,8 @@ def _without_end_task(
     config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary]
 ) -> Prepared:
     """Prepare a run without an end task, which trains an encoder for later use."""
-    source: EncoderSource = build(config.encoder, "encoder")
-    encoder = require_text_encoder(source.load(), "continued pre-training")
+    source = build(config.encoder, "encoder")
+    encoder = require_text_encoder(load_encoder(source), "continued pre-training")
     if config.gradient_checkpointing:
         encoder.recompute_activations()
     check_masked_lm(encoder)
