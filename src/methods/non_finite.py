@@ -21,7 +21,7 @@ _ADVICE = (
 
 
 class StopAtNonFinite(pl.Callback):
-    """Ends the run after `patience` skipped updates in a row, or if all of its updates were skipped.
+    """Ends the run after `patience` skipped updates in a row, or where all were skipped.
 
     Every module has this callback, whether or not its Trainer was given one. On a GPU the flags are
     read every `read_every` steps, because reading waits for the device; the steps in between change
@@ -107,7 +107,8 @@ class StopAtNonFinite(pl.Callback):
             more = "" if len(indices) <= SHOWN else ", ..."
             rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"
         return (
-            f"stage {module.stage}, step {step}: {what} is not finite{rows}, and {skipped}; {advice}"
+            f"stage {module.stage}, step {step}: {what} is not finite{rows}, and {skipped}; "
+            f"{advice}"
         )
 
 
