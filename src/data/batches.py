@@ -55,8 +55,18 @@ class UnsizedBatch:
         self._rows, self._collate, self._seed, self._names = rows, collate, seed, names
 
     def __call__(self, count: int) -> Batch:
-        """Return the batch of the first `count` rows."""
-        return self._collate(self._rows[:count], generator_for(self._seed, *self._names))
+        """Return the batch of the first `count` rows.
+
+        Raises:
+            UserError: the function makes something else.
+        """
+        made = self._collate(self._rows[:count], generator_for(self._seed, *self._names))
+        if not isinstance(made, Batch):
+            raise UserError(
+                f"collate() of an objective of batches {'/'.join(map(str, self._names[:3]))} makes "
+                f"a {type(made).__name__} of rows; it has to make a Batch (src/core/task.py)"
+            )
+        return made
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder, require_text_encoder
 from src.errors import UserError
 from src.objectives.base import TaskObjective
+from src.objectives.own import check_objective
 
 log = logging.getLogger(__name__)
 
@@ -250,6 +251,7 @@ class TextAuxiliary(AuxiliaryText):
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
+        check_objective(self.objective, f"auxiliary {name}: objective")
         self.objective.collate(self.check_text(name, encoder), 1)
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:

@@ -45,6 +45,7 @@ from src.methods.parts import (
     check_metrics,
     check_sampling,
     metrics_of,
+    objective_node,
     settings_of,
     tasks_of,
     weighting_of,
@@ -144,7 +145,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 "encoder": dict(
                     encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)
                 ),
-                "tasks": {name: node_of(objective) for name, objective in tasks.items()},
+                "tasks": {name: objective_node(name, given) for name, given in tasks.items()},
                 "weighting": node_of(weighting),
                 "optimisation": asdict(settings),
                 "seed": seed,

@@ -15,9 +15,7 @@ from src.methods.module import TaskMixing
 
 SHOWN = 8
 """Maximum number of a batch's rows that a message names."""
-_ADVICE = (
-    "lower the stage's optimisation.body_lr or end_head_lr, or use trainer.precision=32-true"
-)
+_ADVICE = "lower the stage's optimisation.body_lr or end_head_lr, or use trainer.precision=32-true"
 
 
 class StopAtNonFinite(pl.Callback):

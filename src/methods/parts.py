@@ -9,16 +9,17 @@ import torch
 from torch import nn
 from torchmetrics import Metric
 
-from src.configuration.values import TARGET
+from src.configuration.values import TARGET, without_numpy
 from src.core.task import Task
 from src.core.weighting.base import Weighting
 from src.encoders.base import Encoder
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import named_metric
-from src.methods.plain import Node, has_members, rebuilt, subclass_of
+from src.methods.plain import Node, has_members, node_of, rebuilt, subclass_of
 from src.methods.precision import parameters_in
 from src.objectives.base import TaskObjective
+from src.objectives.own import MEMBERS, check_objective
 
 S = TypeVar("S")
 
@@ -30,12 +31,32 @@ METRICS: Mapping[str, Node] = {
     for average in ("macro", "micro", "weighted")
 }
 """Metrics of every evaluation unless others are given, as in `conf/config.yaml`."""
-_OF_AN_OBJECTIVE = ("features", "targets", "owners", "losses", "new_head", "collate")
 
 
 def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S | None:
     """Return settings of type `kind`; None where none were given."""
     return kind(**given) if isinstance(given, Mapping) else given
+
+
+def objective_node(name: str, objective: TaskObjective[Any] | Node) -> dict[str, Any]:
+    """Return an objective as a checkpoint holds it, after making the objective of it once more.
+
+    Raises:
+        UserError: it is no objective, or would come back from a checkpoint as another one.
+    """
+    if isinstance(objective, Mapping):
+        return dict(objective)
+    check_objective(objective, f"tasks[{name!r}]")
+    node: dict[str, Any] = without_numpy(node_of(objective))
+    again = node_of(rebuilt(node, has_members(*MEMBERS), "tasks"))
+    for field, value in node.items():
+        if again[field] != value:
+            raise UserError(
+                f"tasks[{name!r}]: field `{field}` of {type(objective).__name__} is {value!r}, and "
+                f"{again[field]!r} in one that is made with it; a checkpoint would not give the "
+                "same objective back"
+            )
+    return node
 
 
 def tasks_of(
@@ -56,7 +77,7 @@ def tasks_of(
     for name, entry in given.items():
         objective: Any = entry
         if isinstance(entry, Mapping):
-            objective = rebuilt(entry, has_members(*_OF_AN_OBJECTIVE), "tasks")
+            objective = rebuilt(entry, has_members(*MEMBERS), "tasks")
         key = getattr(objective, "shared_head", None) or name
         if key not in shared:
             shared[key] = (

@@ -7,19 +7,23 @@ program has already imported.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
-from src.configuration.values import TARGET
+from src.configuration.values import TARGET, hints_of, without_numpy
 from src.errors import UserError
 
 _IMPORTED = ("src.", "torchmetrics.classification.")
 _ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")
 """Libraries whose other classes are never parts of a module."""
+
+_PLAIN = (int, float, bool, str, type(None))
 
 Node = Mapping[str, Any]
 """The name of a class in `_target_`, and its arguments."""
@@ -33,28 +37,61 @@ def node_of(thing: object) -> dict[str, Any]:
             takes any; or a node. Fields that the constructor does not take are left out.
 
     Raises:
-        UserError: it is something else.
+        UserError: it is something else; or a field or argument is neither a plain value nor, in a
+            dataclass, another dataclass.
     """
     if isinstance(thing, Mapping):
         return dict(thing)
     if isinstance(thing, partial) and isinstance(thing.func, type) and not thing.args:
-        return {TARGET: _name(thing.func), **thing.keywords}
+        kind = thing.func
+        for name, value in thing.keywords.items():
+            _check_plain(value, f"argument `{name}` of {kind.__name__}")
+        return {TARGET: _name(kind), **thing.keywords}
     if isinstance(thing, type):
         return {TARGET: _name(thing)}
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+    if dataclasses.is_dataclass(thing):
         given = [field.name for field in dataclasses.fields(thing) if field.init]
-        values = {name: getattr(thing, name) for name in given}
-        parts = {k: node_of(v) for k, v in values.items() if _is_part(type(v))}
-        plain = dataclasses.asdict(thing)
-        return {TARGET: _name(type(thing)), **{name: plain[name] for name in given}, **parts}
+        values = {name: _stored(thing, name) for name in given}
+        return {TARGET: _name(type(thing)), **values}
     raise UserError(
         f"{thing!r} cannot be stored in a checkpoint; give its class, or "
         "functools.partial(CLASS, NAME=VALUE, ...)"
     )
 
 
+def _stored(thing: object, name: str) -> Any:
+    """Return the value of a field as a checkpoint holds it."""
+    value = getattr(thing, name)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return node_of(value)
+    _check_plain(value, f"field `{name}` of {type(thing).__name__}")
+    return copy.deepcopy(value)
+
+
+def _check_plain(value: object, what: str) -> None:
+    """Check that a checkpoint can hold a value, and gives it back as it was.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if type(value) is dict:
+        for entry in (*value, *value.values()):
+            _check_plain(entry, what)
+    elif type(value) in (list, tuple):
+        for entry in value:  # type: ignore[attr-defined]
+            _check_plain(entry, what)
+    elif type(without_numpy(value)) not in _PLAIN:
+        raise UserError(
+            f"{what} holds a {type(value).__name__}; a checkpoint holds numbers, strings, lists "
+            "and dicts, and a dataclass that is a field by itself"
+        )
+
+
 def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments: Any) -> Any:
     """Build the object that `node` describes, with `arguments` in addition to the node's own.
+
+    A field of a dataclass may be another one, of the class that the field is declared with or a
+    subclass.
 
     Args:
         node: the node.
@@ -73,12 +110,28 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments:
             f"first, or give it: {what}=..."
         )
     own = {k: v for k, v in node.items() if k != TARGET}
-    own |= {
-        k: rebuilt(v, _is_part, what)
-        for k, v in own.items()
-        if isinstance(v, Mapping) and TARGET in v and dataclasses.is_dataclass(found)
-    }
+    if dataclasses.is_dataclass(found):
+        own = {name: _value(found, name, value, what) for name, value in own.items()}
     return found(**own, **arguments)
+
+
+def _value(kind: type, name: str, stored: Any, what: str) -> Any:
+    """Return the value of a field of class `kind`, of what a checkpoint holds.
+
+    Raises:
+        UserError: it is an object of a class that does not stand there.
+    """
+    if not (isinstance(stored, Mapping) and TARGET in stored):
+        return stored
+    target = str(stored[TARGET])
+    found = _class(target)
+    if found is None or not dataclasses.is_dataclass(found) or not _fits(found, kind, name):
+        raise UserError(
+            f"{what}: {target} is no class that can stand in field `{name}` of {kind.__name__}; "
+            "import the module that defines it first, and declare the field as one of its "
+            f"base classes, or as itself"
+        )
+    return rebuilt(stored, lambda _: True, what)
 
 
 def subclass_of(kind: type) -> Callable[[type], bool]:
@@ -93,9 +146,16 @@ def has_members(*names: str) -> Callable[[type], bool]:
     )
 
 
-def _is_part(kind: type) -> bool:
-    """Return whether objects of a class may be parts of objectives."""
-    return dataclasses.is_dataclass(kind) and kind.__module__.startswith("src.objectives.")
+def _fits(found: type, kind: type, name: str) -> bool:
+    """Return whether field `name` of `kind` is declared as `found` or a base class of it."""
+    try:
+        hint = hints_of(kind).get(name)
+    except NameError:  # of a name that is imported for type checkers only
+        return False
+    declared = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return any(
+        isinstance(one, type) and one is not object and issubclass(found, one) for one in declared
+    )
 
 
 def _class(target: str) -> type | None:
@@ -114,9 +174,10 @@ def _class(target: str) -> type | None:
 
 
 def _name(kind: type) -> str:
-    if "<locals>" in kind.__qualname__:
+    if "." in kind.__qualname__:
+        place = "function" if "<locals>" in kind.__qualname__ else "class"
         raise UserError(
-            f"{kind.__name__} is defined in a function, where a checkpoint cannot name it; define "
+            f"{kind.__name__} is defined in a {place}, where a checkpoint cannot name it; define "
             "it at module level"
         )
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -9,8 +15,18 @@ from torch import nn
 from src.core.mixture import Mixed, weighted_mean
 from src.core.step import Step
 from src.core.weighting.base import Weighting
+from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
-from src.methods.parts import weighting_of
+from src.methods import MTTartan
+from src.methods.parts import objective_node, weighting_of
+from src.methods.plain import has_members, node_of, rebuilt
+from src.objectives.composed.objective import Composed
+from src.objectives.composed.output.denoise import Denoise
+from src.objectives.composed.representation.bidirectional import Bidirectional
+from src.objectives.composed.transform.base import Transform
+from src.objectives.masked_lm import MaskedLM
+from src.objectives.own import MEMBERS
+from tests.methods.lightning import toy_data, trainer
 
 NAMES = ["end_task", "tapt"]
 
@@ -26,6 +42,82 @@ class WithAParameter(Weighting):
         return weighted_mean(step.gradients(), self.logits.softmax(0))
 
 
+class WithAnOption(Weighting):
+    def __init__(self, task_names: list[str], option: object = None) -> None:
+        super().__init__(task_names)
+
+    def mix(self, step: Step) -> Mixed:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Options:
+    share: float = 0.3
+    names: tuple[str, ...] = ("a",)
+
+
+@dataclass(frozen=True)
+class Other:
+    share: float = 0.3
+
+
+@dataclass(frozen=True)
+class WithOptions(MaskedLM):
+    """An objective whose fields are all that a checkpoint can hold."""
+
+    options: Options = field(default_factory=Options)
+    perhaps: Options | None = None
+    table: dict[str, Any] = field(default_factory=lambda: {"a": [1, (2.5, None)], "b": True})
+    number: Any = field(default_factory=lambda: np.float64(0.5))
+
+
+@dataclass(frozen=True)
+class WithAnyOptions(MaskedLM):
+    options: Any = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class WithAPath(MaskedLM):
+    where: Path = Path("/")
+    several: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Doubled(MaskedLM):
+    share: float = 0.25
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", 2 * self.share)
+
+
+class Reverse(Transform):
+    """A transform of somebody's own, in a module of theirs."""
+
+    def corrupt(self, tokens, chosen, vocabulary, rng):
+        return tokens[::-1].copy()
+
+
+class NoDataclass:
+    features = targets = owners = losses = new_head = collate = MaskedLM.collate
+
+
+@dataclass(frozen=True)
+class Lacking:
+    features = targets = losses = collate = MaskedLM.collate
+
+
+@dataclass(frozen=True)
+class OldCollate(MaskedLM):
+    def collate(self, encoder, micro_batch_size, *, training=True):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ListOfRows(MaskedLM):
+    def collate(self, encoder, micro_batch_size, **_):
+        return lambda rows, rng: list(rows)
+
+
 def node(kind: type, **arguments: object) -> dict[str, object]:
     return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **arguments}
 
@@ -34,3 +126,74 @@ def test_a_weighting_with_a_parameter_is_refused():
     line = "weighting WithAParameter has a parameter 'logits', which no optimiser trains"
     with pytest.raises(UserError, match=line):
         weighting_of(node(WithAParameter), NAMES)
+
+
+def test_dataclasses_come_back_as_they_were():
+    given = WithOptions(options=Options(0.7, ("b", "c")), perhaps=Options())
+    again = rebuilt(objective_node("a", given), has_members(*MEMBERS), "tasks")
+    assert again == given
+    assert type(again.options) is type(again.perhaps) is Options
+
+
+def test_a_transform_of_ones_own_comes_back_from_a_checkpoint(data_dir, cache_dir, tmp_path):
+    composed = Composed(Reverse(probability=0.4), Bidirectional(), Denoise())
+    texts = {"own": TextAuxiliary(objective=composed, text="task")}
+    data = toy_data(data_dir, cache_dir, auxiliaries=texts)
+    module = MTTartan.for_data(data, lr=1e-3)
+    running = trainer(tmp_path, max_steps=1)
+    running.fit(module, datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    again = MTTartan.load_from_checkpoint(tmp_path / "here.ckpt")
+    assert again.tasks[1].objective == composed
+    assert isinstance(again.tasks[1].objective.transform, Reverse)
+
+
+@pytest.mark.parametrize(
+    ("objective", "line"),
+    [
+        (WithAPath(), "field `where` of WithAPath holds a PosixPath; a checkpoint holds numbers"),
+        (WithAPath(where="/", several=[Options()]), "`several` of WithAPath holds a Options"),
+        (WithAnyOptions(), "Options is no class that can stand in field `options` of WithAny"),
+        (Doubled(), "field `share` of Doubled is 0.5, and 1.0 in one that is made with it"),
+        (NoDataclass(), r"NoDataclass is no dataclass.* decorate .* @dataclass\(frozen=True\)"),
+        (Lacking(), r"tasks\['a'\]: Lacking lacks owners\(\), new_head\(\)"),
+        (OldCollate(), r"collate\(\) of OldCollate takes no packed, on_cpu"),
+        (MaskedLM, "MaskedLM is a class; give an instance"),
+    ],
+)
+def test_what_would_not_come_back_is_refused_before_training(objective, line):
+    with pytest.raises(UserError, match=line) as caught:
+        objective_node("a", objective)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("value", [Path("/"), Options(), [np.zeros(2)], {"a": {1, 2}}])
+def test_arguments_of_a_weighting_are_plain(value):
+    with pytest.raises(UserError, match="argument `option` of WithAnOption holds a "):
+        node_of(partial(WithAnOption, option=value))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [f"{__name__}.Other", "tests.conftest.Nothing", "subprocess.Popen", "os.system",
+     "lightning.fabric.utilities.data.AttributeDict", "src.methods.optimisation.Optimisation"],
+)  # fmt: skip
+def test_a_checkpoint_puts_no_other_class_into_a_field(target):
+    damaged = objective_node("a", WithOptions())
+    damaged["options"] = {"_target_": target}
+    with pytest.raises(UserError, match=r"is no class that can stand in field `options`"):
+        rebuilt(damaged, has_members(*MEMBERS), "tasks")
+
+
+def test_an_objective_is_looked_at_before_the_texts_are_read(data_dir, cache_dir):
+    texts = {"own": TextAuxiliary(objective=Lacking(), path="/nowhere")}
+    with pytest.raises(UserError, match=r"auxiliary own: objective: Lacking lacks owners"):
+        _ = toy_data(data_dir, cache_dir, auxiliaries=texts).prepared
+
+
+def test_what_collate_makes_has_to_be_a_batch(data_dir, cache_dir):
+    texts = {"own": TextAuxiliary(objective=ListOfRows(), text="task")}
+    data = toy_data(data_dir, cache_dir, auxiliaries=texts)
+    module = MTTartan.for_data(data, lr=1e-3)
+    with pytest.raises(UserError, match=r"collate\(\) .*own.* makes a list of rows"):
+        data.steps(module.batch_needs)[0]

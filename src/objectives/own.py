@@ -1,0 +1,49 @@
+"""Checks an objective of somebody's own before anything is read or trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from src.errors import UserError
+
+MEMBERS = ("features", "targets", "owners", "losses", "new_head", "collate")
+"""Methods of an objective (see `TaskObjective`)."""
+_OPTIONS = ("training", "packed", "on_cpu")
+"""Options of `collate`, which are passed by name."""
+
+
+def check_objective(objective: Any, what: str) -> None:
+    """Check that an object is a dataclass with an objective's methods.
+
+    Args:
+        objective: the object.
+        what: what it is given for, for messages.
+
+    Raises:
+        UserError: it is a class instead of an instance, no dataclass, or lacks a method; or
+            `collate` does not take the options that it is called with.
+    """
+    if isinstance(objective, type):
+        raise UserError(f"{what}: {objective.__name__} is a class; give an instance of it")
+    kind = type(objective).__name__
+    lacking = [name for name in MEMBERS if not callable(getattr(objective, name, None))]
+    if lacking:
+        raise UserError(
+            f"{what}: {kind} lacks {', '.join(f'{name}()' for name in lacking)}; an objective has "
+            "all methods of TaskObjective (src/objectives/base.py)"
+        )
+    if not dataclasses.is_dataclass(objective):
+        raise UserError(
+            f"{what}: {kind} is no dataclass, whose fields go into checkpoints; decorate the class "
+            "with @dataclass(frozen=True)"
+        )
+    taken = inspect.signature(objective.collate).parameters
+    is_open = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+    lacking = [] if is_open else [name for name in _OPTIONS if name not in taken]
+    if lacking:
+        raise UserError(
+            f"{what}: collate() of {kind} takes no {', '.join(lacking)}; its options are those of "
+            "TaskObjective.collate (src/objectives/base.py)"
+        )
