@@ -104,7 +104,7 @@ class MixedStep(EndTaskClassifier):
         """The weights `alpha` of the last step that was not skipped, by task; empty before it."""
         return self.applied.by_task()
 
-    def new_optimiser(self) -> torch.optim.AdamW:
+    def new_optimiser(self) -> torch.optim.Optimizer:
         """Return a new optimiser of body and heads."""
         end_head = None if self.end_task is None else self.end_task.head
         others = [head for head in self.heads.values() if head is not end_head]

@@ -53,6 +53,7 @@ from src.methods.parts import (
 from src.methods.plain import Node, node_of
 from src.methods.same_settings import check_same_settings, data_settings
 from src.methods.stage import InnerProducts
+from src.methods.subclass_hooks import remarks_on_hooks
 from src.methods.trainer_options import (
     check_monitors,
     check_trainer,
@@ -187,6 +188,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             inner_products=getattr(torch, inner_products),
             sampled=sampled,
         )
+        for remark in remarks_on_hooks(type(self)):
+            log.warning(remark)
         self.save_hyperparameters(arguments)
         # a tokenizer's files are nothing to look at in a logger
         self.logged_options = arguments | {"encoder": arguments["encoder"].get("name")}
@@ -397,8 +400,17 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """Set the next step's rates by this training's schedule.
 
         A checkpoint holds those of the schedule that it was written with, which may be shorter.
+
+        Raises:
+            UserError: a subclass's `configure_optimizers` has left something out.
         """
         schedule = self.lr_schedulers()
+        if not hasattr(self, "planned_steps") or not hasattr(schedule, "step"):
+            raise UserError(
+                f"configure_optimizers() of {type(self).__name__} has to call that of its base, "
+                'and to return one optimiser with its schedule: {"optimizer": ..., '
+                '"lr_scheduler": ...}; for another optimiser alone, override new_optimiser()'
+            )
         if not isinstance(schedule, torch.optim.lr_scheduler.LambdaLR):
             return  # of a subclass
         groups = schedule.optimizer.param_groups
@@ -428,8 +440,14 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """Restore the state that is not in parameters and buffers.
 
         Raises:
-            UserError: a training is to go on with other settings.
+            UserError: a training is to go on with other settings, or a subclass has saved too
+                little.
         """
+        if "progress" not in checkpoint:
+            raise UserError(
+                "the checkpoint has no entry 'progress': on_save_checkpoint() of the class that "
+                "wrote it has to call super().on_save_checkpoint(checkpoint)"
+            )
         progress = checkpoint["progress"]
         if self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING:
             self._check_same_settings(checkpoint)

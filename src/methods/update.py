@@ -8,7 +8,7 @@ from torch.distributed.tensor import DTensor
 
 
 def prepare_update(
-    optimiser: torch.optim.AdamW, norm: Tensor, limit: float | None, finite: Tensor
+    optimiser: torch.optim.Optimizer, norm: Tensor, limit: float | None, finite: Tensor
 ) -> None:
     """Make the next `optimiser.step()` clip its gradients, or skip the update.
 
@@ -21,7 +21,7 @@ def prepare_update(
         limit: maximum norm; None does not clip.
         finite: a boolean scalar; where it is False, the step updates nothing.
     """
-    fused = bool(optimiser.defaults["fused"])
+    fused = bool(optimiser.defaults.get("fused"))  # not every optimiser has it
     if fused:
         optimiser.found_inf = (~finite).float()  # type: ignore[attr-defined]
     elif not bool(finite):

@@ -34,12 +34,12 @@ def check_objective(objective: Any, what: str) -> None:
             f"{what}: {kind} lacks {', '.join(f'{name}()' for name in lacking)}; an objective has "
             "all methods of TaskObjective (src/objectives/base.py)"
         )
+    taken = inspect.signature(objective.collate).parameters
     if not dataclasses.is_dataclass(objective):
         raise UserError(
             f"{what}: {kind} is no dataclass, whose fields go into checkpoints; decorate the class "
             "with @dataclass(frozen=True)"
         )
-    taken = inspect.signature(objective.collate).parameters
     is_open = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
     lacking = [] if is_open else [name for name in _OPTIONS if name not in taken]
     if lacking:

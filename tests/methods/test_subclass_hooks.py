@@ -1,0 +1,144 @@
+"""Hooks that a subclass overrides in vain are named, and those that lack the module's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from src.errors import UserError
+from src.methods import FineTuning, MTTartan
+from src.methods.subclass_hooks import NEED_SUPER, NEVER_CALLED, remarks_on_hooks
+from tests.methods.lightning import fitted, toy_data, trainer
+
+
+class Mixin:
+    def on_after_backward(self):
+        raise AssertionError("never called")
+
+
+class Every(Mixin, FineTuning):
+    """Overrides all hooks that a step could call, and notes which are called."""
+
+    def on_before_backward(self, loss):
+        raise AssertionError("never called")
+
+    def on_before_zero_grad(self, optimizer):
+        raise AssertionError("never called")
+
+    def optimizer_zero_grad(self, *args):
+        raise AssertionError("never called")
+
+    def optimizer_step(self, *args, **kwargs):
+        raise AssertionError("never called")
+
+    def lr_scheduler_step(self, *args):
+        raise AssertionError("never called")
+
+    def configure_gradient_clipping(self, *args, **kwargs):
+        raise AssertionError("never called")
+
+    def backward(self, *args, **kwargs):
+        raise AssertionError("never called")
+
+    def on_before_optimizer_step(self, optimizer):
+        self.seen = [p.grad is not None for p in self.body.parameters()]
+
+    def on_train_batch_start(self, batch, batch_idx):
+        self.started = True
+
+
+class Careless(MTTartan):
+    def on_train_batch_end(self, outputs, batch, batch_idx):
+        pass
+
+    def on_save_checkpoint(self, checkpoint):
+        checkpoint["mine"] = 1
+
+    def configure_callbacks(self):
+        return []
+
+
+class Careful(MTTartan):
+    def on_save_checkpoint(self, checkpoint):
+        super().on_save_checkpoint(checkpoint)
+        checkpoint["mine"] = 1
+
+    def setup(self, stage):
+        MTTartan.setup(self, stage)
+
+
+class WithoutSchedule(FineTuning):
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class WithoutPlan(FineTuning):
+    def configure_optimizers(self):
+        optimiser = torch.optim.SGD(self.parameters(), lr=0.1)
+        return {"optimizer": optimiser, "lr_scheduler": self.optimisation.schedule(optimiser, 9)}
+
+
+class OtherOptimiser(FineTuning):
+    kind: type
+
+    def new_optimiser(self):
+        return self.kind(self.parameters(), lr=0.05)
+
+
+def test_what_is_never_called_is_said_and_never_called(data_dir, cache_dir, tmp_path, caplog):
+    data = toy_data(data_dir, cache_dir)
+    module = Every.for_data(data, lr=1e-3)
+    for name in NEVER_CALLED:
+        owner = "Mixin" if name == "on_after_backward" else "Every"
+        assert f"{owner}.{name} is never called" in caplog.text
+    fitted(module, data, tmp_path, max_steps=1)
+    assert any(module.seen)
+    assert module.started
+
+
+def test_hooks_that_lack_the_modules_own_are_named():
+    found = [sentence.split(" ")[0] for sentence in remarks_on_hooks(Careless)]
+    assert found == [
+        "Careless.configure_callbacks", "Careless.on_train_batch_end",
+        "Careless.on_save_checkpoint",
+    ]  # fmt: skip
+    assert not list(remarks_on_hooks(Careful))
+    assert not list(remarks_on_hooks(MTTartan))
+
+
+@pytest.mark.parametrize("name", NEED_SUPER)
+def test_the_modules_own_are_those_that_are_listed(name):
+    assert any(
+        name in vars(kind) for kind in MTTartan.__mro__ if kind.__module__.startswith("src.")
+    )
+
+
+def test_a_checkpoint_without_the_modules_entries_says_which_hook_lacks_super(
+    data_dir, cache_dir, tmp_path
+):
+    data = toy_data(data_dir, cache_dir)
+    module = Careless.for_data(data, lr=1e-3)
+    running = trainer(tmp_path, max_steps=1)
+    running.fit(module, datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    with pytest.raises(UserError, match=r"has to call super\(\)\.on_save_checkpoint"):
+        Careless.load_from_checkpoint(tmp_path / "here.ckpt")
+
+
+@pytest.mark.parametrize("kind", [WithoutSchedule, WithoutPlan])
+def test_an_optimiser_without_its_schedule_is_refused(kind, data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = kind.for_data(data, lr=1e-3)
+    with pytest.raises(UserError, match=r"one optimiser with its schedule.*new_optimiser\(\)"):
+        fitted(module, data, tmp_path, max_steps=1)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.RMSprop])
+def test_another_optimiser_is_one_method(kind, data_dir, cache_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(OtherOptimiser, "kind", kind, raising=False)
+    data = toy_data(data_dir, cache_dir)
+    module = OtherOptimiser.for_data(data, lr=1e-3)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    rates = fitted(module, data, tmp_path, max_steps=3).rates
+    assert len(set(rates)) > 1
+    assert any(not value.equal(before[name]) for name, value in module.state_dict().items())
