@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 import yaml
+from omegaconf import open_dict
 
 from src.configuration.build import build
 from src.encoders.tiny import TinyEncoder
+from src.errors import UserError
 from src.experiment.run import run_experiment
+from src.methods import MTTartan
 from tests.conftest import ROOT
-from tests.in_process import config_of
+from tests.in_process import config_of, recorded_run, toy
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +45,75 @@ def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, monkey
     weights = result["final_task_weights"]
     assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
     assert weights["end_task"] != pytest.approx(0.5, abs=1e-3)
+
+
+def test_the_weighting_with_an_option_is_checked_and_learns(tmp_path, monkeypatch):
+    code = block("python", "# src/core/weighting/inverse_loss.py")
+    node = yaml.safe_load(block("yaml", "# conf/weighting/inverse_loss.yaml"))
+    module, _, name = node["_target_"].rpartition(".")
+    assert module == "src.core.weighting.inverse_loss"
+    (tmp_path / "inverse_loss_example.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
+    config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
+    config.weighting = {**node, "_target_": f"inverse_loss_example.{name}"}
+    weights = run_experiment(config, tmp_path / "run").as_json()["final_task_weights"]
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
+    assert weights["end_task"] != pytest.approx(0.5, abs=1e-5)
+    config.weighting.decay = 1.0
+    with pytest.raises(UserError, match="decay must be"):
+        run_experiment(config, tmp_path / "other")
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_new_objective_is_one_python_file_and_one_yaml_file(
+    packed, data_dir, cache_dir, tmp_path, monkeypatch
+):
+    code = block("python", "# src/objectives/word_order.py")
+    node = yaml.safe_load(block("yaml", "# conf/auxiliary/order.yaml"))
+    module, _, name = node["order"]["objective"]["_target_"].rpartition(".")
+    assert module == "src.objectives.word_order"
+    (tmp_path / "word_order_example.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    usual = toy(data_dir, cache_dir, "mt_tartan", f"packed={packed}")
+    options = [option for option in usual if not option.startswith("auxiliary")]
+    config = config_of([*options, f"auxiliary={node['defaults'][0]}"])
+    own = {"_target_": f"word_order_example.{name}"}
+    with open_dict(config):
+        path = f"{data_dir}/corpus.txt"
+        config.auxiliary.order = {**node["order"], "path": path, "objective": own}
+    result = run_experiment(config, tmp_path / "run").as_json()
+    assert set(result["final_task_weights"]) == {"end_task", "order"}
+    (path,) = (tmp_path / "run" / "checkpoints" / "joint").glob("best.ckpt")
+    again = MTTartan.load_from_checkpoint(path)
+    assert type(again.tasks[1].objective).__name__ == name
+    rows = [{"input_ids": [2, *range(5, 5 + n), 3]} for n in (9, 4, 30, 12)]
+    encoder = TinyEncoder(hidden_size=8, layers=1).load()
+    collate = replace(again.tasks[1].objective, share=1.0).collate(encoder, 2, packed=packed)
+    batch = collate(rows, np.random.default_rng(0))
+    shown = torch.cat([part.inputs["input_ids"].flatten() for part in batch.micro_batches])
+    assert sorted(shown[shown > 4].tolist()) == sorted(
+        token for row in rows for token in row["input_ids"] if token > 4
+    )
+    assert shown[shown > 4].tolist() != [t for row in rows for t in row["input_ids"] if t > 4]
+    assert all(bool(part.inputs["labels"].all()) for part in batch.micro_batches)
+    assert sum(part.units for part in batch.micro_batches) == len(rows)
+
+
+def test_a_module_that_changes_the_mixed_gradient(data_dir, cache_dir, tmp_path, monkeypatch):
+    code = block("python", "# mine/fixed_embeddings.py")
+    node = yaml.safe_load(block("yaml", "# my_conf/stage/fixed_embeddings.yaml"))
+    module, _, name = node["module"].rpartition(".")
+    assert module == "mine.fixed_embeddings"
+    (tmp_path / "fixed_embeddings_example.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    options = toy(data_dir, cache_dir, "meta_tartan")
+    options.append(f"method.stages.joint.module=fixed_embeddings_example.{name}")
+    run = recorded_run(options, tmp_path / "run")
+    start, end = run.starts["joint"], run.ends["joint"]
+    changed = {name for name in start if not start[name].equal(end[name])}
+    assert "body.embeddings.word_embeddings.weight" not in changed
+    assert "body.embeddings.position_embeddings.weight" in changed
 
 
 def test_the_new_transform_is_one_python_file_and_one_yaml_file(tmp_path, monkeypatch):

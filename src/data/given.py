@@ -37,7 +37,8 @@ OWN_TEXT: Final = "task"
 Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
 """Labelled examples: a file, a data set, or rows (`{"text": ..., "label": ...}`, or tuples)."""
 Texts: TypeAlias = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | TextAuxiliary
-"""Unlabelled text: `task` for the labelled texts themselves, a path, a data set, or texts."""
+"""Unlabelled text: `task` for the labelled texts themselves, a path, a data set, or texts; or a
+whole auxiliary task."""
 AnyEncoder: TypeAlias = (
     str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
 )
@@ -102,10 +103,10 @@ def table_of(given: Examples, name: str) -> Table:
 
 
 def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
-    """Return an auxiliary task of masked language modelling on unlabelled text.
+    """Return an auxiliary task: of masked language modelling, unless one is given whole.
 
     Args:
-        given: the text.
+        given: the text; or the task itself, to which `column` and `size` do not apply.
         name: the task's name, for messages.
         column: the column that holds the text, where there are several.
         size: multiples of the labelled training examples, or `all`.

@@ -46,9 +46,10 @@ class TartanData(TaskData):
             rows such as `{"text": ..., "label": ...}` in a list, a torch data set or its loader.
         dev: the same, for validation and for the meta-gradient; None holds some of train out.
         test: the same, for the one final look; None holds some of train out.
-        auxiliaries: auxiliary tasks by name, each masked language modelling on unlabelled text:
-            `task` for the labelled training texts themselves (TAPT), or a file, folder or glob,
-            texts in a list, or a `datasets.Dataset` (DAPT).
+        auxiliaries: auxiliary tasks by name: the text of one of masked language modelling (`task`
+            for the labelled training texts themselves (TAPT), or a file, folder or glob, texts in a
+            list, or a `datasets.Dataset` (DAPT)), or a `TextAuxiliary` with an objective of its
+            own.
         encoder: `minilm` (an installed package), a name on the Hugging Face Hub, a folder that
             `save_pretrained` wrote, a Transformers model with its tokenizer in a tuple, or `tiny`
             (random weights, for trying out).
