@@ -6,15 +6,18 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from src.configuration.did_you_mean import did_you_mean
 
+_CONF = Path(__file__).parents[2] / "conf"
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
 
@@ -89,10 +92,30 @@ def run_command_line(main: Callable[[], object]) -> None:
         reason = (str(error).splitlines() or [""])[0]
         if isinstance(error, ValueError) and reason == _NO_TRIAL:
             package, reason = "optuna", "no trial was finished"
+        unnamed = _unnamed_choice(sys.argv[1:])
+        if not wanted and unnamed is not None and isinstance(error, ValueError | TypeError):
+            print(f"error: {unnamed}", file=sys.stderr)
+            sys.exit(1)
         if wanted or package not in _LAUNCHERS:
             raise
         print(f"error: {package}: {reason}; {_LAUNCHERS[package]}", file=sys.stderr)
         sys.exit(1)
+
+
+def _unnamed_choice(arguments: Sequence[str]) -> str | None:
+    """Return what is wrong with a choice that is no name, which Hydra takes no notice of itself."""
+    for argument in arguments:
+        group = argument.lstrip("+").partition("=")[0].partition("@")[0]
+        if not group or not (_CONF / group).is_dir():
+            continue
+        chosen = OverridesParser.create().parse_override(argument).value()
+        several = chosen.list if isinstance(chosen, ChoiceSweep) else chosen
+        for one in several if isinstance(several, list) else [several]:
+            if isinstance(one, int | float):
+                return (
+                    f"{argument}: a choice of {group} is a name; quote one like this: \"'{one}'\""
+                )
+    return None
 
 
 def _is_utf8(name: str) -> bool:

@@ -10,7 +10,7 @@ from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from src.configuration.values import validated
+from src.configuration.values import TARGET, validated
 from src.errors import UserError, first_line
 
 T = TypeVar("T")
@@ -27,10 +27,15 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
         arguments: further arguments.
 
     Raises:
-        UserError: an argument is invalid.
+        UserError: an argument is invalid, or the node names no class.
     """
     try:
         values = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+        if not isinstance(values, dict) or TARGET not in values:
+            raise UserError(
+                f"{option} names no class; its YAML file needs a line "
+                "_target_: package.module.Class"
+            )
         validated(values, Any, option)
         return hydra.utils.instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:

@@ -115,6 +115,12 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
         UserError: the text is in no known form.
     """
     if isinstance(given, TextAuxiliary):
+        unnamed = given.text != OWN_TEXT and given.path is None and given.hub is None
+        if unnamed and not isinstance(given, GivenTexts):
+            raise UserError(
+                f"auxiliary {name}: TextAuxiliary names no text; give it path=... (a file, folder "
+                'or glob) or hub=..., or text="task" for the labelled texts'
+            )
         return given
     settings: dict[str, Any] = {"objective": MaskedLM(), "column": column or "text", "size": size}
     if isinstance(given, str) and given == OWN_TEXT:
@@ -131,8 +137,9 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
         digest = hashlib.sha256("\x1f".join(given).encode("utf-8", "surrogatepass")).hexdigest()
         return GivenTexts(**settings, corpus=Corpus(name, rows, digest))
     raise UserError(
-        f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, got "
-        f"{type(given).__name__}"
+        f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, for "
+        "masked language modelling, or a TextAuxiliary(objective=..., path=...) of another "
+        f"objective; got {type(given).__name__}"
     )
 
 

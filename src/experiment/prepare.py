@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.build import build, typed
 from src.core.task_names import END_TASK
+from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
 from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples, AuxiliarySpace
 from src.data.end_task import EndTask, EndTaskSource
@@ -30,7 +31,7 @@ from src.evaluation.named_metrics import check_metric
 from src.experiment.checks import check_trainer, writable_folder
 from src.experiment.settings import RunSettings
 from src.methods.module import TaskMixing
-from src.methods.parts import check_sampling
+from src.methods.parts import check_sampling, check_weighting
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
 from src.objectives.class_weights import class_weights
@@ -94,7 +95,7 @@ def module_class(stage: Stage) -> Any:
     """Return the LightningModule class that a stage names.
 
     Raises:
-        UserError: there is no such class.
+        UserError: there is no such class, or it does not say what it trains.
     """
     try:
         folder, _, name = stage.module.rpartition(".")
@@ -105,6 +106,7 @@ def module_class(stage: Stage) -> Any:
         ) from error
     if not (isinstance(found, type) and issubclass(found, TaskMixing)):
         raise UserError(f"module={stage.module} of a stage is not a subclass of TaskMixing")
+    found.check_trains()
     return found
 
 
@@ -269,7 +271,7 @@ def auxiliary_context(
         encoder=encoder,
         train_examples=train_examples,
         default_size=config.auxiliary.get("size", 1),
-        seed=int(config.auxiliary.seed),
+        seed=int(config.auxiliary.get("seed", 0)),
         cache_dir=Path(config.cache_dir).expanduser(),
         held_out=held_out,
         decontaminate=bool(config.auxiliary.get("decontaminate", False)),
@@ -319,7 +321,7 @@ def _check_meta_head(
         if not module_class(stage).has_meta_head:
             continue
         names = [END_TASK, *auxiliaries_of(stage, used)]
-        weighting = build(config.weighting, "weighting", task_names=names)
+        weighting = _weighting(config, names)
         apart = stage.meta_head.extra_examples if weighting.needs.meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(
@@ -327,6 +329,17 @@ def _check_meta_head(
                 f"examples beside each batch of {stage.batch_size}, but there are only "
                 f"{train_examples}; use a smaller batch_size, or examples_from=batch"
             )
+
+
+def _weighting(config: DictConfig, names: list[str]) -> Weighting:
+    """Return a new weighting of the tasks `names`.
+
+    Raises:
+        UserError: an option is invalid, or the class is no weighting.
+    """
+    weighting: Weighting = build(config.weighting, "weighting", task_names=names)
+    check_weighting(weighting)
+    return weighting
 
 
 def mixes_with_end_task(module_type: Any) -> bool:
@@ -351,7 +364,7 @@ def _check_weighting(
         if not mixes_with_end_task(module_type):
             check_sampling(Uniform([END_TASK, *names]), len(names), stage.sampled, option)
             continue
-        weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
+        weighting = _weighting(config, [END_TASK, *names])
         check_sampling(weighting, len(names), stage.sampled, option)
         needs = weighting.needs
         if needs.meta_gradient and stage.freeze_body:

@@ -236,6 +236,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             UserError: the data cannot be read, or do not fit the method; or an argument has no
                 effect.
         """
+        cls.check_trains()
         prepared = data.prepared
         if (lr is None) == (optimisation is None):
             raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
@@ -271,6 +272,20 @@ class TaskMixing(FromCheckpoint, MixedStep):
             sampled=sampled,
             **evaluation_of(prepared),
         )
+
+    @classmethod
+    def check_trains(cls) -> None:
+        """Check that the class says what it trains.
+
+        Raises:
+            UserError: it does not, or trains nothing.
+        """
+        own = [getattr(cls, name, None) for name in ("trains_end_task", "trains_auxiliaries")]
+        if None in own or not any(own):
+            raise UserError(
+                f"{cls.__name__} does not say what it trains; set trains_end_task and "
+                "trains_auxiliaries in the class, one of them to True"
+            )
 
     @classmethod
     def _usual(cls, lr: float, head_lr: float | None) -> Optimisation:

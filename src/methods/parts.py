@@ -127,12 +127,24 @@ def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -
         weighting: Weighting = rebuilt(
             node, subclass_of(Weighting), "weighting", task_names=list(names)
         )
+    check_weighting(weighting)
+    return weighting
+
+
+def check_weighting(weighting: object) -> None:
+    """Check that an object is a weighting whose state its own steps change.
+
+    Raises:
+        UserError: it is not.
+    """
+    kind = type(weighting).__name__
+    if not isinstance(weighting, Weighting):
+        raise UserError(f"{kind} is no subclass of Weighting (src/core/weighting/base.py)")
     for name, _ in weighting.named_parameters():
         raise UserError(
-            f"weighting {type(weighting).__name__} has a parameter {name!r}, which no optimiser "
-            "trains; make it a buffer (register_buffer), and change it in mix(step)"
+            f"weighting {kind} has a parameter {name!r}, which no optimiser trains; make it a "
+            "buffer (register_buffer), and change it in mix(step)"
         )
-    return weighting
 
 
 def check_sampling(

@@ -71,6 +71,25 @@ def test_the_command_exits_with_it(run_cli, arguments, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("value", ["3", "nan", "[1,2]", "1,2", "true"])
+def test_a_choice_that_is_no_name_is_one_line(value, monkeypatch, capsys):
+    argument = f"weighting={value}"
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")  # which is set, and restored afterwards
+    monkeypatch.setattr(sys, "argv", ["run", "seed=4", argument])
+    with pytest.raises(SystemExit) as ended:
+        run_command_line(lambda: config_of([argument.replace("1,2", "1")]))
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {argument}: a choice of weighting is a name; quote one")
+
+
+def test_other_errors_of_these_classes_are_not_explained_away(monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setattr(sys, "argv", ["run", "seed=4", "weighting=meta"])
+    with pytest.raises(ValueError, match="something else"):
+        run_command_line(lambda: (_ for _ in ()).throw(ValueError("something else")))
+
+
 def test_hydras_own_switch_shows_the_whole_traceback(run_cli, monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     finished = run_cli("encoder=minlm", timeout=60)

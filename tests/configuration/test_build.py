@@ -46,6 +46,11 @@ def test_built_objects_get_plain_containers():
     assert type(built["inner"]["list"]) is list
 
 
+def test_a_node_without_a_class_says_what_its_file_needs():
+    message = build_error("weighting", {"gamma": 3})
+    assert message.startswith("weighting names no class; its YAML file needs a line _target_: ")
+
+
 def test_an_unknown_argument_is_named_with_its_option():
     message = build_error("weighting", {"_target_": META, "bogus": 1}, task_names=["a"])
     assert message.startswith("there is no option weighting.bogus")

@@ -6,7 +6,9 @@ import datasets
 import pytest
 
 from src.data.given import auxiliary_of
+from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,8 @@ from src.errors import UserError
         (["fine", "half \ud800"], None, "half of a surrogate pair"),
         ([], None, "holds no texts"),
         ({"a": 1}, None, "must be 'task'"),
+        (MaskedLM(), None, r"or a TextAuxiliary\(objective=..., path=...\) .* got MaskedLM"),
+        (TextAuxiliary(objective=MaskedLM()), None, r"names no text; give it path=\.\.\."),
     ],
 )
 def test_what_is_no_text_is_one_line(given, column, message):

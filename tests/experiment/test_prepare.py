@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from omegaconf import OmegaConf
 
 import src.experiment.run
 from src.data import TartanData
@@ -10,6 +11,7 @@ from src.data.task_names import SETTINGS
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
+from src.methods.module import TaskMixing
 from tests.in_process import config_of, toy
 
 
@@ -48,6 +50,36 @@ def test_all_enabled_stages_come_in_the_methods_order(stages):
 
 def test_a_disabled_stage_is_left_out(stages):
     assert list(stages("dapt_tapt", "method.stages.dapt.enabled=false")) == ["tapt", "finetune"]
+
+
+def test_a_weightings_file_has_to_name_a_weighting(data_dir, cache_dir):
+    for node, said in (
+        ({"gamma": 3}, "weighting names no class"),
+        ({"_target_": "tests.experiment.test_prepare.NoWeighting"}, "NoWeighting is no subclass"),
+    ):
+        config = config_of(toy(data_dir, cache_dir, "mt_tartan"))
+        config.weighting = node
+        assert said in error_of(prepare, config, enabled_stages(config))
+
+
+class NoWeighting:
+    def __init__(self, task_names):
+        self.task_names = task_names
+
+
+class TrainsNothing(TaskMixing):
+    """A module that says nothing of what it trains."""
+
+
+def test_a_stages_module_has_to_say_what_it_trains(stages):
+    module = f"method.stages.joint.module={__name__}.TrainsNothing"
+    assert "TrainsNothing does not say what it trains" in error_of(stages, "mt_tartan", module)
+
+
+def test_an_auxiliary_file_needs_none_of_the_shared_options(data_dir, cache_dir):
+    config = config_of(toy(data_dir, cache_dir, "tapt"))
+    config.auxiliary = {"tapt": OmegaConf.to_container(config.auxiliary.tapt)}
+    assert list(prepare(config, enabled_stages(config)).auxiliaries) == ["tapt"]
 
 
 def test_max_steps_caps_every_stage(stages):

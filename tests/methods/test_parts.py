@@ -18,7 +18,8 @@ from src.core.weighting.base import Weighting
 from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
 from src.methods import MTTartan
-from src.methods.parts import objective_node, weighting_of
+from src.methods.module import TaskMixing
+from src.methods.parts import check_weighting, objective_node, weighting_of
 from src.methods.plain import has_members, node_of, rebuilt
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.denoise import Denoise
@@ -126,6 +127,25 @@ def test_a_weighting_with_a_parameter_is_refused():
     line = "weighting WithAParameter has a parameter 'logits', which no optimiser trains"
     with pytest.raises(UserError, match=line):
         weighting_of(node(WithAParameter), NAMES)
+
+
+def test_a_class_that_is_no_weighting_is_refused():
+    with pytest.raises(UserError, match="Linear is no subclass of Weighting"):
+        check_weighting(nn.Linear(1, 1))
+
+
+class TrainsNothing(TaskMixing):
+    pass
+
+
+class TrainsNeither(TaskMixing):
+    trains_end_task = trains_auxiliaries = False
+
+
+@pytest.mark.parametrize("kind", [TrainsNothing, TrainsNeither])
+def test_a_module_has_to_say_what_it_trains(kind, data_dir, cache_dir):
+    with pytest.raises(UserError, match=f"{kind.__name__} does not say what it trains; set"):
+        kind.for_data(toy_data(data_dir, cache_dir), lr=1e-3)
 
 
 def test_dataclasses_come_back_as_they_were():
