@@ -99,7 +99,11 @@ class _Part(nn.Module):
         ranking = [name for name, metric in metrics.items() if _ranks(metric)]
         self._names = list(metrics)
         self.by_prediction, self.by_probability = (
-            MetricCollection({n: m for n, m in metrics.items() if (n in ranking) == wanted}).clone()
+            MetricCollection(
+                {n: m for n, m in metrics.items() if (n in ranking) == wanted},
+                # groups are found by equal states after one batch, and such metrics may differ
+                compute_groups=False,
+            ).clone()
             for wanted in (False, True)
         )
         self.counts = MulticlassConfusionMatrix(classes, validate_args=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import confusion_matrix, f1_score
-from torchmetrics.classification import MulticlassF1Score
+from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
 from src.evaluation.metrics import EndTaskMetrics
 
@@ -120,3 +120,13 @@ def test_the_batches_of_a_split_do_not_change_its_metrics():
         update(metrics, predictions, labels, unseen, 5, batch)
         values.append({name: float(value) for name, value in metrics.compute(True).items()})
     assert values[0] == pytest.approx(values[1])
+
+
+def test_metrics_that_agree_on_the_first_batch_keep_states_of_their_own():
+    tops = {f"top{k}": MulticlassAccuracy(num_classes=4, top_k=k, average="micro") for k in (2, 3)}
+    metrics = EndTaskMetrics(tops, "top2", 4)
+    logits = torch.tensor([[4.0, 3, 2, 1]]).repeat(3, 1)
+    metrics.update(logits[:1], torch.tensor([0]))
+    metrics.update(logits[1:], torch.tensor([2, 2]))
+    values = {name: float(value) for name, value in metrics.compute(False).items()}
+    assert values == {"top2": pytest.approx(1 / 3), "top3": 1}
