@@ -483,6 +483,12 @@ SETTINGS = {
         "task.metric=acuracy is not one of the metrics; did you mean accuracy?",
         "task.metric=acuracy",
     ),
+    "metric of which lower is better": case(
+        "task.metric=ece cannot choose the checkpoint: lower values of MulticlassCalibrationError "
+        "are better; name a metric of which higher values are better, and ece is still reported",
+        "+metrics.ece._target_=torchmetrics.classification.MulticlassCalibrationError",
+        "task.metric=ece",
+    ),
     "metric class that is none": case(
         "metrics.macro_f1 cannot be imported: No module named 'nowhere'",
         "metrics.macro_f1._target_=nowhere.Metric",

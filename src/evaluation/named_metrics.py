@@ -8,8 +8,6 @@ from functools import partial
 from torchmetrics import Metric
 from torchmetrics.classification import (
     MulticlassAccuracy,
-    MulticlassAUROC,
-    MulticlassAveragePrecision,
     MulticlassCohenKappa,
     MulticlassF1Score,
     MulticlassMatthewsCorrCoef,
@@ -20,10 +18,11 @@ from torchmetrics.classification import (
 
 from src.configuration.did_you_mean import did_you_mean
 from src.errors import UserError
+from src.evaluation.occurring_labels import AUROC, AveragePrecision, BalancedAccuracy
 
 NAMED: dict[str, Callable[..., Metric]] = {
     "accuracy": partial(MulticlassAccuracy, average="micro"),
-    "balanced_accuracy": partial(MulticlassAccuracy, average="macro"),  # = macro recall
+    "balanced_accuracy": BalancedAccuracy,
     **{
         f"{average}_{name}": partial(kind, average=average)
         for name, kind in (
@@ -36,10 +35,22 @@ NAMED: dict[str, Callable[..., Metric]] = {
     "specificity": partial(MulticlassSpecificity, average="macro"),
     "mcc": MulticlassMatthewsCorrCoef,
     "cohen_kappa": MulticlassCohenKappa,
-    "auroc": partial(MulticlassAUROC, average="macro"),
-    "average_precision": partial(MulticlassAveragePrecision, average="macro"),
+    "auroc": AUROC,
+    "average_precision": AveragePrecision,
 }
 """Metrics of torchmetrics by name; all take `num_classes`, and higher is better."""
+LABELS_ALIKE = frozenset(
+    {
+        "balanced_accuracy",
+        "macro_f1",
+        "macro_precision",
+        "macro_recall",
+        "specificity",
+        "auroc",
+        "average_precision",
+    }
+)
+"""Those that are means over labels, in which each label counts alike however rare."""
 
 
 def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
@@ -56,6 +67,28 @@ def check_metric(name: str, configured: Collection[str], option: str = "task.met
     known = {*configured, *NAMED}
     if name not in known:
         raise UserError(f"{option}={name} is not one of the metrics{did_you_mean(name, known)}")
+
+
+def check_higher_is_better(name: str, metric: Metric, option: str = "task.metric") -> None:
+    """Check that a metric of the config can choose the checkpoint: of two values, the higher.
+
+    Args:
+        name: its name under `metrics`.
+        metric: the metric.
+        option: what gives the name, for the message.
+
+    Raises:
+        UserError: its lower values are better, or it does not say which are.
+    """
+    if metric.higher_is_better is not True:
+        kind = type(metric).__name__
+        why = f"lower values of {kind} are better"
+        if metric.higher_is_better is None:
+            why = f"{kind} does not say whether higher values are better (higher_is_better)"
+        raise UserError(
+            f"{option}={name} cannot choose the checkpoint: {why}; name a metric of which higher "
+            f"values are better, and {name} is still reported"
+        )
 
 
 def named_metric(name: str, classes: int) -> Metric:

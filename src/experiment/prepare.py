@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from torchmetrics import Metric
 
 from src.configuration.build import build, typed
 from src.core.task_names import END_TASK
@@ -27,7 +28,7 @@ from src.encoders.masked_lm_folder import check_masked_lm
 from src.encoders.text_encoder import require_text_encoder
 from src.encoders.usable import load_encoder
 from src.errors import UserError, first_line
-from src.evaluation.named_metrics import check_metric
+from src.evaluation.named_metrics import check_higher_is_better, check_metric
 from src.experiment.checks import check_trainer, writable_folder
 from src.experiment.settings import RunSettings
 from src.methods.module import TaskMixing
@@ -133,7 +134,9 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         auxiliary.check(name, encoder)
     _check_weighting(config, stages, used)
     for name, node in config.metrics.items():  # imported here, so that a module can be made of it
-        build(node, f"metrics.{name}", num_classes=len(end_task.labels))
+        metric = build(node, f"metrics.{name}", num_classes=len(end_task.labels))
+        if name == source.metric and isinstance(metric, Metric):
+            check_higher_is_better(source.metric, metric)
     classification = _classification(config, end_task)
     classification.collate(encoder, 1)  # says so if the encoder does not fit
     splits = end_task.splits(encoder, cache_dir)

@@ -15,7 +15,7 @@ from src.core.weighting.base import Weighting
 from src.encoders.base import Encoder
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
-from src.evaluation.named_metrics import named_metric
+from src.evaluation.named_metrics import check_higher_is_better, named_metric
 from src.methods.plain import Node, has_members, node_of, rebuilt, subclass_of
 from src.methods.precision import parameters_in
 from src.objectives.base import TaskObjective
@@ -209,12 +209,14 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
     """Return the end task's metrics, `monitor` among them.
 
     Raises:
-        UserError: a node does not name a metric, or there is no metric `monitor`.
+        UserError: a node does not name a metric, or higher values of `monitor` are not better.
     """
     metrics: dict[str, Metric] = {
         name: rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
         for name, node in nodes.items()
     }
-    if monitor not in metrics:
+    if monitor in metrics:
+        check_higher_is_better(monitor, metrics[monitor])
+    else:
         metrics[monitor] = named_metric(monitor, classes)
     return EndTaskMetrics(metrics, monitor, classes)
