@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
@@ -96,7 +97,8 @@ class Stage(Checked):
         if self.max_steps is not None:
             bounds.append(self.max_steps)
         if self.max_epochs is not None:
-            bounds.append(math.ceil(self.max_epochs * examples / self.batch_size))
+            epochs = Fraction(str(self.max_epochs))  # 2.2 as it is written: 2.2 * 50 is above 110
+            bounds.append(math.ceil(epochs * examples / self.batch_size))
         return max(1, min(bounds))
 
     def evaluation_interval(self, examples: int) -> int:

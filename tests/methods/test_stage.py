@@ -27,6 +27,14 @@ def test_the_smaller_of_the_two_bounds_holds(bounds, steps):
     assert stage(batch_size=8, **bounds).steps(50) == steps
 
 
+@pytest.mark.parametrize(
+    ("epochs", "examples", "batch_size", "steps"),
+    [(2.2, 50, 1, 110), (1.1, 100, 10, 11), (0.07, 100, 1, 7), (1e-05, 200_000, 2, 1)],
+)
+def test_epochs_count_as_they_are_written(epochs, examples, batch_size, steps):
+    assert stage(max_epochs=epochs, batch_size=batch_size).steps(examples) == steps
+
+
 def test_an_epoch_is_at_least_one_step():
     assert stage(batch_size=64, max_epochs=3).steps(50) == 3
 
