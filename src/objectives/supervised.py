@@ -40,8 +40,11 @@ class Supervised:
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each example, times its label's weight: `(examples,)`."""
         logits = head(features)
-        weights = None
-        if self.class_weights is not None:
-            assert not isinstance(self.class_weights, str | Mapping), "resolved before training"
-            weights = weights_on_device(tuple(self.class_weights), logits.device, logits.dtype)
-        return F.cross_entropy(logits, targets, weight=weights, reduction="none")
+        losses = F.cross_entropy(logits, targets, reduction="none")
+        if self.class_weights is None:
+            return losses
+        assert not isinstance(self.class_weights, str | Mapping), "resolved before training"
+        # not the logits' type, nor an argument of `cross_entropy`, which wants them of that type
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        weights = weights_on_device(tuple(self.class_weights), logits.device, dtype)
+        return losses * weights[targets]

@@ -76,6 +76,29 @@ def test_each_examples_loss_is_its_cross_entropy_times_its_labels_weight():
     torch.testing.assert_close(found, plain * torch.tensor(weights)[labels])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "autocast"),
+    [
+        (torch.float32, False),
+        (torch.float64, False),
+        (torch.float32, True),
+        (torch.bfloat16, False),
+    ],
+)
+def test_weights_are_not_rounded_to_the_type_of_the_logits(dtype, autocast):
+    weights = class_weights([1, 1.003, 2], LABELS, COUNTS)
+    head, labels = torch.nn.Linear(5, 3).to(dtype), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    features, objective = torch.randn(8, 5, dtype=dtype), Classification(3, class_weights=weights)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        plain = Classification(3).losses(None, head, features, labels)
+        found = objective.losses(None, head, features, labels)
+        found.mean().backward()
+    exact = torch.float64 if dtype is torch.float64 else torch.float32
+    assert found.dtype is exact
+    assert torch.equal(found, plain * torch.tensor(weights, dtype=exact)[labels])
+    assert head.weight.grad.isfinite().all()
+
+
 def test_weights_that_are_first_used_in_inference_mode_can_be_trained_with():
     weights = class_weights([1, 7.25, 2], LABELS, COUNTS)
     head, objective = torch.nn.Linear(5, 3), Classification(3, class_weights=weights)
