@@ -24,7 +24,8 @@ class BalancedAccuracy(MulticlassAccuracy):
 
     def compute(self) -> Tensor:
         recalls = super().compute()[self.tp + self.fn > 0]
-        return (recalls / len(recalls)).sum()  # divided first, as torchmetrics does
+        mean: Tensor = (recalls / len(recalls)).sum()  # divided first, as torchmetrics does
+        return mean
 
 
 class AUROC(MulticlassAUROC):
@@ -40,7 +41,8 @@ class AUROC(MulticlassAUROC):
         super().__init__(num_classes=num_classes, average="macro")
 
     def compute(self) -> Tensor:
-        return multiclass_auroc(*_of_occurring(self), average="macro", validate_args=False)
+        area: Tensor = multiclass_auroc(*_of_occurring(self), average="macro", validate_args=False)
+        return area
 
 
 class AveragePrecision(MulticlassAveragePrecision):
@@ -54,9 +56,10 @@ class AveragePrecision(MulticlassAveragePrecision):
         super().__init__(num_classes=num_classes, average="macro")
 
     def compute(self) -> Tensor:
-        return multiclass_average_precision(
+        area: Tensor = multiclass_average_precision(
             *_of_occurring(self), average="macro", validate_args=False
         )
+        return area
 
 
 def _of_occurring(
