@@ -14,10 +14,11 @@ from src.core.weighting.base import Weighting
 class Uncertainty(Weighting):
     """`alpha_i = exp(-s_i)`, with `s_i = log sigma_i^2` learned (Kendall et al., 2018).
 
-    The joint loss is `sum_i exp(-s_i) L_i + s_i / 2`, the form of equation 10 for cross-entropies,
-    which all tasks here have. Its derivative with respect to `s_i`, `1/2 - exp(-s_i) L_i`, is known
-    in closed form, and `s` takes a gradient step with it. The weights do not sum to 1: left alone,
-    `alpha_i` approaches `1 / (2 L_i)`.
+    The joint loss is `sum_i exp(-s_i) L_i + s_i / 2`, the form of equation 10 for cross-entropies.
+    It is taken for every task, although that for a squared error, as of the objective `tf_idf`, is
+    `exp(-s_i) L_i / 2 + s_i / 2`. Its derivative with respect to `s_i`, `1/2 - exp(-s_i) L_i`, is
+    known in closed form, and `s` takes a gradient step with it. The weights do not sum to 1: left
+    alone, `alpha_i` approaches `1 / (2 L_i)`.
 
     Args:
         task_names: the tasks.
