@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from src.check.facts import Facts
-from src.data.remarks import UNEVEN
+from src.check.vocabulary import MOST_UNKNOWN
+from src.data.remarks import UNEVEN, names_of
+from src.evaluation.named_metrics import LABELS_ALIKE
 
 SMALL_DEV = 200
 """Number of dev examples below which a warning says what depends on them.
@@ -57,8 +59,6 @@ def _about_dev(facts: Facts, method: str) -> Iterator[str]:
             f"{_two_errors(facts.dev):.0f} points (two standard errors); compare methods over "
             "several seeds"
         )
-    if facts.missing_in_dev:
-        yield f"dev has no example of {', '.join(facts.missing_in_dev)}"
 
 
 def _two_errors(examples: int) -> float:
@@ -67,23 +67,34 @@ def _two_errors(examples: int) -> float:
 
 
 def _about_labels(facts: Facts) -> Iterator[str]:
-    label, count = facts.rarest
+    for split, missing in (("dev", facts.missing_in_dev), ("test", facts.missing_in_test)):
+        if missing:
+            yield f"{split} has no example of {names_of(missing)}"
+    by_count = sorted(facts.labels, key=lambda entry: entry[1])
     if facts.imbalance >= UNEVEN:
         yield (
             f"the most frequent label has {facts.imbalance:.1f} times the examples of the rarest"
-            f"{_against_imbalance(facts)}; more examples of {label} help most"
+            f"{_against_imbalance(facts)}; more examples of {by_count[0][0]!r} help most"
         )
-    if count < RARE:
+    rare = [(label, count) for label, count in by_count if count < RARE]
+    if len(rare) == 1:
+        ((label, count),) = rare
         yield (
-            f"label {label} has {count} training examples: find at least {RARE}, or merge it with "
-            "another label"
+            f"label {label!r} has {count} training examples: find at least {RARE}, or merge it "
+            "with another label"
         )
+    elif rare:
+        yield (
+            f"labels {names_of([label for label, _ in rare])} have fewer than {RARE} training "
+            f"examples each, {rare[0][0]!r} only {rare[0][1]}: find more, or merge them with others"
+        )
+    yield from facts.oddities
 
 
 def _against_imbalance(facts: Facts) -> str:
     """Return options by which labels count equally in the metric and in the loss."""
     measures = []
-    if facts.metric != "macro_f1":
+    if facts.metric not in LABELS_ALIKE:
         measures.append("task.metric=macro_f1 makes each count alike in choosing the checkpoint")
     if facts.weighs_labels is None:
         measures.append("the loss counts each example alike (it has no class weights)")
@@ -106,6 +117,11 @@ def _about_repeats(facts: Facts) -> Iterator[str]:
                 "part; with files of its own for dev and test, task.split=clean keeps such texts "
                 "together"
             )
+    if facts.test_in_dev:
+        yield (
+            f"{facts.test_in_dev:,} test texts are in dev too, by which the checkpoint is chosen; "
+            "scores on unseen texts leave out those of train only"
+        )
     if facts.contradicted > 0:
         yield (
             f"{facts.contradicted:.1%} of train have a text that has another label elsewhere in "
@@ -128,6 +144,14 @@ def _about_reading(facts: Facts) -> Iterator[str]:
         if limit is not None and enough > limit:
             advice = f"the encoder reads at most {limit} tokens"
         yield f"{upto}{share:.0%} of the texts of {', '.join(sources)} are cut; {advice}"
+    unread = {source: share for source, share in facts.unknown.items() if share >= MOST_UNKNOWN}
+    if unread:
+        upto = "up to " if len(unread) > 1 else ""
+        yield (
+            f"the encoder cannot read {upto}{max(unread.values()):.0%} of the words of "
+            f"{', '.join(unread)}, which its vocabulary lacks in part: use an encoder of their "
+            "language, or of many (encoder=huggingface encoder.name=FacebookAI/xlm-roberta-base)"
+        )
     if facts.more_pieces is not None and facts.more_pieces >= MORE_PIECES:
         more = f"{facts.more_pieces - 1:.0%}"
         if facts.domain:

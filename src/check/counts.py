@@ -35,6 +35,11 @@ class Counts:
         index = int(np.argmax(self.splits[split]))
         return self.labels[index], self.splits[split][index]
 
+    def missing(self, split: str) -> tuple[str, ...]:
+        """Return the labels of which a split has no example."""
+        counted = zip(self.labels, self.splits[split], strict=True)
+        return tuple(label for label, count in counted if not count)
+
     @property
     def imbalance(self) -> float:
         """Ratio of the most frequent label's training examples to the rarest's."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from src.check.facts import Facts
+from src.data.remarks import names_of
 
 MANY_LABELS = 5_000
 """Number of training examples from which plain fine-tuning is recommended first.
@@ -86,7 +87,7 @@ def _weights_cannot_be_learned(facts: Facts) -> bool:
 
 
 def _fixed_weights(facts: Facts) -> list[str]:
-    missing = ", ".join(facts.missing_in_dev)
+    missing = names_of(facts.missing_in_dev)
     lacks = f"has no example of {missing}" if missing else f"has only {facts.dev} examples"
     return [*_together(facts), f"dev {lacks}"]
 

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -40,10 +40,14 @@ from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
 from src.core.memory import peak_of_process
 from src.data.decontaminate import held_out_of
 from src.data.image_task import ImageTask
+from src.data.remarks import Kind
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.experiment.prepare import enabled_stages
 from src.methods.memory import memory_advice
+
+_TOLD: frozenset[Kind] = frozenset({"repeated", "shared", "absent", "imbalance", "truncation"})
+"""Kinds of remarks of which the tables and the other warnings say all."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ class Findings:
         memory: memory of the machine, or of the accelerator if there is one; None if unknown
             [bytes].
         recommendation: the recommended method, with reasons and warnings.
-        remarks: warnings that the run itself will log when it starts.
+        remarks: warnings that the run itself will log when it starts, without those about texts and
+            labels, which are among the recommendation's.
     """
 
     task: str
@@ -107,7 +112,7 @@ def findings_of(config: DictConfig) -> Findings:
     Raises:
         UserError: an error that would end the run before its first step.
     """
-    with tempfile.TemporaryDirectory() as folder, _remarks() as remarks:
+    with tempfile.TemporaryDirectory() as folder, _remarks() as (remarks, oddities):
         config.run.folder = folder  # loggers are checked with one, as they are in a run
         inputs = read_inputs(config, enabled_stages(config))
         plans, missing = method_plans(config, inputs)
@@ -140,6 +145,7 @@ def findings_of(config: DictConfig) -> Findings:
         facts = _facts(
             config, inputs, plans, counts, lengths, vocabulary, again, pairs, near, corpora, held
         )
+        facts = replace(facts, oddities=tuple(dict.fromkeys(oddities)))
         return Findings(
             task=inputs.prepared.end_task.name,
             metric=inputs.prepared.end_task.metric,
@@ -238,9 +244,7 @@ def _facts(
     encoder, task = inputs.encoder_of_text, inputs.prepared.end_task
     own = next(plan for plan in plans if plan.configured)
     learning = [stage for stage in own.stages if stage.meta_gradient]
-    words = {found.source: found for found in vocabulary if found.comparable}
-    reference = next(iter(words.values()), None)
-    train = words.get("train")
+    train = next((found for found in vocabulary if found.source == "train"), None)
     return Facts(
         experiment=experiment_asked_for(),
         text=encoder is not None,
@@ -249,12 +253,9 @@ def _facts(
         parameters=sum(p.numel() for p in inputs.prepared.encoder.body.parameters()),
         train=counts.of("train"),
         dev=counts.of("dev"),
-        rarest=counts.rarest("train"),
-        missing_in_dev=tuple(
-            label
-            for label, count in zip(counts.labels, counts.splits["dev"], strict=True)
-            if not count
-        ),
+        labels=tuple(zip(counts.labels, counts.splits["train"], strict=True)),
+        missing_in_dev=counts.missing("dev"),
+        missing_in_test=counts.missing("test"),
         imbalance=counts.imbalance,
         metric=task.metric,
         weighs_labels=_weighs_labels(config),
@@ -264,11 +265,13 @@ def _facts(
             split: sum(one.split == split for one in near) / counts.of(split)
             for split in ("dev", "test")
         },
+        test_in_dev=sum(p.folded for p in pairs if (p.split, p.other) == ("test", "dev")),
         contradicted=next((r.contradicted / r.examples for r in again if r.split == "train"), 0.0),
         held_out_in_corpus=max((sum(found.folded.values()) for found in corpora), default=0),
         cut={found.source: (found.cut, found.enough) for found in lengths},
         longest_read=None if encoder is None else encoder.max_positions,
-        more_pieces=train.pieces / reference.pieces if train and reference else None,
+        more_pieces=None if train is None else train.times(vocabulary[0]),
+        unknown={found.source: found.unknown for found in vocabulary[1:]},
         memory=memory,
         method=own.name,
         batch_size=learning[0].settings.batch_size if learning else None,
@@ -297,24 +300,26 @@ def _domain_examples(inputs: Inputs) -> int:
 
 
 @contextmanager
-def _remarks() -> Iterator[list[str]]:
-    """Collect this project's warnings in a list instead of printing them.
+def _remarks() -> Iterator[tuple[list[str], list[str]]]:
+    """Collect this project's warnings in two lists instead of printing them.
 
-    Those about texts are left out, because the findings include all that they say.
+    The second has those about texts and labels, without what the other facts say of them.
     """
     said: list[str] = []
+    odd: list[str] = []
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.name != "src.data.remarks":
-                said.append(record.getMessage())
+            kind = getattr(record, "kind", None)  # of those about texts and labels
+            if kind not in _TOLD:
+                (said if kind is None else odd).append(record.getMessage())
 
     log, keep = logging.getLogger("src"), Keep(logging.WARNING)
     before = log.propagate
     log.addHandler(keep)
     log.propagate = False
     try:
-        yield said
+        yield said, odd
     finally:
         log.removeHandler(keep)
         log.propagate = before

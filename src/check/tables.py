@@ -13,7 +13,7 @@ from src.check.estimate import MethodEstimate
 from src.check.findings import Findings
 from src.check.inputs import SPLITS
 from src.check.lengths import Lengths
-from src.check.vocabulary import MANY, REFERENCE, Vocabulary
+from src.check.vocabulary import MANY, MOST_UNKNOWN, REFERENCE, Vocabulary
 from src.data.overlap import WORDS
 from src.errors import printable
 
@@ -97,7 +97,7 @@ def _print_balance(found: Findings, console: Console) -> None:
     if most == least:
         line = f"every label has {most:,} examples in train"
     else:
-        line = f"train: {often} has {counts.imbalance:.1f} times as many examples as {rare}"
+        line = f"train: {often!r} has {counts.imbalance:.1f} times as many examples as {rare!r}"
     _line(console, f"{line}\n")
 
 
@@ -193,11 +193,11 @@ def _vocabulary(vocabulary: Sequence[Vocabulary]) -> Table:
     )  # fmt: skip
     reference = vocabulary[0]
     for found in vocabulary:
-        comparable = found.comparable and found is not reference
+        times = None if found is reference else found.times(reference)
         table.add_row(
             escape(found.source), f"{found.words:,}", f"{found.pieces:.2f}", _share(found.broken),
             _share(found.unknown),
-            f"{found.pieces / reference.pieces:.2f}" if comparable else "",
+            "" if times is None else f"{times:.2f}",
         )  # fmt: skip
     return table
 
@@ -209,6 +209,8 @@ def _print_broken_words(vocabulary: Sequence[Vocabulary], console: Console) -> N
     for found in vocabulary[1:]:
         if not found.comparable:
             _line(console, f"{found.source}: words are not set apart by spaces; not compared")
+        elif found.unknown >= MOST_UNKNOWN:
+            _line(console, f"{found.source}: too many words are unknown; not compared")
         elif found.most_broken:
             _line(console, f"words in pieces in {found.source}: {', '.join(found.most_broken)}")
 

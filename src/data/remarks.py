@@ -8,10 +8,16 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal, TypeAlias
 
 from src.data.labelled import number_of
 
 log = logging.getLogger(__name__)
+
+Kind: TypeAlias = Literal[
+    "blank", "repeated", "shared", "absent", "alike", "missing", "imbalance", "truncation"
+]
+"""What a warning is about; its log record has it as `kind`."""
 
 _SHOWN = 8
 """Maximum number of labels that a warning names."""
@@ -51,17 +57,23 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
     """
     texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
-    remarks = (
-        _blank(texts),
-        _repeated(texts),
-        _shared(texts),
-        _absent(labels),
-        _alike(labels["train"]),
-        _of_nothing(labels["train"]),
-    )
-    for remark in remarks:
+    remarks: dict[Kind, str | None] = {
+        "blank": _blank(texts),
+        "repeated": _repeated(texts),
+        "shared": _shared(texts),
+        "absent": _absent(labels),
+        "alike": _alike(labels["train"]),
+        "missing": _of_nothing(labels["train"]),
+    }
+    for kind, remark in remarks.items():
         if remark is not None:
-            log.warning("task %s: %s", name, remark)
+            _warn(kind, "task %s: %s", name, remark)
+
+
+def names_of(labels: Sequence[str]) -> str:
+    """Return labels in quotes, so that spaces in them are seen; of many, the first."""
+    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+    return ", ".join(map(repr, labels[:_SHOWN])) + more
 
 
 def warn_of_imbalance(
@@ -86,7 +98,8 @@ def warn_of_imbalance(
     if len(shares) > _SHOWN:
         half = _SHOWN // 2
         shares = [*shares[:half], f"... ({len(shares) - _SHOWN} more)", *shares[-half:]]
-    log.warning(
+    _warn(
+        "imbalance",
         "task %s: labels are unevenly frequent in train: %s; %s makes each label count alike in "
         "the loss",
         name,
@@ -99,7 +112,8 @@ def warn_of_truncation(name: str, max_length: int, splits: Mapping[str, Truncati
     """Log how many of a task's texts and tokens are cut off; nothing where no text was cut."""
     found = {split: cuts for split, cuts in splits.items() if cuts.cut}
     if found:
-        log.warning(
+        _warn(
+            "truncation",
             "task %s: texts were cut at task.max_length=%s: %s",
             name,
             max_length,
@@ -108,6 +122,10 @@ def warn_of_truncation(name: str, max_length: int, splits: Mapping[str, Truncati
                 for split, c in found.items()
             ),
         )
+
+
+def _warn(kind: Kind, message: str, *arguments: object) -> None:
+    log.warning(message, *arguments, extra={"kind": kind})
 
 
 def _repeated(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
@@ -149,7 +167,7 @@ def _listed(
 
 def _absent(labels: Mapping[str, set[str]]) -> str | None:
     absent = {split: sorted(labels["train"] - own) for split, own in labels.items()}
-    found = [f"{_names(gone)} in {split}" for split, gone in absent.items() if gone]
+    found = [f"{names_of(gone)} in {split}" for split, gone in absent.items() if gone]
     return f"no examples of some labels of train: {'; '.join(found)}" if found else None
 
 
@@ -174,11 +192,6 @@ def _of_nothing(labels: set[str]) -> str | None:
     found = sorted(label for label in labels if label.strip().casefold() in _NOTHING)
     listed = ", ".join(map(repr, found))
     return f"labels that may stand for a missing one: {listed}" if found else None
-
-
-def _names(labels: Sequence[str]) -> str:
-    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
-    return ", ".join(map(repr, labels[:_SHOWN])) + more
 
 
 def total_truncation(parts: Iterable[Truncation]) -> Truncation:

@@ -14,6 +14,7 @@ from src.check.cautions import (
     SMALL_DEV,
     cautions,
 )
+from src.check.vocabulary import MOST_UNKNOWN
 from src.data.remarks import UNEVEN
 from tests.check.fine import FINE
 
@@ -36,7 +37,7 @@ def test_imbalance_calls_for_macro_f1_and_class_weights():
     assert warnings(imbalance=UNEVEN - 0.1) == []
     (warning,) = warnings(imbalance=14.4)
     assert "14.4 times" in warning
-    assert "more examples of rare" in warning
+    assert "more examples of 'rare' help" in warning
     assert "task.metric" not in warning
     assert "class_weights" not in warning
     (warning,) = warnings(imbalance=14.4, metric="micro_f1", weighs_labels=False)
@@ -46,10 +47,35 @@ def test_imbalance_calls_for_macro_f1_and_class_weights():
     assert "it has no class weights" in warning
 
 
+def test_macro_f1_is_not_advised_in_place_of_a_metric_in_which_labels_count_alike():
+    for metric in ("balanced_accuracy", "macro_recall", "auroc"):
+        assert "task.metric" not in warnings(imbalance=14.4, metric=metric)[0]
+    for metric in ("accuracy", "mcc", "weighted_f1", "own"):
+        assert "task.metric=macro_f1" in warnings(imbalance=14.4, metric=metric)[0]
+
+
 def test_a_label_with_a_handful_of_examples_is_named():
-    assert warnings(rarest=("rare", RARE)) == []
-    (warning,) = warnings(rarest=("rare", RARE - 1))
-    assert f"label rare has {RARE - 1} training examples" in warning
+    assert warnings(labels=((" rare", RARE), ("often", 100))) == []
+    (warning,) = warnings(labels=((" rare", RARE - 1), ("often", 100)))
+    assert f"label ' rare' has {RARE - 1} training examples" in warning
+
+
+def test_several_such_labels_are_named_together_the_rarest_first():
+    (warning,) = warnings(labels=(("a", 9), ("often", 100), ("b ", 7), ("c", 9)))
+    assert f"labels 'b ', 'a', 'c' have fewer than {RARE} training examples" in warning
+    assert "'b ' only 7" in warning
+    (many,) = warnings(labels=tuple((f"l{i}", 1) for i in range(30)))
+    assert "'l7' and 22 more have" in many
+
+
+def test_labels_that_dev_or_test_lack_are_named():
+    dev, test = warnings(missing_in_dev=("a", "b"), missing_in_test=("c",))
+    assert dev == "dev has no example of 'a', 'b'"
+    assert test == "test has no example of 'c'"
+
+
+def test_oddities_of_texts_and_labels_are_told_as_they_are():
+    assert warnings(oddities=("task own: something odd",)) == ["task own: something odd"]
 
 
 def test_leaks_are_warned_of():
@@ -66,6 +92,12 @@ def test_near_duplicates_in_train_are_warned_of():
     (warning,) = warnings(near={"dev": 0.0, "test": 0.25})
     assert "25% of test differ little from a text of train" in warning
     assert "task.split=clean" in warning
+
+
+def test_test_texts_that_dev_has_too_are_warned_of():
+    (warning,) = warnings(test_in_dev=7)
+    assert "7 test texts are in dev too" in warning
+    assert "unseen" in warning
 
 
 def test_contradictory_labels_are_warned_of():
@@ -97,6 +129,15 @@ def test_a_vocabulary_that_does_not_fit_is_warned_of():
     assert "masked language modelling" in warning
     (warning,) = warnings(more_pieces=1.52, domain=0, configured=frozenset({"task"}))
     assert "find unlabelled text" in warning
+
+
+def test_words_that_the_encoder_cannot_read_are_warned_of():
+    assert warnings(unknown={"train": MOST_UNKNOWN / 2}) == []
+    (warning,) = warnings(unknown={"train": 1.0, "dapt": 0.0}, more_pieces=None)
+    assert "cannot read 100% of the words of train, which" in warning
+    assert "encoder=huggingface encoder.name=FacebookAI/xlm-roberta-base" in warning
+    (warning,) = warnings(unknown={"train": 0.43, "dapt": 0.5})
+    assert "up to 50% of the words of train, dapt" in warning
 
 
 def test_small_batches_call_for_a_meta_head_on_other_examples():

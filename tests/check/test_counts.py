@@ -30,6 +30,10 @@ def test_the_rarest_and_the_most_frequent_are_named(counts):
     assert counts.rarest("test") == ("b", 0)
 
 
+def test_labels_without_an_example_are_listed(counts):
+    assert [counts.missing(split) for split in counts.splits] == [(), ("a",), ("b",)]
+
+
 def test_the_most_frequent_comes_first(counts):
     frame = counts.frame()
     assert list(frame.index) == ["b", "c", "a"]

@@ -150,7 +150,7 @@ def test_weights_are_not_learned_against_a_handful_of_examples():
 def test_nor_against_a_dev_set_that_lacks_a_label():
     found = of(missing_in_dev=("rare",))
     assert found.method == "mt_tartan"
-    assert "dev has no example of rare" in " ".join(found.reasons)
+    assert "dev has no example of 'rare'" in " ".join(found.reasons)
 
 
 def test_the_last_row_always_applies_and_methods_exist():

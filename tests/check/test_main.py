@@ -37,11 +37,12 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     for part in (
         "meta_tartan on own, tiny",
-        "train: A has 3.0 times as many examples as B",
+        "train: 'A' has 3.0 times as many examples as 'B'",
         "Begin with method=dapt_tapt",
         "dev has 3 examples",
         "2 dev and test texts are in the domain corpus",
-        "label B has 2 training examples",
+        "labels 'B', 'A' have fewer than 10 training examples",
+        "2 test texts are in dev too",
         "numbers in check.json",
     ):
         assert part in done.stdout, done.stdout
@@ -85,6 +86,25 @@ def test_texts_that_differ_little_from_one_of_train_are_warned_of(check, tmp_pat
     assert "1 of 5 test texts differ little from one of train:" in said
     assert "- 20% of test differ little from a text of train" in said
     assert "of dev differ little" not in said
+
+
+def test_odd_labels_and_unreadable_texts_are_told_under_look_out(check, tmp_path):
+    options = made_up.written(tmp_path)
+    train = [("", "A"), ("", "A"), ("one", "nan"), ("two", "B"), ("three", "B "), ("four", "b")]
+    train += [("\u0436\u0443\u0436", label) for _, label in train]
+    lines = [json.dumps({"text": text, "label": label}) for text, label in train]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    done = check(*options)
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout[done.stdout.index("Look out") :].split())
+    for part in (
+        "labels that may stand for a missing one: 'nan'",
+        "or the spelling of a number only: 'B' and 'B ' and 'b'",
+        "examples have a blank text: 2 of 12 in train",
+        "the encoder cannot read 60% of the words of train",
+    ):
+        assert part in shown
+    assert "labels are unevenly frequent" not in shown
 
 
 def test_what_the_method_leaves_aside_is_no_error(check, tmp_path):

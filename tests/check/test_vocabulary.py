@@ -32,6 +32,14 @@ def test_words_that_the_vocabulary_lacks_are_unknown(tiny):
     assert found.unknown == 0.5
 
 
+def test_unknown_words_are_not_compared_with_general_english(tiny):
+    english = vocabulary_of("english", ["ab cd"], tiny)
+    assert vocabulary_of("x", ["ab cdef"], tiny).times(english) == 1.5
+    assert vocabulary_of("x", ["\u0436\u0443\u0436"], tiny).times(english) is None
+    assert english.times(vocabulary_of("x", ["\u0436"], tiny)) is None
+    assert vocabulary_of("x", ["ab" * 20], tiny).times(english) is None
+
+
 def test_text_without_words_has_no_vocabulary(tiny):
     assert vocabulary_of("x", ["1 2 3", "..."], tiny) is None
 

@@ -8,7 +8,13 @@ import logging
 import pytest
 
 from src.data.file_task import FileTask
-from src.data.remarks import Truncation, total_truncation, warn_of_texts, warn_of_truncation
+from src.data.remarks import (
+    Truncation,
+    total_truncation,
+    warn_of_imbalance,
+    warn_of_texts,
+    warn_of_truncation,
+)
 from src.encoders.tiny import TinyEncoder
 
 CLEAN = {
@@ -124,6 +130,17 @@ def test_labels_that_are_one_number_are_told(said):
         "task toy: labels differ in case, spaces, Unicode form or the spelling of a number only: "
         "'+1' and '01' and '1' and '1.0'; '-0' and '0'"
     ]
+
+
+def test_each_kind_of_warning_has_its_name(said, caplog):
+    train = [(" ", "a"), ("x", "a "), ("x", "nan"), ("y", "a"), ("z", "a"), ("v", "a")]
+    said(warn_of_texts, "toy", {"train": train, "dev": [("x", "a")], "test": [("y", "a")]})
+    kinds = ["blank", "repeated", "shared", "absent", "alike", "missing"]
+    assert [record.kind for record in caplog.records] == kinds
+    said(warn_of_imbalance, "toy", ["a", "b"], [9, 1])
+    assert [record.kind for record in caplog.records] == ["imbalance"]
+    said(warn_of_truncation, "toy", 8, {"train": Truncation(1, 1, 9, 1)})
+    assert [record.kind for record in caplog.records] == ["truncation"]
 
 
 def test_blank_texts_are_counted(said):

@@ -1,0 +1,25 @@
+"""Of the run's own warnings those are told again that the tables do not have."""
+
+from __future__ import annotations
+
+import logging
+
+from src.check.findings import _remarks
+from src.data.remarks import Truncation, warn_of_imbalance, warn_of_texts, warn_of_truncation
+
+
+def test_oddities_that_no_table_shows_are_kept_apart_from_other_warnings(capsys):
+    train = [(" ", "a"), ("x", "a "), ("x", "nan"), ("y", "a")]
+    with _remarks() as (said, odd):
+        warn_of_texts("own", {"train": train, "dev": [("x", "a")], "test": [("y", "a")]})
+        warn_of_imbalance("own", ["a", "b"], [9, 1])
+        warn_of_truncation("own", 8, {"train": Truncation(1, 1, 9, 1)})
+        logging.getLogger("src.methods").warning("batches of %d", 8)
+    assert said == ["batches of 8"]
+    assert odd == [
+        "task own: examples have a blank text: 1 of 4 in train",
+        "task own: labels differ in case, spaces, Unicode form or the spelling of a number only: "
+        "'a' and 'a '",
+        "task own: labels that may stand for a missing one: 'nan'",
+    ]
+    assert capsys.readouterr().err == ""
