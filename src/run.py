@@ -26,7 +26,7 @@ from src.distributed.identity import is_main_process, torchrun_processes
 from src.distributed.parent import end_with
 from src.errors import UserError, first_line
 from src.run_folder.lock import BusyError
-from src.run_folder.name import command_of, run_name
+from src.run_folder.name import as_given, command_of, run_name
 from src.run_folder.run_next import dev_score
 from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
 
@@ -56,6 +56,9 @@ def main(config: DictConfig) -> float | None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         return _sweep_job(config, folder)
+    search = HydraConfig.get().runtime.choices.get("search")
+    if search and is_main_process():
+        print(f"search={search} without -m: one run, not evaluated on test", file=sys.stderr)
     try:
         folder = _run_folder(config, folder)
         _run(config, folder)
@@ -79,7 +82,7 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     try:
         folder = _run_folder(config, folder)
         report_job(number, "started", folder, command)
-        with processes_get_arguments(list(overrides.task)):
+        with processes_get_arguments(as_given(overrides.task)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         print(f"job {number}: {error}", file=sys.stderr)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -42,6 +44,10 @@ _LAUNCHERS = {
 """Advice for when a launcher's process has died, by the launcher's package."""
 _WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
 """Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
+_WITHOUT_PACKAGE = re.compile(
+    r"In '((?:experiment|search|debug)/.+?)': Could not override '[^']+@(?:experiment|search|debug)"
+)
+"""Hydra's message of a file whose options are not those of the whole config."""
 _NO_TRIAL = "No trials are completed yet."
 """Message of Optuna's sweeper if every trial failed."""
 _EXTRAS = {
@@ -92,6 +98,13 @@ def run_command_line(main: Callable[[], object]) -> None:
         reason = (str(error).splitlines() or [""])[0]
         if isinstance(error, ValueError) and reason == _NO_TRIAL:
             package, reason = "optuna", "no trial was finished"
+        if not wanted and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+            mark = error.problem_mark
+            print(f"error: {mark.name}, line {mark.line + 1}: {error.problem}", file=sys.stderr)
+            sys.exit(1)
+        if not wanted and isinstance(error, ValueError) and reason.startswith("Only one of --run"):
+            print("error: --cfg, --info and --help show one job; omit -m", file=sys.stderr)
+            sys.exit(1)
         unnamed = _unnamed_choice(sys.argv[1:])
         if not wanted and unnamed is not None and isinstance(error, ValueError | TypeError):
             print(f"error: {unnamed}", file=sys.stderr)
@@ -146,6 +159,9 @@ def explanation(error: Exception) -> str:
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
         near = did_you_mean(name, known, prefix)
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
+    unset = _WITHOUT_PACKAGE.search(str(error))
+    if unset is not None:
+        return f'{unset[1]}.yaml lacks the line "# @package _global_" among the comments at its top'
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
 
 

@@ -10,6 +10,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from omegaconf import OmegaConf
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from src.configuration.did_you_mean import did_you_mean
@@ -28,7 +29,7 @@ _hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
 def check(value: Any, hint: Any, option: str) -> Any:
     """Return a value after checking it against a declared type, if that consists of plain types.
 
-    NumPy's numbers become Python's.
+    NumPy's numbers become Python's, as do OmegaConf's lists and mappings.
 
     Raises:
         UserError: it does not fit; the message names `option`, what is allowed, and the value.
@@ -41,7 +42,12 @@ def check(value: Any, hint: Any, option: str) -> Any:
 
 
 def without_numpy(value: Any) -> Any:
-    """Return a value with NumPy's numbers in it as Python's, which a checkpoint can hold."""
+    """Return a value with NumPy's numbers in it as Python's, and OmegaConf's lists and mappings.
+
+    A checkpoint can hold these.
+    """
+    if OmegaConf.is_config(value):
+        value = OmegaConf.to_container(value, resolve=True)
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return value.item()
     if type(value) is dict:

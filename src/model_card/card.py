@@ -19,7 +19,7 @@ from src.encoders.transformers_classifier import HEAD
 from src.files.escape import escape_markdown
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
-from src.run_folder.name import PROGRAM
+from src.run_folder.name import PROGRAM, as_given
 from src.run_folder.result import Result, Scores
 
 _TEMPLATE = Path(__file__).with_name("card.md")
@@ -153,4 +153,4 @@ def command() -> str | None:
     """Return the command that is running; None inside another program."""
     if not HydraConfig.initialized():
         return None
-    return shlex.join([*PROGRAM, *HydraConfig.get().overrides.task])
+    return shlex.join([*PROGRAM, *as_given(HydraConfig.get().overrides.task)])

@@ -7,6 +7,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from typing import cast
+
+from omegaconf import OmegaConf
 
 ELSEWHERE = (
     "data_dir",
@@ -37,6 +40,13 @@ _WORDS = 30
 """Maximum length of the options' values in a name with a digest [characters]."""
 
 
+def as_given(overrides: Sequence[str]) -> list[str]:
+    """Return Hydra's overrides as they were given, with interpolations that are not resolved."""
+    if OmegaConf.is_config(overrides):
+        overrides = cast(list[str], OmegaConf.to_container(overrides, resolve=False))
+    return list(overrides)
+
+
 def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
     """Return the folder of a command line's run, relative to the folder of all runs.
 
@@ -51,11 +61,11 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
     """
     named = f"{task}_{method}"
     parts: dict[str, str] = {}
-    for override in overrides:
+    for override in as_given(overrides):
         key, _, value = override.lstrip("+~").partition("=")
         if key == "experiment":
             named = value
-        elif not is_elsewhere(re.sub(r"[/@]", ".", key)) and key != "seed":
+        elif not is_elsewhere(option_of(override)) and key != "seed":
             parts[key] = value
     parts["seed"] = str(seed)
     exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
@@ -81,8 +91,13 @@ def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) ->
         overrides: the job's overrides.
         hydra_overrides: Hydra's own overrides; only the places of configs and runs are taken over.
     """
-    found = [o for o in hydra_overrides if o.startswith(_PLACES)]
-    return shlex.join([*PROGRAM, *overrides, *found])
+    found = [o for o in as_given(hydra_overrides) if o.startswith(_PLACES)]
+    return shlex.join([*PROGRAM, *as_given(overrides), *found])
+
+
+def option_of(override: str) -> str:
+    """Return the dotted name of the option that an override sets."""
+    return re.sub(r"[/@]", ".", override.lstrip("+~").partition("=")[0])
 
 
 def is_elsewhere(option: str) -> bool:

@@ -14,13 +14,14 @@ from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from src.errors import printable
 from src.files.durable import write_durably
 from src.run_folder.lock import is_running
-from src.run_folder.name import RESULT, command_of
+from src.run_folder.name import RESULT, as_given, command_of, is_elsewhere, option_of
 from src.run_folder.run_next import write_run_next
 
 VARIABLE = "TARTAN_SWEEP"
@@ -53,6 +54,7 @@ class SweepReport(Callback):
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         os.environ[VARIABLE] = str(folder)
+        _check_apart(planned_jobs(config) or [], config)
         commands = planned_commands(config)
         if commands is not None:
             _write(folder / PLAN, {"commands": commands})
@@ -72,7 +74,8 @@ class SweepReport(Callback):
         jobs = _jobs_in(folder)
         if not jobs:
             shutil.rmtree(folder)
-            return
+            print("error: this sweep had no jobs: a glob(...) matches nothing", file=sys.stderr)
+            raise SystemExit(1)
         (folder / ENDED).touch()
         _remove_earlier(folder)
         jobs = [_as_it_stands(job) for job in jobs]
@@ -112,8 +115,8 @@ def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
     return {**job, "state": "known"} if finished else job
 
 
-def planned_commands(config: DictConfig) -> list[str] | None:
-    """Return the commands of a sweep's jobs, in order; None if not known before (Optuna).
+def planned_jobs(config: DictConfig) -> list[list[str]] | None:
+    """Return the overrides of a sweep's jobs, in order; None if not known before (Optuna, globs).
 
     Args:
         config: the sweep's config, with `hydra`.
@@ -122,10 +125,44 @@ def planned_commands(config: DictConfig) -> list[str] | None:
     if sweeper._target_ != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
         return None
     given = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
-    overrides = OverridesParser.create().parse_overrides([*given, *config.hydra.overrides.task])
-    batches = BasicSweeper.split_arguments(overrides, None)
-    own = config.hydra.overrides.get("hydra", [])
-    return [command_of(job, own) for batch in batches for job in batch]
+    given += as_given(config.hydra.overrides.task)
+    try:
+        overrides = OverridesParser.create().parse_overrides(given)
+        batches = BasicSweeper.split_arguments(overrides, None)
+    except HydraException:  # a glob is resolved by Hydra's own loader of configs alone
+        return None
+    return [list(job) for batch in batches for job in batch]
+
+
+def planned_commands(config: DictConfig) -> list[str] | None:
+    """Return the commands of a sweep's jobs; see `planned_jobs`."""
+    jobs, own = planned_jobs(config), config.hydra.overrides.get("hydra", [])
+    return None if jobs is None else [command_of(job, own) for job in jobs]
+
+
+def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
+    """Check that no two jobs have the same folder, in which the first would be all of them.
+
+    Raises:
+        SystemExit: two have, with the exit code 1: Hydra only warns of a callback's other errors.
+    """
+    folders = OmegaConf.to_container(config.hydra.sweep, resolve=False)
+    assert isinstance(folders, dict)
+    if not str(folders.get("subdir")).startswith("${run_name:"):
+        return
+    seen: dict[frozenset[str], tuple[int, Sequence[str]]] = {}
+    for number, job in enumerate(jobs):
+        named = frozenset(o for o in job if not is_elsewhere(option_of(o)))
+        first, before = seen.setdefault(named, (number, job))
+        if first != number:
+            options = sorted({option_of(o) for o in set(job) ^ set(before)})
+            differ = f"only in {', '.join(options)}" if options else "in nothing"
+            print(
+                f"error: jobs {first} and {number} of the sweep differ {differ}, which is not part "
+                "of a run's folder; run each alone, with another hydra.sweep.dir=FOLDER",
+                file=sys.stderr,
+            )
+            raise SystemExit(1)
 
 
 def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:

@@ -7,7 +7,8 @@ import os
 import sys
 
 import pytest
-from hydra.errors import MissingConfigException
+import yaml
+from hydra.errors import ConfigCompositionException, MissingConfigException
 
 from src.command_line.hydra_errors import explanation, run_command_line
 from tests.in_process import config_of
@@ -155,3 +156,26 @@ def test_help_offers_experiments_and_not_what_they_share(run_cli):
     names = offered.removeprefix("experiment: ").split(", ")
     assert {"acl_arc_meta", "custom", "quickstart"} <= set(names)
     assert not {"paper", "paper_joint", "images", "docstrings", "minilm_pretrain"} & set(names)
+
+
+def test_a_config_that_is_no_yaml_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    path = tmp_path / "bad.yaml"
+    path.write_text("a: [1,\n  b: }\n")
+
+    def load():
+        with path.open() as file:
+            yaml.safe_load(file)
+
+    with pytest.raises(SystemExit, match="1"):
+        run_command_line(load)
+    assert capsys.readouterr().err.startswith(f"error: {path}, line 2: ")
+
+
+def test_an_experiment_that_lacks_its_package_is_named():
+    error = ConfigCompositionException(
+        "In 'experiment/mine': Could not override 'task@experiment.task'.\nDid you mean ...?"
+    )
+    assert explanation(error).startswith(
+        'experiment/mine.yaml lacks the line "# @package _global_"'
+    )

@@ -224,6 +224,30 @@ def test_values_of_ones_own_stand_beside_the_options():
     assert list(enabled_stages(config)) == ["finetune"]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("experiment", 'a file of experiment/ needs the line "# @package _global_"'),
+        ("hparams", "there is no option hparams, and no option refers to it"),
+    ],
+)
+def test_options_that_no_run_reads_are_refused(name, said):
+    config = copy.deepcopy(composed("finetune"))
+    OmegaConf.update(config, name, {"max_steps": 3}, force_add=True)
+    with pytest.raises(UserError) as caught:
+        enabled_stages(config)
+    assert said in str(caught.value)
+    OmegaConf.update(config, "task.name", f"of_${{{name}.max_steps}}")
+    assert list(enabled_stages(config)) == ["finetune"]
+
+
+def test_a_value_that_nothing_refers_to_is_warned_of(caplog):
+    config = copy.deepcopy(composed("finetune"))
+    OmegaConf.update(config, "corpus", "news", force_add=True)
+    assert list(enabled_stages(config)) == ["finetune"]
+    assert "no option corpus, and no option refers to it" in caplog.text
+
+
 def test_options_of_other_libraries_are_left_to_them():
     config = copy.deepcopy(composed("finetune"))
     OmegaConf.update(config, "trainer.deterministic", True, force_add=True)

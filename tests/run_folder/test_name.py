@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from omegaconf import OmegaConf
 
-from src.run_folder.name import run_name
+from src.run_folder.name import command_of, run_name
 
 
 def name(*overrides, task="toy", method="finetune", seed=0) -> str:
@@ -15,6 +16,13 @@ def name(*overrides, task="toy", method="finetune", seed=0) -> str:
 
 def test_an_experiment_names_the_folder():
     assert name("+experiment=acl_arc_meta") == "acl_arc_meta/seed=0"
+
+
+def test_interpolations_are_named_as_they_were_given():
+    given = ["a=${.b}", "c=${oc.env:NO_SUCH_VARIABLE}"]
+    found = run_name(OmegaConf.create({"task": given}).task, "toy", "finetune", 0)
+    assert found == name(*given)
+    assert command_of(OmegaConf.create(given)).endswith("'a=${.b}' 'c=${oc.env:NO_SUCH_VARIABLE}'")
 
 
 def test_without_an_experiment_task_and_method_do():

@@ -64,6 +64,29 @@ def test_a_sweeper_that_decides_while_it_runs_has_no_plan(tmp_path):
     assert planned_commands(config_of(tmp_path, "seed=0,1", target="optuna.Sweeper")) is None
 
 
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["a=1", "trainer.devices=1,2"], "differ only in trainer.devices, which is not part"),
+        (["seed=0,0"], "differ in nothing"),
+    ],
+)
+def test_jobs_of_one_folder_are_refused_before_the_first(overrides, said, tmp_path, capsys):
+    config = config_of(tmp_path, *overrides)
+    config.hydra.sweep = OmegaConf.create({"dir": str(tmp_path), "subdir": "${run_name:1,2,3}"})
+    with pytest.raises(SystemExit, match="1"):
+        SweepReport().on_multirun_start(config)
+    assert f"error: jobs 0 and 1 of the sweep {said}" in capsys.readouterr().err
+    config.hydra.sweep.subdir = "job_${hydra:job.num}"
+    SweepReport().on_multirun_start(config)
+
+
+def test_a_sweep_without_jobs_is_an_error(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="1"):
+        run_sweep(tmp_path, [], "+experiment=glob(zzz*)")
+    assert "this sweep had no jobs" in capsys.readouterr().err
+
+
 def test_the_record_is_kept_and_replaces_that_of_the_same_sweep(tmp_path, capsys, monkeypatch):
     moments = itertools.count()
     monkeypatch.setattr(sweep.time, "strftime", lambda _: str(next(moments)))

@@ -1,0 +1,38 @@
+"""Refuses options at the top of a config that no run reads."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Mapping
+
+from omegaconf import DictConfig, OmegaConf
+
+from src.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_GROUPS = ("experiment", "search", "debug")
+"""Groups whose files set options of the whole config."""
+
+
+def check_top_level(config: DictConfig, known: Collection[str]) -> None:
+    """Check that each name at the top of a config is an option, or that an option refers to it.
+
+    A single value that nothing refers to is only warned of: jobs of a sweep may share one that some
+    of them refer to.
+
+    Raises:
+        UserError: a group of options is none of a run's.
+    """
+    unknown = {str(name) for name in config} - set(known)
+    referred = set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))
+    for name in sorted(unknown - referred):
+        if name in _GROUPS:
+            raise UserError(
+                f"the options of {name} are not those of the run: a file of {name}/ needs the line "
+                '"# @package _global_" among the comments at its top'
+            )
+        if isinstance(config._get_node(name), Mapping):
+            raise UserError(f"there is no option {name}, and no option refers to it")
+        log.warning("there is no option %s, and no option refers to it: it has no effect", name)
