@@ -67,9 +67,10 @@ How to read it:
   steps of a setting follow from what a step cost in a trial; column TFLOP has what its runs spent,
   within some 15 % of fine-tuning's unless the setting's description says otherwise.
 - **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
-  seeds, given from {least} seeds on. Differences are taken between runs of the same seed. With 3
-  seeds an interval assumes normally distributed differences, which three cannot check; and where
-  all seeds share a test split, the chance in the choice of that is not in it.
+  seeds, given from {least} seeds on, except where all are equal: a few equal values do not show
+  that others would be. Differences are taken between runs of the same seed. With 3 seeds an
+  interval assumes normally distributed differences, which three cannot check; and where all seeds
+  share a test split, the chance in the choice of that is not in it.
 - **p** is one-sided, against being no better (so it is 1 where every seed is worse), whatever the
   margin, of a permutation test that exchanges the values of a pair (the paper's test, paired). Of 3
   seeds it cannot be below 0.125, of 5 not below 0.031: intervals decide, not p.
@@ -77,8 +78,9 @@ How to read it:
   every contrast lies above the margin (0 unless given): all have to agree, which needs no
   correction for several contrasts. They do not hold as soon as the interval of one contrast lies at
   or below the margin, which is not corrected for their number. Else they are *not decided*;
-  contrasts of fewer than {least} seeds decide nothing. Nothing is corrected for the number of
-  statements either, {statements} here: where methods do not differ, one in forty holds by chance.
+  contrasts of fewer than {least} seeds, or without an interval, decide nothing. Nothing is
+  corrected for the number of statements either, {statements} here: where methods do not differ, one
+  in forty holds by chance.
 - **unseen** is test without the texts that are in train too. **tfidf** is TF-IDF with logistic
   regression, its settings chosen on dev.
 - **TFLOP** is what a run's training took, in 10^12 operations. It, **dev** and **test** are means
@@ -112,6 +114,7 @@ def _scores(rows: Sequence[Row]) -> Iterator[str]:
         metric = metric_label(own[0].metric)
         yield f"**{escape(task)}**, {labelled:,} labelled training examples, {metric} in percent"
         yield _table([_score_row(*cell, own) for cell in _cells(own)], left=2)
+        yield from _mixed(own)
         yield from _published(task, labelled)
         learned = [row for row in own if row.end_task_loss is not None]
         if learned:
@@ -124,6 +127,20 @@ How they learned, in the last stage with the end task: mean training losses in t
 its steps; medians over its steps of the norms of the tasks' gradients with respect to the body,
 before weighting, and of the end task's cosine with the meta-gradient; and the share of the steps
 after which dev was best. Rows written before these were kept are not in this table."""
+
+
+def _mixed(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line that names the cells whose rows were not all trained with the same options."""
+    mixed = [
+        f"`{budget}/{setting}`"
+        for budget, setting in _cells(rows)
+        if len({row.config for row in _of_cell(budget, setting, rows)}) > 1
+    ]
+    if mixed:
+        yield (
+            f"Not all seeds of {', '.join(mixed)} were trained with the same options (column "
+            "`config` of the rows): their means mix these."
+        )
 
 
 def _published(task: str, labelled: int) -> Iterator[str]:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from scipy import stats
-
+from src.report.statistics.interval import mean_interval
 from src.report.statistics.permutation import PermutationTest, permutation_test
 from src.study.part import Contrast, Question
 from src.study.row import Row
 
-CONFIDENCE = 0.95
 LEAST_SEEDS = 3
 """Number of seeds below which nothing is decided."""
 Verdict = Literal["holds", "does not hold", "not decided"]
@@ -25,7 +23,8 @@ class Estimate:
 
     Attributes:
         values: values by seed.
-        low: lower end of Student's 95 % interval of the mean; None for a single seed.
+        low: lower end of Student's 95 % interval of the mean; None for a single seed, and where
+            all values are equal.
         high: its upper end.
     """
 
@@ -63,16 +62,10 @@ class Estimate:
 
 def estimate_of(values: Mapping[int, float]) -> Estimate:
     """Return the mean of at least one value, by seed."""
-    if len(values) < 2:
+    interval = mean_interval(list(values.values()))
+    if interval is None:
         return Estimate(values, None, None)
-    numbers = list(values.values())
-    deviation = stdev(numbers)
-    if deviation == 0:
-        return Estimate(values, numbers[0], numbers[0])
-    low, high = stats.t.interval(
-        CONFIDENCE, len(numbers) - 1, fmean(numbers), deviation / len(numbers) ** 0.5
-    )
-    return Estimate(values, float(low), float(high))
+    return Estimate(values, interval.low, interval.high)
 
 
 def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | None:

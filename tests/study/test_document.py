@@ -31,6 +31,22 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
     assert line_of(page, "1x", "tapt")[-2:] == ["+4.0 (-1.0 to +9.0)", "0.125"]
 
 
+def test_equal_scores_are_shown_without_an_interval(tmp_path):
+    own = rows({"finetune": [0.50, 0.50, 0.50], "tapt": [0.56, 0.56, 0.56]})
+    page = page_of(tmp_path, own)
+    assert line_of(page, "1x", "finetune")[3:5] == ["50.0 ± 0.0", "–"]
+    assert line_of(page, "1x", "tapt")[-2] == "+6.0"
+    assert "**TAPT is better.** Not decided (test)." in page
+
+
+def test_a_cell_of_runs_with_other_options_is_named(tmp_path):
+    own = [*rows({"finetune": [0.5], "tapt": [0.6]}), *rows({"finetune": [0.7]}, budget="end")]
+    assert "same options" not in page_of(tmp_path, own)
+    other = rows({"finetune": [0.5, 0.6]}, config="xyz")[1:]
+    line = "Not all seeds of `1x/finetune` were trained with the same options"
+    assert line in page_of(tmp_path, [*own, *other])
+
+
 def test_what_a_setting_does_is_told_in_a_line(tmp_path):
     described = PART["settings"]["tapt"] | {"about": "reads the text\nfirst.\n"}
     content = PART | {"settings": PART["settings"] | {"tapt": described}}

@@ -32,6 +32,16 @@ def test_one_seed_has_no_interval_and_decides_nothing():
     assert found.verdict(0.0) == "not decided"
 
 
+@pytest.mark.parametrize("ours", [[0.62, 0.62, 0.62], [0.6, 0.7, 0.8]])
+def test_equal_differences_have_no_interval_and_decide_nothing(ours):
+    theirs = [value - 0.1 for value in ours]  # equal but for rounding
+    own = rows({"ours": ours, "theirs": theirs})
+    found = contrast_of(PAIR, own, "test")
+    assert (found.low, found.high) == (None, None)
+    assert answer(question(), own) == "not decided"
+    assert answer(question(margin=0.2), own) == "not decided"
+
+
 def test_the_p_value_is_that_of_the_sign_flips():
     # of the 16 ways to give 4 differences a sign, only the one seen has so large a mean
     assert estimate_of(dict(enumerate([0.1, 0.2, 0.15, 0.3]))).test().one_sided == 1 / 16
