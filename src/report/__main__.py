@@ -72,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
         help="compare runs of the same seed with each other (only seeds that both sides have)",
     )
     parser.add_argument(
-        "--holm", action="store_true", help="correct the p-values over each table (Holm)"
+        "--holm",
+        action="store_true",
+        help="correct the p-values over each table, in the summary too (Holm)",
     )
     return parser
 

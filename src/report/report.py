@@ -73,8 +73,8 @@ def report_of(root: Path, choice: Choice) -> Report:
     reports = [
         BenchmarkReport(
             bench,
-            sentences_of(bench, paired=choice.paired),
-            [overview(bench, part, choice) for part in PARTS if part == "whole" or _unlike(bench)],
+            sentences_of(bench, choice),
+            [overview(bench, p, choice) for p in PARTS if p == "whole" or bench.has_two_parts],
         )
         for bench in benches
     ]
@@ -106,9 +106,3 @@ def _of_paper(
     """Return a table of the paper, for the whole test split and for its unseen part."""
     tables = [paper_table(definition, benches, part, choice) for part in PARTS]
     return [table for table in tables if table is not None]
-
-
-def _unlike(bench: Benchmark) -> bool:
-    """Return whether some, but not all, test texts are in train."""
-    test = bench.runs[0].result.test
-    return test.unseen.examples not in (0, test.whole.examples)

@@ -148,6 +148,23 @@ def write_run(
     return folder
 
 
+def write_drawn(
+    folder: Path,
+    result: Mapping[str, Any],
+    split_seed: int,
+    options: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a run that kept 20 labels, chosen by `task.split_seed`; TAPT reads all its texts."""
+    train = f"{'a' * 64}, 20 labelled, seed {split_seed}"
+    drawn = altered(result, "fingerprints.train", train)
+    for name, one in result["auxiliaries"].items():
+        if one["kind"] == "task":
+            drawn = altered(drawn, f"auxiliaries.{name}.fingerprint", f"tapt:{split_seed}")
+    return write_run(
+        folder, drawn, config_of(drawn, {"task.split_seed": split_seed, **(options or {})})
+    )
+
+
 def write_steps(folder: Path, tasks: Sequence[str], seed: int, steps: int = 50) -> None:
     """A step log in which the end task's weight grows."""
     rng = np.random.default_rng(seed)

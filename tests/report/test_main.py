@@ -137,7 +137,7 @@ def test_the_demonstration_reports_on_real_runs(run_cli, report, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "8 finished, 1 failed" in done.stdout
-    assert "could not be: with 2 and 2 seeds the smallest one-sided p is 0.167" in done.stdout
+    assert "could not be: with 2 and 2 seeds the smallest two-sided p is 0.333" in done.stdout
     folder = tmp_path / "runs" / "report_demo"
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "micro_batch_size must be a whole number of at least 1, got 0" in page

@@ -59,9 +59,8 @@ def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Pictur
 
 
 def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, Figure | None]]:
-    test = bench.runs[0].result.test
     for part in PARTS:
-        if part == "whole" or test.unseen.examples not in (0, test.whole.examples):
+        if part == "whole" or bench.has_two_parts:
             yield f"seeds-{part}", "Every run and the means", draw_seeds(bench, part)
             caption = "The metric by amount of domain text (the paper's figure 2)"
             yield f"size-{part}", caption, draw_auxiliary_size(bench, part)

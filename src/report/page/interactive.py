@@ -34,8 +34,7 @@ def seeds_figure(bench: Benchmark) -> go.Figure:
     figure = go.Figure()
     settings = list(bench.settings)[::-1]
     labels = [html.escape(setting.label) for setting in settings]
-    unlike = bench.runs[0].result.test
-    parts = PART_NAMES[: 1 if unlike.whole.examples == unlike.unseen.examples else 2]
+    parts = PART_NAMES[: 2 if bench.has_two_parts else 1]
     for part in parts:
         points = [
             (100 * score, label, run, setting)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -20,8 +20,14 @@ from src.report.labels import (
     size_label,
     weighting_label,
 )
+from src.report.reading.drawn_data import (
+    SPLIT_SEED,
+    auxiliary_identity,
+    drawn_by_seed,
+    fingerprints_without_seed,
+)
 from src.report.reading.run import Run
-from src.run_folder.result import Part, Result
+from src.run_folder.result import Part, Result, Split
 
 _TOLD = ("seed", "task.", "encoder.", "method.name", "classifier.")
 """Options that a setting's label leaves out, because the result or the benchmark has them."""
@@ -62,6 +68,10 @@ class Setting:
         found = {run.result.seed: run.result.score(part) for run in self.runs}
         return {seed: score for seed, score in found.items() if score is not None}
 
+    def of_seeds(self, seeds: Collection[int]) -> Setting:
+        """Return the setting with its runs of these seeds only."""
+        return replace(self, runs=tuple(run for run in self.runs if run.result.seed in seeds))
+
     @property
     def dev_mean(self) -> float:
         """Mean metric on dev, by which a choice between settings may be made."""
@@ -79,6 +89,7 @@ class Benchmark:
         encoder: the encoder's name.
         metric: the task's metric.
         settings: the settings, in the order of the paper's methods.
+        draws_data: whether each seed draws its own data, so that runs of the same seed are pairs.
     """
 
     key: str
@@ -87,6 +98,7 @@ class Benchmark:
     encoder: str
     metric: str
     settings: tuple[Setting, ...]
+    draws_data: bool = False
 
     @property
     def metric_label(self) -> str:
@@ -98,19 +110,31 @@ class Benchmark:
         """The runs of all settings."""
         return [run for setting in self.settings for run in setting.runs]
 
+    @property
+    def tests(self) -> list[Split]:
+        """The scores on test of all runs."""
+        return [run.result.test for run in self.runs]
+
+    @property
+    def has_two_parts(self) -> bool:
+        """Whether some, but not all, test texts are in train."""
+        return any(test.unseen.examples not in (0, test.whole.examples) for test in self.tests)
+
 
 def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
     """Group runs into benchmarks, and these into settings, in the order of tasks and encoders.
 
     Runs that were not evaluated on test are left out.
     """
-    sorted_runs: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    alike: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
-        r = run.result
-        if not r.is_tested:
-            continue
-        data = _digest([r.fingerprints, r.labels, r.metric])
-        sorted_runs[(r.task, r.encoder, data)].append(run)
+        if run.result.is_tested:
+            alike[_data_of(run, drawn=True)].append(run)
+    drawn = set().union(*(drawn_by_seed(members) for members in alike.values()))
+    sorted_runs: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for members in alike.values():
+        for run in members:
+            sorted_runs[_data_of(run, run in drawn)].append(run)
     versions: dict[tuple[str, ...], int] = defaultdict(int)
     for task, encoder, _ in sorted_runs:
         versions[(task, encoder)] += 1
@@ -119,6 +143,7 @@ def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
         # the same names for other data: the numbers must not be compared
         suffix = f", data {data[:6]}" if versions[(task, encoder)] > 1 else ""
         key = _key(f"{task}-{encoder}{suffix}", [bench.key for bench in benches])
+        draws_data = members[0] in drawn
         benches.append(
             Benchmark(
                 key,
@@ -126,7 +151,8 @@ def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
                 task,
                 encoder,
                 members[0].result.metric,
-                _settings_of(members, key),
+                _settings_of(members, key, draws_data),
+                draws_data,
             )
         )
     return benches
@@ -158,13 +184,19 @@ def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
     return {name: row for name, row in values.items() if any(value != row[0] for value in row)}
 
 
-def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
+def _data_of(run: Run, drawn: bool) -> tuple[str, ...]:
+    """Return what has to be equal for runs to be compared, of drawn data without the seed."""
+    r = run.result
+    fingerprints = fingerprints_without_seed(run) if drawn else r.fingerprints
+    return r.task, r.encoder, _digest([fingerprints, r.labels, r.metric])
+
+
+def _settings_of(runs: Sequence[Run], bench: str, draws_data: bool) -> tuple[Setting, ...]:
     grouped: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         r = run.result
         options = _options_of(run)
-        # not where its file lies
-        auxiliaries = {name: a.model_dump(exclude={"source"}) for name, a in r.auxiliaries.items()}
+        auxiliaries = {n: auxiliary_identity(a, draws_data) for n, a in r.auxiliaries.items()}
         grouped[_digest([r.method, r.weighting, auxiliaries, options])].append(run)
     unnamed = []
     for members in grouped.values():
@@ -184,13 +216,17 @@ def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
 
 
 def _options_of(run: Run, run_stages: bool = False) -> dict[str, Any]:
-    """Return a run's options without its seed; if asked, only those of stages that it ran."""
+    """Return a run's options without its seeds; if asked, only those of stages that it ran.
+
+    The seed of its data is left out as well: what it chose is in the fingerprints.
+    """
     stages = {stage.name for stage in run.result.stages}
     kept = {}
     for name, value in run.options.items():
         place = name.split(".")
         idle = place[:2] == ["method", "stages"] and stages.isdisjoint(place[2:3])
-        if not (run_stages and idle) and not (name in _SEEDS and value == run.result.seed):
+        seeded = name == SPLIT_SEED or (name in _SEEDS and value == run.result.seed)
+        if not (run_stages and idle) and not seeded:
             kept[name] = value
     return kept
 

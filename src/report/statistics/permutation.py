@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
-
-from src.report.statistics.effect import difference_of_means
 
 PERMUTATIONS = 10_000
 """Number of permutations that are drawn, as in the paper."""
@@ -30,6 +29,11 @@ class PermutationTest:
     two_sided: float
     exact: bool
     smallest: float
+
+    @property
+    def smallest_two_sided(self) -> float:
+        """The smallest two-sided p that is possible with so few values."""
+        return min(1.0, 2 * self.smallest)
 
 
 def permutation_test(
@@ -60,7 +64,7 @@ def permutation_test(
     def tested(alternative: str) -> float:
         result = stats.permutation_test(
             (np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)),
-            difference_of_means,
+            _difference_of_means,
             permutation_type="samples" if paired else "independent",
             vectorized=True,
             n_resamples=np.inf if count <= permutations else permutations,
@@ -72,3 +76,11 @@ def permutation_test(
     exact = count <= permutations
     smallest = 1 / count if exact else 1 / (permutations + 1)
     return PermutationTest(tested("greater"), tested("two-sided"), exact, smallest)
+
+
+def _difference_of_means(
+    ours: NDArray[np.float64], theirs: NDArray[np.float64], axis: int = -1
+) -> NDArray[np.float64]:
+    """Return the difference of the means along an axis, as SciPy's resampling asks for it."""
+    difference: NDArray[np.float64] = ours.mean(axis=axis) - theirs.mean(axis=axis)
+    return difference

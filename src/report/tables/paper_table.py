@@ -20,6 +20,7 @@ from src.report.tables.table import (
     score_of,
 )
 from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
+from src.report.verdicts.ranking import ranking_of
 from src.run_folder.result import Part
 
 
@@ -28,6 +29,7 @@ class _OurRow:
     bench: Benchmark
     cells: dict[str, Cell]
     tested: dict[str, Comparison]
+    left_out: tuple[Setting, ...] = ()
 
 
 def paper_table(
@@ -74,14 +76,18 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
     most = max((score.seeds for score in scores.values()), default=0)
     for name, score in scores.items():
         cells[name] = replace(score, fewer=score.seeds < most)
-    against = [name for name in table.against if name in scores]
+    paired = choice.on(bench).paired
+    against = {settings[name].key: settings[name] for name in table.against if name in scores}
+    ranking = ranking_of(list(against.values()), part, paired=paired)
     tested = {}
-    if against:
-        best = max(against, key=lambda name: scores[name].mean)
-        for name in table.tested:
-            if name in settings:
-                tested[name] = compare(settings[name], settings[best], part, paired=choice.paired)
-    return _OurRow(bench, cells, tested)
+    if ranking.settings:
+        best = against[ranking.settings[0].key]
+        tested = {
+            name: compare(settings[name], best, part, paired=paired, directed=True)
+            for name in table.tested
+            if name in settings
+        }
+    return _OurRow(bench, cells, tested, ranking.left_out)
 
 
 def _adjusted(rows: list[_OurRow]) -> list[_OurRow]:
@@ -140,7 +146,11 @@ def _notes(table: PaperTable, rows: Sequence[_OurRow], choice: Choice) -> list[s
     if table.tested:
         labels = [table.columns[name].label for name in table.against]
         against = labels[0] if len(labels) == 1 else f"the better of {' and '.join(labels)}"
-        how = " of paired seeds" if choice.paired else ""
+        paired = [choice.on(row.bench).paired for row in rows]
+        how = " of paired seeds" if any(paired) else ""
+        how += " (where each seed draws its own data)" if any(paired) and not all(paired) else ""
+        if len(labels) > 1 and any(row.left_out for row in rows):
+            against += " (of those with enough seeds)"
         adjusted = ", after Holm's correction over the table" if choice.holm else ""
         notes.append(
             f"p: one-sided permutation test{how} against {against}{adjusted}; "

@@ -10,10 +10,10 @@ from src.report.labels import JOINT, PARTS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.report.reading.search import Found
-from src.report.tables.table import Score, p_words, score_of
-from src.report.verdicts.comparison import LEVEL, Comparison
+from src.report.tables.table import Score, interval_words, p_words, score_of
+from src.report.verdicts.comparison import LEVEL, Choice, Comparison
 from src.report.verdicts.verdict import Verdict, disagreements, verdict_of
-from src.run_folder.result import Part
+from src.run_folder.result import Part, Split
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,32 @@ def _told(run: Run) -> str:
     return f"{run.name}: {result.encoder}, {result.metric} {result.dev_score:.3f} on {held_out}"
 
 
-def sentences_of(bench: Benchmark, *, paired: bool = False) -> list[Sentence]:
+def sentences_of(bench: Benchmark, choice: Choice) -> list[Sentence]:
     """Return the sentences that a benchmark's runs and their number allow."""
-    whole = verdict_of(bench, "whole", paired=paired)
+    whole = verdict_of(bench, "whole", choice)
     if whole is None:
         return []
     sentences = _sentences(bench, whole, "whole")
-    return [*sentences, *_unseen(bench, whole, paired)]
+    if whole.left_out:
+        sentences.append(_left_out(whole.left_out, "whole"))
+    if bench.draws_data and whole.next_best is not None:
+        sentences.append((_PAIRED,))
+    return [*sentences, *_unseen(bench, whole, choice)]
+
+
+_PAIRED = (
+    "Each seed draws its own data (task.split_seed is the run's seed), so that runs of the same "
+    "seed are compared with each other."
+)
+
+
+def _left_out(settings: Sequence[Setting], part: Part) -> Sentence:
+    """Return which settings were not ranked."""
+    told: list[str | Linked] = ["Not ranked, as too few seeds compare with the others': "]
+    for place, setting in enumerate(settings):
+        told += [", " if place else "", Linked(setting.label, setting), " with "]
+        told += [Linked(_score(setting, part), setting), f" ({_seeds(setting, part)})"]
+    return (*told, ".")
 
 
 def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]:
@@ -73,7 +92,7 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
     if verdict.next_best is None:
         only: Sentence = (
             Linked(best.label, best),
-            " is the only setting: ",
+            f" is the only setting{' to rank' if verdict.left_out else ''}: ",
             Linked(_score(best, part), best),
             f" {bench.metric_label} on the {PARTS[part]} ({_seeds(best, part)}). ",
             "There is nothing to compare it with.",
@@ -84,7 +103,7 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
         Linked(best.label, best),
         f" has the highest mean {bench.metric_label} on the {PARTS[part]}, ",
         Linked(_score(best, part), best),
-        f" ({_seeds(best, part)}). Next is ",
+        f" ({_seeds(best, part)}{', the same of all' * verdict.next_best.paired}). Next is ",
         Linked(runner_up.label, runner_up),
         " with ",
         Linked(_score(runner_up, part), runner_up),
@@ -127,32 +146,37 @@ def _difference(comparison: Comparison) -> str:
         ]
         apart = f"{100 * (means[0] - means[1]):.2f} points less"
         return f"{apart}. Whether that is chance cannot be told: the test {comparison.reason}."
-    apart = (
-        f"{100 * effect.difference:.2f} points less (95% bootstrap interval of the difference "
-        f"{100 * effect.low:.2f} to {100 * effect.high:.2f})"
-    )
-    p = f"one-sided p = {p_words(test.one_sided)}, two-sided {p_words(test.two_sided)}"
-    p = p.replace("= <", "< ")
+    interval = "the seeds do not vary: there is no interval"
+    if effect.interval is not None:
+        interval = f"95% interval of the difference {interval_words(effect.interval)}"
+    apart = f"{100 * effect.difference:.2f} points less ({interval})"
+    assert comparison.p is not None
+    adjusted = comparison.adjusted is not None
+    p = f"two-sided p = {p_words(comparison.p, adjusted)}".replace("= <", "< ")
     if comparison.significant:
         return f"{apart}: significantly so ({p})."
     words = f"{apart}. That is not significant ({p})"
-    if test.smallest >= LEVEL:
+    if test.smallest_two_sided >= LEVEL:
         return (
-            f"{words}, and could not be: with {comparison.seeds[0]} and {comparison.seeds[1]} "
-            f"seeds the smallest one-sided p is {test.smallest:.3f}."
+            f"{words}, and could not be: with {_sides(comparison)} "
+            f"the smallest two-sided p is {test.smallest_two_sided:.3f}."
         )
     return f"{words}."
 
 
-def _unseen(bench: Benchmark, whole: Verdict, paired: bool) -> list[Sentence]:
+def _sides(comparison: Comparison) -> str:
+    ours, theirs = comparison.seeds
+    return plural(ours, "pair") if comparison.paired else f"{ours} and {theirs} seeds"
+
+
+def _unseen(bench: Benchmark, whole: Verdict, choice: Choice) -> list[Sentence]:
     """Return where the unseen part of test agrees with the whole, and where not."""
-    test = bench.runs[0].result.test
-    counts = f"{test.unseen.examples:,} of {test.whole.examples:,}"
-    if test.unseen.examples == test.whole.examples:
+    if not any(test.unseen.examples < test.whole.examples for test in bench.tests):
         return [("No test text is in train: the whole split is the unseen part.",)]
-    unseen = verdict_of(bench, "unseen", paired=paired)
+    unseen = verdict_of(bench, "unseen", choice)
     if unseen is None:
         return [("Every test text is in train, too: there is no unseen part to look at.",)]
+    counts = _counts(bench.tests)
     found = disagreements(whole, unseen)
     best = unseen.best
     score: Sentence = (Linked(_score(best, "unseen"), best),)
@@ -161,6 +185,16 @@ def _unseen(bench: Benchmark, whole: Verdict, paired: bool) -> list[Sentence]:
         return [(start, *score, ".")]
     start = f"The test texts not in train ({counts}) disagree: there {'; and '.join(found)}. "
     return [(start, "Highest there: ", Linked(best.label, best), " with ", *score, ".")]
+
+
+def _counts(tests: Sequence[Split]) -> str:
+    """Return the sizes of the unseen part and of the whole, which drawn data may give a range."""
+    parts = [[t.unseen.examples for t in tests], [t.whole.examples for t in tests]]
+    ranges = [
+        f"{min(own):,}" if min(own) == max(own) else f"{min(own):,} to {max(own):,}"
+        for own in parts
+    ]
+    return " of ".join(ranges)
 
 
 def _score(setting: Setting, part: Part) -> str:

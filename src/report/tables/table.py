@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from src.report.reading.grouping import Setting
+from src.report.statistics.interval import Interval
 from src.run_folder.result import Part
 
 SMALLEST_P = 0.001
@@ -108,3 +109,9 @@ def p_words(p: float, adjusted: bool = False) -> str:
     """Return a p-value in words, e.g. `0.040`, `<0.001`; adjusted ones are marked."""
     words = f"{p:.3f}" if p >= SMALLEST_P else f"<{SMALLEST_P}"
     return f"{words} (Holm)" if adjusted else words
+
+
+def interval_words(interval: Interval, signed: bool = False) -> str:
+    """Return an interval of shares in points, e.g. `-1.20 to 3.40`."""
+    form = "+.2f" if signed else ".2f"
+    return f"{100 * interval.low:{form}} to {100 * interval.high:{form}}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from src.report.reading.grouping import Setting
+from src.report.reading.grouping import Benchmark, Setting
 from src.report.statistics.effect import Effect, effect_of
 from src.report.statistics.holm import holm
 from src.report.statistics.permutation import PermutationTest, permutation_test
@@ -27,6 +27,13 @@ class Choice:
     paired: bool = False
     holm: bool = False
 
+    def on(self, bench: Benchmark) -> Choice:
+        """Return the options for a benchmark: where each seed draws its own data, seeds are pairs.
+
+        What a draw makes easy or hard is then in both values of a pair, and not in the difference.
+        """
+        return replace(self, paired=self.paired or bench.draws_data)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -39,7 +46,10 @@ class Comparison:
         seeds: number of values on each side.
         effect: difference of the means, as shares of 1; None where it cannot be computed.
         test: the permutation test; None where it cannot be computed.
-        adjusted: one-sided p, adjusted by Holm's correction over the table; None unless asked for.
+        paired: whether values of the same seed belong together.
+        directed: whether it was fixed before looking at the scores which side has to be the better;
+            only then may a one-sided p decide.
+        adjusted: `p`, adjusted by Holm's correction over the table; None unless asked for.
         reason: why there is no comparison; empty if there is one.
     """
 
@@ -49,30 +59,47 @@ class Comparison:
     seeds: tuple[int, int]
     effect: Effect | None = None
     test: PermutationTest | None = None
+    paired: bool = False
+    directed: bool = False
     adjusted: float | None = None
     reason: str = ""
 
     @property
     def p(self) -> float | None:
-        """The one-sided p: the adjusted one, if it was asked for."""
-        if self.adjusted is not None:
-            return self.adjusted
-        return None if self.test is None else self.test.one_sided
+        """The p-value that decides: the adjusted one, if it was asked for."""
+        return self.unadjusted if self.adjusted is None else self.adjusted
+
+    @property
+    def unadjusted(self) -> float | None:
+        """The one-sided p of a directed comparison, else the two-sided one."""
+        if self.test is None:
+            return None
+        return self.test.one_sided if self.directed else self.test.two_sided
 
     @property
     def significant(self) -> bool:
         """Whether ours is better, with p below `LEVEL`."""
-        return self.p is not None and self.p < LEVEL
+        if self.effect is None or self.p is None:
+            return False
+        return self.effect.difference > 0 and self.p < LEVEL
 
 
-def compare(ours: Setting, theirs: Setting, part: Part, *, paired: bool = False) -> Comparison:
-    """Test whether `ours` is better than `theirs`.
+def compare(
+    ours: Setting,
+    theirs: Setting,
+    part: Part,
+    *,
+    paired: bool = False,
+    directed: bool = False,
+) -> Comparison:
+    """Test whether `ours` differs from `theirs`, or is better.
 
     Args:
         ours: the setting in question.
         theirs: the setting to compare with.
         part: the part of test.
         paired: whether values of the same seed belong together; only seeds of both then count.
+        directed: see `Comparison`.
     """
     left, right = ours.scores(part), theirs.scores(part)
     if paired:
@@ -81,7 +108,7 @@ def compare(ours: Setting, theirs: Setting, part: Part, *, paired: bool = False)
     seeds = (len(left), len(right))
     if min(seeds) < 2:
         needed = "two seeds that both have" if paired else "two seeds on each side"
-        return Comparison(ours, theirs, part, seeds, reason=f"needs {needed}")
+        return Comparison(ours, theirs, part, seeds, paired=paired, reason=f"needs {needed}")
     values = list(left.values()), list(right.values())
     return Comparison(
         ours,
@@ -90,14 +117,16 @@ def compare(ours: Setting, theirs: Setting, part: Part, *, paired: bool = False)
         seeds,
         effect=effect_of(*values, paired=paired),
         test=permutation_test(*values, paired=paired),
+        paired=paired,
+        directed=directed,
     )
 
 
 def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the same comparisons, with p-values adjusted by Holm's correction."""
-    told = [index for index, one in enumerate(comparisons) if one.test is not None]
-    tests = [comparisons[index].test for index in told]
-    adjusted = holm([test.one_sided for test in tests if test is not None])
+    told = [index for index, one in enumerate(comparisons) if one.unadjusted is not None]
+    p_values = [comparisons[index].unadjusted for index in told]
+    adjusted = holm([p for p in p_values if p is not None])
     result = list(comparisons)
     for index, p in zip(told, adjusted, strict=True):
         result[index] = replace(result[index], adjusted=p)

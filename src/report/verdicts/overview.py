@@ -7,8 +7,20 @@ from statistics import fmean
 
 from src.report.labels import JOINT, PARTS, plural, seconds_label
 from src.report.reading.grouping import Benchmark, Setting
-from src.report.tables.table import Cell, Number, ResultTable, Row, Score, Words, p_words, score_of
+from src.report.statistics.effect import Effect
+from src.report.tables.table import (
+    Cell,
+    Number,
+    ResultTable,
+    Row,
+    Score,
+    Words,
+    interval_words,
+    p_words,
+    score_of,
+)
 from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
+from src.report.verdicts.ranking import ranking_of
 from src.run_folder.result import Part
 
 _COLUMNS = (
@@ -17,8 +29,8 @@ _COLUMNS = (
     "difference",
     "95% interval",
     "superiority",
-    "p, one-sided",
     "p, two-sided",
+    "p, one-sided",
     "training FLOPs",
     "time",
 )
@@ -26,14 +38,9 @@ _COLUMNS = (
 
 def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
     """Return the settings in the paper's order, each compared with the best baseline."""
-    reference = reference_of(bench.settings, part)
-    compared = [
-        compare(setting, reference, part, paired=choice.paired)
-        for setting in bench.settings
-        if reference is not None and setting is not reference
-    ]
-    if choice.holm:
-        compared = adjust(compared)
+    choice = choice.on(bench)
+    reference, left_out = reference_of(bench.settings, part, paired=choice.paired)
+    compared = comparisons_of(bench, part, choice)
     by_setting = {id(comparison.ours): comparison for comparison in compared}
     rows = [
         Row(
@@ -50,20 +57,38 @@ def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
         heads=("setting", "runs"),
         columns=_COLUMNS,
         rows=tuple(rows),
-        notes=tuple(_notes(reference, choice)),
+        notes=tuple(_notes(reference, left_out, choice)),
     )
 
 
-def reference_of(settings: Sequence[Setting], part: Part) -> Setting | None:
-    """Return the setting to compare with: the best baseline, or else the first with a score.
+def comparisons_of(bench: Benchmark, part: Part, choice: Choice) -> list[Comparison]:
+    """Return the comparison of every other setting with the reference, adjusted if asked for."""
+    choice = choice.on(bench)
+    reference, _ = reference_of(bench.settings, part, paired=choice.paired)
+    compared = [
+        compare(setting, reference, part, paired=choice.paired)
+        for setting in bench.settings
+        if reference is not None and setting is not reference
+    ]
+    return adjust(compared) if choice.holm else compared
 
-    A baseline is a method that does not train the tasks together.
+
+def reference_of(
+    settings: Sequence[Setting], part: Part, *, paired: bool = False
+) -> tuple[Setting | None, tuple[Setting, ...]]:
+    """Return the setting to compare with, and the baselines that were not considered for it.
+
+    It is the best baseline, or else the first setting with a score. A baseline is a method that
+    does not train the tasks together; `ranking_of` says which of them are considered.
     """
     scored = [setting for setting in settings if setting.scores(part)]
     baselines = [setting for setting in scored if setting.method not in JOINT]
-    if baselines:
-        return max(baselines, key=lambda setting: fmean(setting.scores(part).values()))
-    return scored[0] if scored else None
+    if not baselines:
+        several = [setting for setting in scored if len(setting.scores(part)) > 1]
+        return next(iter([*several, *scored]), None), ()
+    ranking = ranking_of(baselines, part, paired=paired)
+    best = ranking.settings[0].key
+    return next(setting for setting in baselines if setting.key == best), ranking.left_out
 
 
 def _cells(setting: Setting, part: Part, comparison: Comparison | None) -> list[Cell]:
@@ -93,27 +118,47 @@ def _difference(comparison: Comparison | None, scored: bool) -> list[Cell]:
     effect, test, ours = comparison.effect, comparison.test, comparison.ours
     if effect is None or test is None or comparison.p is None:
         return [Words(comparison.reason), *[Words("–")] * 4]
+    interval = effect.interval
     return [
-        Number(effect.difference, f"{100 * effect.difference:+.2f}", ours),
-        Words(f"{100 * effect.low:+.2f} to {100 * effect.high:+.2f}", ours),
+        Number(effect.difference, _difference_words(comparison, effect), ours),
+        Words("–" if interval is None else interval_words(interval, signed=True), ours),
         Number(effect.superiority, f"{effect.superiority:.2f}", ours),
         Number(comparison.p, p_words(comparison.p, comparison.adjusted is not None), ours),
-        Number(test.two_sided, p_words(test.two_sided), ours),
+        Number(test.one_sided, p_words(test.one_sided), ours),
     ]
 
 
-def _notes(reference: Setting | None, choice: Choice) -> list[str]:
+def _difference_words(comparison: Comparison, effect: Effect) -> str:
+    """Return a difference in points, with the number of pairs where some seeds have none."""
+    words = f"{100 * effect.difference:+.2f}"
+    sides = (comparison.ours, comparison.theirs)
+    if all(len(side.scores(comparison.part)) == comparison.seeds[0] for side in sides):
+        return words
+    return f"{words} ({plural(comparison.seeds[0], 'pair')})" if comparison.paired else words
+
+
+def _notes(
+    reference: Setting | None,
+    left_out: Sequence[Setting],
+    choice: Choice,
+) -> list[str]:
     notes = ["Mean ± standard deviation over seeds, and differences, in percent."]
     if reference is not None:
         paired = " of paired seeds" if choice.paired else ""
-        holm = ", the one-sided one after Holm's correction over the table" if choice.holm else ""
-        notes += [
+        holm = ", the two-sided one after Holm's correction over the table" if choice.holm else ""
+        notes.append(
             f"Differences are to {reference.label}, the best of the methods that do not train the "
-            "tasks together (or the first setting, where there is none).",
-            f"p: permutation test{paired}, one-sided (better) and two-sided (different){holm}; "
-            f"bold: one-sided p below {LEVEL}.",
-            "Interval: percentile bootstrap of the difference; with few seeds it is too narrow. "
-            "Superiority: the share of pairs of runs in which this setting's is the better.",
+            "tasks together (or the first setting, where there is none)."
+        )
+        if left_out:
+            labels = ", ".join(setting.label for setting in left_out)
+            notes.append(f"Not considered for that, as too few of its seeds compare: {labels}.")
+        notes += [
+            f"p: permutation test{paired}, two-sided (different) and one-sided (better){holm}; "
+            f"bold: better, two-sided p below {LEVEL}.",
+            f"Interval: {'Student' if choice.paired else 'Welch'}'s, of the difference; none where "
+            "the values do not vary. Superiority: the share of pairs of runs in which this "
+            "setting's is the better.",
         ]
     notes.append("FLOPs: of training passes, mean over seeds. Time: of all stages, with dev.")
     return notes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 
 from src.report.labels import JOINT
 from src.report.reading.grouping import Benchmark, Setting
-from src.report.verdicts.comparison import Comparison, compare
+from src.report.verdicts.comparison import Choice, Comparison, adjust, compare
+from src.report.verdicts.overview import comparisons_of
+from src.report.verdicts.ranking import ranking_of
 from src.run_folder.result import Part
 
 
@@ -21,19 +22,24 @@ class Verdict:
             none.
         claim: comparison of the best method that trains the tasks together with the best of the
             others, the higher one as `ours`; None unless there are both.
+        left_out: settings that have a score, but too few seeds to be ranked.
     """
 
     best: Setting
     next_best: Comparison | None
     claim: Comparison | None
+    left_out: tuple[Setting, ...] = ()
 
 
-def verdict_of(bench: Benchmark, part: Part, *, paired: bool = False) -> Verdict | None:
-    """Return the verdict of a part of test; None if no run has a score there."""
-    ranked = sorted(
-        (setting for setting in bench.settings if setting.scores(part)),
-        key=lambda setting: -fmean(setting.scores(part).values()),
-    )
+def verdict_of(bench: Benchmark, part: Part, choice: Choice) -> Verdict | None:
+    """Return the verdict of a part of test; None if no run has a score there.
+
+    Its settings have the seeds that count (see `ranking_of`). Which side of a comparison is the
+    higher one was read off the scores, so that its p is two-sided.
+    """
+    choice = choice.on(bench)
+    ranking = ranking_of(bench.settings, part, paired=choice.paired)
+    ranked = ranking.settings
     if not ranked:
         return None
     joint = [setting for setting in ranked if setting.method in JOINT]
@@ -41,15 +47,30 @@ def verdict_of(bench: Benchmark, part: Part, *, paired: bool = False) -> Verdict
     claim = None
     if joint and others:
         higher, lower = sorted((joint[0], others[0]), key=ranked.index)
-        claim = compare(higher, lower, part, paired=paired)
-    next_best = compare(ranked[0], ranked[1], part, paired=paired) if len(ranked) > 1 else None
-    return Verdict(ranked[0], next_best, claim)
+        claim = _compared(bench, higher, lower, part, choice)
+    next_best = None
+    if len(ranked) > 1:
+        next_best = _compared(bench, ranked[0], ranked[1], part, choice)
+    return Verdict(ranked[0], next_best, claim, ranking.left_out)
+
+
+def _compared(
+    bench: Benchmark, higher: Setting, lower: Setting, part: Part, choice: Choice
+) -> Comparison:
+    """Compare two settings; Holm's correction counts them among the comparisons of the table."""
+    found = compare(higher, lower, part, paired=choice.paired)
+    if not choice.holm:
+        return found
+    pair = {higher.key, lower.key}
+    table = comparisons_of(bench, part, choice)
+    others = [one for one in table if {one.ours.key, one.theirs.key} != pair]
+    return adjust([found, *others])[0]
 
 
 def disagreements(whole: Verdict, unseen: Verdict) -> list[str]:
     """Return where the unseen part differs, in words that follow 'there'; empty if nowhere."""
     found = []
-    if unseen.best is not whole.best:
+    if unseen.best.key != whole.best.key:
         found.append("another setting has the highest mean")
     pairs = [("the best and the next", whole.next_best, unseen.next_best)]
     pairs.append(("joint training and the best baseline", whole.claim, unseen.claim))

@@ -11,6 +11,7 @@ from tests.report.made_up_runs import (
     config_of,
     read_all,
     result_of,
+    write_drawn,
     write_run,
     write_setting,
 )
@@ -32,6 +33,94 @@ def test_an_option_that_follows_the_seed_is_no_difference(tmp_path):
         result = result_of("finetune", seed, 0.5)
         write_run(tmp_path / str(seed), result, config_of(result, {"encoder.seed": seed}))
     assert len(bench_of(tmp_path).settings) == 1
+
+
+def test_data_that_each_seed_draws_are_compared_as_one(tmp_path):
+    for method, auxiliaries in (("finetune", []), ("tapt", ["tapt"])):
+        for seed in range(5):
+            result = result_of(method, seed, 0.5, auxiliaries=auxiliaries)
+            write_drawn(tmp_path / f"{method}{seed}", result, seed)
+    bench = bench_of(tmp_path)
+    assert bench.draws_data
+    assert [len(setting.runs) for setting in bench.settings] == [5, 5]
+    assert labels(bench) == ["Fine-tuning", "TAPT"]
+    assert "task.split_seed" not in differing_options(bench.settings)
+
+
+def test_one_choice_of_data_for_all_seeds_stays_one(tmp_path):
+    """Seed 0 with `task.split_seed` of 0, the default, draws nothing of its own."""
+    for seed in range(3):
+        write_drawn(tmp_path / f"a{seed}", result_of("finetune", seed, 0.5), 0)
+    write_drawn(tmp_path / "b", result_of("mt_tartan", 0, 0.5), 0)
+    bench = bench_of(tmp_path)
+    assert not bench.draws_data
+    assert [len(setting.runs) for setting in bench.settings] == [3, 1]
+
+
+def test_every_choice_with_every_seed_is_a_comparison_a_choice(tmp_path):
+    for seed in range(2):
+        for split in range(2):
+            result = result_of("finetune", seed, 0.5)
+            write_drawn(tmp_path / f"{seed}-{split}", result, split)
+    assert [len(bench.runs) for bench in benchmarks_of(read_all(tmp_path))] == [2, 2]
+
+
+def test_drawn_data_of_another_file_are_others(tmp_path):
+    for seed in range(2):
+        result = result_of("finetune", seed, 0.5)
+        write_drawn(tmp_path / f"a{seed}", result, seed)
+        other = altered(result, "fingerprints.test", "c" * 64)
+        write_drawn(tmp_path / f"b{seed}", other, seed)
+    assert [len(bench.runs) for bench in benchmarks_of(read_all(tmp_path))] == [2, 2]
+
+
+def test_held_out_and_clean_splits_can_be_drawn_too(tmp_path):
+    for seed in range(2):
+        for name, said in (
+            ("held", f"HeldOut(share=0.2, seed={seed}, split='dev') of {'a' * 64}"),
+            ("clean", f"dev, clean, seed {seed}, of {'a' * 64}"),
+        ):
+            result = result_of("finetune", seed, 0.5, task=name)
+            result = altered(result, "fingerprints.dev", said)
+            options = {"task.split_seed": seed}
+            write_run(tmp_path / f"{name}{seed}", result, config_of(result, options))
+    benches = benchmarks_of(read_all(tmp_path))
+    assert [(bench.task, len(bench.settings)) for bench in benches] == [("clean", 1), ("held", 1)]
+
+
+def test_a_seed_of_splits_that_chose_nothing_is_no_difference(tmp_path):
+    for seed in range(2):
+        result = result_of("finetune", seed, 0.5)
+        write_run(tmp_path / str(seed), result, config_of(result, {"task.split_seed": seed}))
+    assert len(bench_of(tmp_path).settings) == 1
+
+
+@pytest.mark.parametrize(
+    ("fingerprints", "settings"),
+    [
+        (("corpus:300:0", "corpus:301:0"), 1),  # another number of texts for another train
+        (("corpus:300:0", "other:300:0"), 2),
+        (("corpus:300:0", "corpus:300:1"), 2),
+    ],
+)
+def test_the_corpus_of_drawn_data_has_to_be_the_same(fingerprints, settings, tmp_path):
+    for seed, fingerprint in enumerate(fingerprints):
+        result = result_of("dapt", seed, 0.5, auxiliaries=["dapt"])
+        result = altered(result, "auxiliaries.dapt.fingerprint", fingerprint)
+        result = altered(result, "auxiliaries.dapt.examples", 300 + seed)
+        write_drawn(tmp_path / str(seed), result, seed)
+    assert len(bench_of(tmp_path).settings) == settings
+
+
+def test_decontaminated_text_of_drawn_data_goes_by_its_file(tmp_path):
+    for seed in range(2):
+        for source in ("/here/a.txt", "/here/b.txt"):
+            result = result_of("dapt", seed, 0.5, auxiliaries=["dapt"])
+            own = result["auxiliaries"]["dapt"]
+            own |= {"source": source, "fingerprint": f"{seed}{source}:decontaminated:9:0"}
+            own |= {"examples": 300 + seed, "decontaminated": 4 + seed}
+            write_drawn(tmp_path / f"{seed}{source[-5]}", result, seed)
+    assert [len(setting.runs) for setting in bench_of(tmp_path).settings] == [2, 2]
 
 
 def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from src.report.reading.grouping import benchmarks_of
 from src.report.reading.search import search
 from src.report.tables.summary import in_words, inventory, sentences_of
-from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
+from src.report.verdicts.comparison import Choice
+from src.report.verdicts.overview import overview
+from tests.report.made_up_runs import (
+    bench_of,
+    result_of,
+    write_drawn,
+    write_run,
+    write_setting,
+)
 
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
 
 def said(root, **options):
-    return [in_words(sentence) for sentence in sentences_of(bench_of(root), **options)]
+    return [in_words(sentence) for sentence in sentences_of(bench_of(root), Choice(**options))]
 
 
 def two(root, ours, theirs, **more):
@@ -30,15 +39,16 @@ def test_a_significant_difference_is_called_so(tmp_path):
         "MT-TARTAN, DAPT 10x has the highest mean macro-F1 on the whole test split, 61.50 ± 1.29 "
         "(4 seeds). Next is DAPT 10x with 51.50 ± 1.29 (4 seeds), 10.00 points less"
     )
-    assert first.endswith("significantly so (one-sided p = 0.014, two-sided 0.029).")
+    assert first.endswith("significantly so (two-sided p = 0.029).")
+    assert "(95% interval of the difference 7.77 to 12.23)" in first
     assert "agree: the best is the same, with 61.50 ± 1.29" in unseen
 
 
 def test_three_seeds_are_never_called_significant(tmp_path):
     two(tmp_path, HIGH[:3], LOW[:3])
     (first, _) = said(tmp_path)
-    assert "That is not significant (one-sided p = 0.050" in first
-    assert "could not be: with 3 and 3 seeds the smallest one-sided p is 0.050" in first
+    assert "That is not significant (two-sided p = 0.100" in first
+    assert "could not be: with 3 and 3 seeds the smallest two-sided p is 0.100" in first
 
 
 def test_a_difference_that_chance_explains_is_not_called_significant(tmp_path):
@@ -110,7 +120,79 @@ def test_splits_of_one_kind_are_named(tmp_path, examples, words):
 
 def test_pairs_are_used_where_asked_for(tmp_path):
     two(tmp_path, HIGH, LOW)
-    assert "one-sided p = 0.062" in said(tmp_path, paired=True)[0]  # 1/16
+    first = said(tmp_path, paired=True)[0]
+    assert "61.50 ± 1.29 (4 seeds, the same of all)" in first
+    assert "two-sided p = 0.125), and could not be: with 4 pairs" in first  # 2/16
+
+
+def test_under_no_difference_few_are_called_significant(tmp_path):
+    """The winner is read off the scores: of one-sided p-values, twice as many are small."""
+    rng = np.random.default_rng(3)
+    called = 0
+    for trial in range(80):
+        ours, theirs = (0.6 + 0.01 * rng.standard_normal((2, 5))).tolist()
+        two(tmp_path / str(trial), ours, theirs)
+        called += "significantly so" in said(tmp_path / str(trial))[0]
+    assert called / 80 <= 0.06
+
+
+def test_holm_holds_in_the_summary_as_in_the_table(tmp_path):
+    two(tmp_path, HIGH, LOW)
+    write_setting(tmp_path, "ft", "finetune", LOW)
+    write_setting(tmp_path, "meta", "meta_tartan", [0.55, 0.56, 0.57, 0.58], auxiliaries=["dapt"])
+    assert "significantly so (two-sided p = 0.029)" in said(tmp_path)[1]
+    claim = said(tmp_path, holm=True)[1]
+    assert "That is not significant (two-sided p = 0.086 (Holm))" in claim
+    table = overview(bench_of(tmp_path), "whole", Choice(holm=True))
+    assert "0.086 (Holm)" in [cell.words for one in table.rows for cell in one.cells]
+
+
+def test_the_best_of_pairs_is_so_on_the_seeds_that_all_have(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", [0.60, 0.61, 0.79, 0.60])
+    write_setting(tmp_path, "mt", "mt_tartan", [0.62, 0.64])
+    first = said(tmp_path, paired=True)[0]
+    assert first.startswith(
+        "MT-TARTAN has the highest mean macro-F1 on the whole test split, 63.00 ± 1.41 (2 seeds, "
+        "the same of all). Next is Fine-tuning with 60.50 ± 0.71 (2 seeds), 2.50 points less"
+    )
+
+
+def test_settings_that_share_no_seeds_are_not_ranked_together(tmp_path):
+    two(tmp_path, HIGH, LOW)
+    for seed in (7, 8):
+        write_run(tmp_path / f"ft{seed}", result_of("finetune", seed, 0.9))
+    first, left_out, _ = said(tmp_path, paired=True)
+    assert first.startswith("MT-TARTAN, DAPT 10x has the highest mean")
+    assert left_out == (
+        "Not ranked, as too few seeds compare with the others': Fine-tuning with 90.00 ± 0.00 "
+        "(2 seeds)."
+    )
+
+
+def test_a_single_seed_is_not_ranked_beside_several(tmp_path):
+    two(tmp_path, HIGH, LOW)
+    write_setting(tmp_path, "tapt", "tapt", [0.66], auxiliaries=["tapt"])
+    first, left_out, _ = said(tmp_path)
+    assert first.startswith("MT-TARTAN, DAPT 10x has the highest mean")
+    assert "significantly so" in first
+    assert left_out.endswith("TAPT with 66.00 (1 seed).")
+
+
+def test_drawn_data_are_compared_in_pairs(tmp_path):
+    for method, scores in (("finetune", LOW), ("mt_tartan", HIGH)):
+        for seed, score in enumerate(scores):
+            write_drawn(tmp_path / f"{method}{seed}", result_of(method, seed, score), seed)
+    first, paired, _ = said(tmp_path)
+    assert "with 4 pairs the smallest two-sided p is 0.125" in first
+    assert paired.startswith("Each seed draws its own data")
+
+
+def test_the_sizes_of_drawn_parts_have_a_range(tmp_path):
+    for method in ("finetune", "mt_tartan"):
+        for seed in range(2):
+            result = result_of(method, seed, 0.5, unseen_examples=90 + seed)
+            write_drawn(tmp_path / f"{method}{seed}", result, seed)
+    assert "(90 to 91 of 100)" in said(tmp_path)[-1]
 
 
 def test_the_inventory_counts_what_was_read(tmp_path):

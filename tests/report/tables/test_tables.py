@@ -221,7 +221,8 @@ def test_one_seed_is_no_comparison_and_says_so(tmp_path):
 
 def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
     bench = bench_of(table_1)
-    assert reference_of(bench.settings, "whole").method == "tapt"
+    reference, left_out = reference_of(bench.settings, "whole")
+    assert (reference.method, left_out) == ("tapt", ())
     found = overview(bench, "whole", Choice())
     assert [r.name for r in found.rows] == ["Fine-tuning", "TAPT", "MT-TARTAN, TAPT"]
     ft, tapt, mt = (row(found, place) for place in range(3))
@@ -231,7 +232,78 @@ def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
     assert mt["test"].best
     assert not ft["test"].best
     assert mt["p, two-sided"].value == pytest.approx(2 / 70)
+    assert mt["p, one-sided"].value == pytest.approx(1 / 70)
     assert mt["training FLOPs"].words == "not counted"
+
+
+def test_what_the_scores_oriented_is_decided_by_both_tails(tmp_path):
+    """Paired, five seeds: one-sided 1/32, two-sided 2/32; only the paper's table asks one way."""
+    more = {"auxiliaries": ["tapt"], "task": "scierc"}
+    write_setting(tmp_path, "tapt", "tapt", [*LOW, 0.54], **more)
+    write_setting(tmp_path, "mt", "mt_tartan", [*HIGH, 0.67], **more)
+    ours = row(overview(bench_of(tmp_path), "whole", Choice(paired=True)), 1)
+    assert ours["p, two-sided"].value == pytest.approx(2 / 32)
+    assert not ours["test"].best
+    assert row(shown(tmp_path, "table_1", paired=True))["MT-TARTAN"].best
+
+
+def test_a_worse_setting_is_never_bold(table_1):
+    write_setting(
+        table_1, "dapt", "dapt", [0.1, 0.11, 0.12, 0.13], auxiliaries=["dapt"],
+        task="acl_arc", encoder="MiniLM",
+    )  # fmt: skip
+    worse = row(overview(bench_of(table_1), "whole", Choice()), 2)
+    assert worse["difference"].words == "-40.00"
+    assert worse["p, two-sided"].value < 0.05
+    assert not worse["test"].best
+
+
+def test_holm_corrects_the_p_that_decides(table_1):
+    found = row(overview(bench_of(table_1), "whole", Choice(holm=True)), 2)
+    assert found["p, two-sided"].words == "0.057 (Holm)"  # two comparisons
+    assert found["p, one-sided"].words == "0.014"
+    assert not found["test"].best
+
+
+def test_a_baseline_of_one_seed_switches_no_test_off(table_1):
+    """It is the highest by chance, and nothing could be tested against it."""
+    write_setting(
+        table_1, "dapt", "dapt", [0.66], auxiliaries=["dapt"], task="acl_arc", encoder="MiniLM"
+    )
+    found = overview(bench_of(table_1), "whole", Choice())
+    assert [row(found, place)["difference"].words for place in range(4)] == [
+        "-0.50", "reference", "needs two seeds on each side", "+10.00",
+    ]  # fmt: skip
+    (note,) = (note for note in found.notes if note.startswith("Not considered"))
+    assert note.endswith("compare: DAPT 10x.")
+
+
+def test_a_column_of_one_seed_switches_no_test_of_the_papers_table_off(tmp_path):
+    more = {"auxiliaries": ["dapt"], "task": "scierc"}
+    both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
+    write_setting(tmp_path, "dapt", "dapt", LOW, **more)
+    write_setting(tmp_path, "dapt_tapt", "dapt_tapt", [0.66], **both)
+    write_setting(tmp_path, "mt", "mt_tartan", HIGH, **both)
+    found = shown(tmp_path, "table_2")
+    assert row(found)["p, MT-TARTAN"].value == pytest.approx(1 / 70)
+    assert any("(of those with enough seeds)" in note for note in found.notes)
+
+
+def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", [0.65, 0.50, 0.52])
+    write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61])
+    found = overview(bench_of(tmp_path), "whole", Choice(paired=True))
+    assert row(found, 1)["difference"].words == "+3.00 (2 pairs)"
+    assert row(found, 1)["95% interval"].words == "-98.65 to +104.65"
+    found = overview(bench_of(tmp_path), "whole", Choice())
+    assert "pair" not in row(found, 1)["difference"].words
+
+
+def test_equal_scores_have_no_interval(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", [0.60] * 3)
+    write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3)
+    found = row(overview(bench_of(tmp_path), "whole", Choice()), 1)
+    assert (found["difference"].words, found["95% interval"].words) == ("+2.00", "–")
 
 
 def test_the_overview_without_a_baseline_compares_with_the_first(tmp_path):
