@@ -38,6 +38,12 @@ def escape_markdown(text: str) -> str:
     return _MARKDOWN.sub(lambda m: entities.get(m[1], "\\" + m[1]), one_line(text))
 
 
+def code_block(text: str, language: str) -> str:
+    """Return the text as a block of code in Markdown, with a fence that does not occur in it."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
 def escape_latex(text: str) -> str:
     """Return the text on one line, with all LaTeX syntax escaped."""
     return "".join(_LATEX.get(character, character) for character in one_line(text))

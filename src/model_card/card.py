@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
-from src.files.escape import escape_markdown
+from src.files.escape import code_block, escape_markdown
+from src.files.home import shell_command, without_home
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM, as_given
@@ -46,13 +46,14 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
     card = ModelCard.from_template(
         _metadata(result, config, text),
         template_path=str(_TEMPLATE),
-        md=escape_markdown,
-        home=str(Path.home()),
+        md=shown,
+        block=code_block,
         result=result.as_json(),
         text=text,
         in_parts=(target / HEAD).is_file(),
         max_length=config.task.get("max_length"),
         results=_results(result),
+        overlaps=_overlaps(result),
         resamples=RESAMPLES,
         classes=_classes(result),
         few=_FEW,
@@ -121,6 +122,27 @@ def _results(result: Result) -> list[dict[str, Any]]:
     return rows
 
 
+def _overlaps(result: Result) -> list[str]:
+    """Return a sentence for each split on how many of its examples are in train too."""
+    told = []
+    for split, found in result.evaluated.items():
+        count = found.whole.examples
+        known = count - found.unseen.examples
+        if known == 0:
+            told.append(f"No example of {split} has content that the training split has too.")
+        elif known < count:
+            told.append(
+                f"Of the {count} examples of {split}, {known} have content that the training split "
+                f'has too; "{split}, not in train" leaves these out.'
+            )
+        else:
+            told.append(
+                f"Every example of {split} has content that the training split has too: its values "
+                "say nothing of examples that were not trained on."
+            )
+    return told
+
+
 def _classes(result: Result) -> list[dict[str, Any]]:
     confusion = result.test.whole.confusion if result.is_tested else None
     if confusion is None:
@@ -146,11 +168,26 @@ def settings(result: Result, config: DictConfig, names: Sequence[str]) -> str:
     whole: Any = OmegaConf.to_container(config, resolve=True)
     content = {name: whole[name] for name in names}
     content["stages"] = {name: whole["method"]["stages"][name] for name in stages}
+    content = _homeless(content)
     return str(OmegaConf.to_yaml(OmegaConf.create(content))).rstrip()
+
+
+def _homeless(node: Any) -> Any:
+    """Return plain values without the home folder in their texts."""
+    if isinstance(node, dict):
+        return {name: _homeless(value) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_homeless(value) for value in node]
+    return without_home(node) if isinstance(node, str) else node
+
+
+def shown(text: str) -> str:
+    """Return text of a run as a card shows it: as text only, and without the home folder."""
+    return escape_markdown(without_home(text))
 
 
 def command() -> str | None:
     """Return the command that is running; None inside another program."""
     if not HydraConfig.initialized():
         return None
-    return shlex.join([*PROGRAM, *as_given(HydraConfig.get().overrides.task)])
+    return shell_command([*PROGRAM, *as_given(HydraConfig.get().overrides.task)])

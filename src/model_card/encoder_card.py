@@ -8,8 +8,9 @@ from huggingface_hub import ModelCard, ModelCardData
 from omegaconf import DictConfig
 
 from src.encoders.text_encoder import TextEncoder
-from src.files.escape import escape_markdown
-from src.model_card.card import base_model, command, settings
+from src.files.escape import code_block, escape_markdown
+from src.files.home import without_home
+from src.model_card.card import base_model, command, settings, shown
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.result import Result
 
@@ -29,15 +30,15 @@ def write_encoder_card(
     """
     card = ModelCard.from_template(
         ModelCardData(
-            model_name=f"{result.encoder} adapted",
+            model_name=f"{without_home(result.encoder)} adapted",
             library_name="transformers",
             pipeline_tag="fill-mask",
             base_model=base_model(config),
             tags=["fill-mask", "tartan", "continued-pretraining"],
         ),
         template_path=str(_TEMPLATE),
-        md=escape_markdown,
-        home=str(Path.home()),
+        md=shown,
+        block=code_block,
         result=result.as_json(),
         scores=result.dev.whole,
         max_length=config.task.max_length,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 import torch
 import yaml
 from huggingface_hub import ModelCard
+from omegaconf import OmegaConf
 from transformers import BertConfig, BertModel
 
 from src.encoders.text_encoder import load_folder
 from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from src.model_card.card import write_card
 from src.model_card.licence import UNKNOWN, encoder_licence
+from src.run_folder.result import Result
 from tests.encoders.bodies import random_body
 from tests.in_process import recorded_run, toy
 
@@ -42,6 +46,14 @@ def rows_of(card, *heading):
             break
         rows.append([cell.strip() for cell in line.strip("|").split("|")])
     return rows
+
+
+def written_again(run, folder, result, config=None) -> str:
+    """The card of a run whose result or config is another one."""
+    (folder / "classifier").mkdir()
+    config = OmegaConf.load(run.folder / "config.yaml") if config is None else config
+    write_card(Result.model_validate(result), config, TinyEncoder().load(), folder)
+    return (folder / "classifier" / "README.md").read_text(encoding="utf-8")
 
 
 def test_its_metadata_are_the_results(meta_run):
@@ -126,6 +138,53 @@ def test_use_limits_licences_and_versions_are_said(meta_run):
         assert f"{name} {version}" in text
     assert "None" not in re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     assert not re.search(r"\n{4,}", text)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "said"),
+    [
+        (30, 'Of the 31 examples of test, 1 have content that the training split has too; "test, '),
+        (31, "No example of test has content that the training split has too."),
+        (0, "Every example of test has content that the training split has too: its values say "),
+    ],
+)
+def test_how_many_examples_are_in_train_is_said_of_each_case(unseen, said, meta_run, tmp_path):
+    changed = json.loads(json.dumps(meta_run.result))
+    changed["test"]["unseen"]["examples"] = unseen
+    if not unseen:
+        changed["test"]["unseen"] |= {"metrics": None, "confusion": None}
+    text = written_again(meta_run, tmp_path, changed)
+    assert said in text
+    assert "Of the 22 examples of dev, 1 have content" in text
+    assert not re.search(r"\n{4,}", text)
+
+
+def test_a_name_stays_in_its_place(meta_run, tmp_path):
+    name = "a`<b>x</b>"
+    text = written_again(meta_run, tmp_path, meta_run.result | {"task": name, "method": "m`n"})
+    assert r"The task is a\`&lt;b&gt;x&lt;/b&gt;." in text
+    assert r"with the method" + "\n" + r"m\`n" in text
+
+
+def test_code_ends_where_it_ends(meta_run, tmp_path):
+    config = OmegaConf.load(meta_run.folder / "config.yaml")
+    config.task.name = "a\n```\n# Title"
+    text = written_again(meta_run, tmp_path, meta_run.result, config)
+    (block,) = re.findall(r"````yaml\n(.*?)\n````", text, re.DOTALL)
+    assert yaml.safe_load(block)["task"]["name"] == config.task.name
+
+
+def test_the_home_folder_is_not_published(meta_run, tmp_path, monkeypatch):
+    config = OmegaConf.load(meta_run.folder / "config.yaml")
+    monkeypatch.setenv("HOME", "/home/jane")
+    config.task.train = "/home/jane/labels.csv"
+    changed = json.loads(json.dumps(meta_run.result)) | {"encoder": "/home/jane/encoder"}
+    changed["auxiliaries"]["dapt"]["source"] = "/home/jane/texts.txt"
+    text = written_again(meta_run, tmp_path, changed, config)
+    assert "jane" not in text
+    assert r"\~/texts.txt" in text
+    (block,) = re.findall(r"```yaml\n(.*?)\n```", text, re.DOTALL)
+    assert yaml.safe_load(block)["task"]["train"] == "~/labels.csv"
 
 
 def test_the_lines_for_a_classifier_in_parts_work(data_dir, cache_dir, tmp_path, capsys):
