@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from src.compare.budget import Costs, Steps, equal_steps, spent
-from src.compare.experiments import experiment_of, write_experiment
+from src.compare.budget import WITH_END_TASK, Costs, Steps, equal_steps, spent
+from src.compare.experiments import evaluations_of, experiment_of, write_experiment
 from src.compare.request import Request, request_of
 from src.errors import UserError
 from src.files.durable import write_durably
@@ -30,7 +30,8 @@ Trains every method on one task at equal cost and reports on them. Options of it
   seeds=3          runs of each method, with seeds 0, 1, 2
   steps=200        optimiser steps of the most expensive method; the others take as many operations
   batch_size=32    examples of each task in a step
-  evaluations=10   on dev, in each stage with the end task
+  evaluations=10   on dev, in each stage with the end task; a stage of at most
+                   (evaluations - 1)^2 steps may have fewer
   pilot_steps=4    steps of each stage in which its cost is counted
   folder=runs/compare
   METHOD:OPTION=VALUE   an option of one method, e.g. meta_tartan:weighting.eta=0.1 or
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _show(plan["costs"], plan["steps"])
+    _show(plan["costs"], plan["steps"], request.evaluations)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
     swept = subprocess.run(_sweep(request, request.folder, seeds), check=False).returncode
     if swept not in (0, 1):
@@ -152,20 +153,21 @@ def _name(method: str) -> str:
     return f"compare_{method}"
 
 
-def _show(costs: Costs, steps: Steps) -> None:
+def _show(costs: Costs, steps: Steps, evaluations: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="equal cost", title_justify="left", title_style="bold")
     table.add_column("method")
-    for name in ("stage", "GFLOP a step", "steps", "GFLOP"):
+    for name in ("stage", "GFLOP a step", "steps", "evaluations", "GFLOP"):
         table.add_column(name, justify="left" if name == "stage" else "right")
     totals = spent(costs, steps)
     for method, stages in steps.items():
         for index, (stage, number) in enumerate(stages.items()):
             cost = costs[method][stage]
             total = f"{totals[method] / 1e9:,.3g}" if index == 0 else ""
-            row = (f"{cost / 1e9:,.3g}", f"{number:,}", total)
+            looks = f"{evaluations_of(number, evaluations)}" if stage in WITH_END_TASK else ""
+            row = (f"{cost / 1e9:,.3g}", f"{number:,}", looks, total)
             table.add_row(method if index == 0 else "", stage, *row)
     Console().print(table)
 

@@ -18,8 +18,9 @@ from src.files.durable import write_durably
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:
     """Return the content of `conf/experiment/compare_METHOD.yaml`.
 
-    Every stage has the same batch size, no early stopping, and equally many evaluations on dev, so
-    that no method selects among more checkpoints than another. On text, MT-TARTAN has the end
+    Every stage has the same batch size, no early stopping, and, if it is long enough (see
+    `evaluations_of`), equally many evaluations on dev, so that no method selects among more
+    checkpoints than another. On text, MT-TARTAN has the end
     task's weight and rate of the head that dev chose (docs/results.md), as `custom_mt` has. The
     method's own options come last.
 
@@ -61,7 +62,8 @@ def stage_options(
         stage: the stage's name.
         steps: number of steps.
         batch_size: examples of each task in a step.
-        evaluations: number of evaluations on dev, in a stage with the end task.
+        evaluations: number of evaluations on dev, in a stage with the end task (see
+            `evaluations_of`).
         patience: number of these without improvement after which such a stage ends; None for never.
     """
     evaluated = stage in WITH_END_TASK
@@ -74,6 +76,15 @@ def stage_options(
     if evaluated:
         options["evaluate_every"] = math.ceil(steps / evaluations)
     return options
+
+
+def evaluations_of(steps: int, evaluations: int) -> int:
+    """Return how often a stage of `stage_options` is evaluated if it is not stopped early.
+
+    That is `evaluations` in a stage of more than `(evaluations - 1) ** 2` steps, and may
+    be fewer in a shorter one: evaluations come at equal intervals, and after the last step.
+    """
+    return math.ceil(steps / math.ceil(steps / evaluations))
 
 
 def write_experiment(folder: Path, name: str, content: Mapping[str, Any]) -> None:

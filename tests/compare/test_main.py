@@ -37,6 +37,7 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     done = compare(*options)
     assert done.returncode == 0, done.stderr
     assert "equal cost" in done.stdout
+    assert "evaluations" in done.stdout
     plan = json.loads((tmp_path / "it" / "compare.json").read_text())
     assert plan["steps"]["meta_tartan"] == {"joint": 4}
     assert plan["steps"]["finetune"]["finetune"] > 4

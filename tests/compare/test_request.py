@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from src.compare.experiments import experiment_of
+from src.compare.experiments import evaluations_of, experiment_of, stage_options
 from src.compare.request import request_of
 from src.errors import UserError
 from tests.conftest import ROOT
@@ -60,6 +60,19 @@ def test_mt_tartan_has_what_dev_chose_unless_told_otherwise():
     images = experiment_of("mt_tartan", request_of(["auxiliary=other_classes"]), stages)
     assert images["defaults"] == [{"override /method": "mt_tartan"}]
     assert "optimisation" not in images["method"]["stages"]["joint"]
+
+
+@pytest.mark.parametrize("evaluations", [1, 2, 7, 10])
+def test_stages_that_are_long_enough_are_evaluated_equally_often(evaluations):
+    for steps in range((evaluations - 1) ** 2 + 1, 400):
+        assert evaluations_of(steps, evaluations) == evaluations
+
+
+@pytest.mark.parametrize(("steps", "evaluations"), [(20, 10), (25, 9), (41, 9), (90, 10), (3, 3)])
+def test_the_evaluations_of_a_stage_are_those_that_its_options_give(steps, evaluations):
+    every = stage_options("joint", steps, 32, 10)["evaluate_every"]
+    counted = [step for step in range(1, steps + 1) if step % every == 0 or step == steps]
+    assert evaluations_of(steps, 10) == len(counted) == evaluations
 
 
 @pytest.mark.parametrize(("auxiliary", "missing"), [("tapt", "dapt"), ("dapt", "tapt")])
