@@ -71,3 +71,19 @@ def test_a_page_says_what_the_rows_say(page, sentence):
 @pytest.mark.parametrize("setting", ["finetune", "tapt", "mt_tartan", "meta_tartan"])
 def test_there_are_as_many_seeds_as_the_pages_say(setting):
     assert len(rows_of("scierc", f"3x/{setting}")) == 5
+
+
+def test_the_weights_with_either_head_are_those_of_the_rows():
+    shared, separate = (rows_of("scierc", f"3x/{n}") for n in ("meta_tartan_shared", "meta_tartan"))
+    weights = [f"{mean(row.end_task_weight for row in rows):.2f}" for rows in (separate, shared)]
+    assert f"({weights[0]} against {weights[1]})" in words_of("README.md")
+    page = words_of("docs/algorithm.md")
+    assert (
+        f"ends at {weights[1]} with the end task's own head (3 seeds) and at {weights[0]}" in page
+    )
+    seeds = {row.seed for row in shared}
+    tests = [
+        f"{100 * mean(row.test for row in rows if row.seed in seeds):.1f}"
+        for rows in (shared, separate)
+    ]
+    assert f"{tests[0]} on test against {tests[1]} on these seeds" in page
