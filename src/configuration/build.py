@@ -15,6 +15,9 @@ from src.errors import UserError, first_line
 
 T = TypeVar("T")
 
+_NO_CLASS = re.compile(r"No module named '(.+)\.(\w+)'; '\1' is not a package")
+"""Python's message of a name that a module lacks, which Hydra takes for a module too."""
+
 
 def build(node: Any, option: str, **arguments: Any) -> Any:
     """Build the object that `node._target_` names, with `arguments` besides the node's own.
@@ -41,7 +44,9 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
     except InstantiationException as error:
         cause, place = _root_cause(error), _place(error, option)
         if isinstance(cause, ImportError):
-            raise UserError(f"{place} cannot be imported: {first_line(cause)}") from error
+            lacks = _NO_CLASS.fullmatch(first_line(cause))
+            said = f"{lacks[1]} has no class {lacks[2]}" if lacks else first_line(cause)
+            raise UserError(f"{place} cannot be imported: {said}") from error
         raise UserError(f"{place}: {first_line(cause)}") from error
     except OmegaConfBaseException as error:
         raise UserError(f"{option}: {first_line(error)}") from error

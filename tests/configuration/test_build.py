@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from src.configuration.build import build, typed
@@ -83,6 +84,17 @@ def test_a_missing_package_is_named_with_the_option_that_wants_it():
     message = build_error("logger.fancy", {"_target_": "no_such_package.Logger"})
     assert message.startswith("logger.fancy")
     assert "no_such_package" in message
+
+
+def test_a_name_that_a_module_lacks_is_no_package():
+    said = build_error("callbacks.mine", {"_target_": "fractions.Fractoin"})
+    assert said == "callbacks.mine cannot be imported: fractions has no class Fractoin"
+
+
+def test_a_list_of_hydras_is_taken_by_a_class():
+    config = OmegaConf.create({"node": {"_target_": META}, "names": ["a", "b"]})
+    weighting = instantiate(config.node, task_names=config.names)
+    assert weighting.task_names == ["a", "b"]
 
 
 def test_an_import_error_inside_a_target_is_named_with_the_option():
