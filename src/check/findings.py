@@ -43,6 +43,7 @@ from src.data.image_task import ImageTask
 from src.data.remarks import Kind
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
+from src.experiment.known_options import check_top_level
 from src.experiment.prepare import enabled_stages
 from src.methods.memory import memory_advice
 
@@ -114,7 +115,9 @@ def findings_of(config: DictConfig) -> Findings:
     """
     with tempfile.TemporaryDirectory() as folder, _remarks() as (remarks, oddities):
         config.run.folder = folder  # loggers are checked with one, as they are in a run
-        inputs = read_inputs(config, enabled_stages(config))
+        stages = enabled_stages(config)
+        check_top_level(config, beside=["output"])
+        inputs = read_inputs(config, stages)
         plans, missing = method_plans(config, inputs)
         labels = inputs.labels()
         counts = count_labels(inputs.prepared.end_task.labels, labels)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 
 from omegaconf import DictConfig, OmegaConf
 
 from src.errors import UserError
+from src.experiment.settings import RunSettings
 
 log = logging.getLogger(__name__)
 
@@ -16,16 +18,21 @@ _GROUPS = ("experiment", "search", "debug")
 """Groups whose files set options of the whole config."""
 
 
-def check_top_level(config: DictConfig, known: Collection[str]) -> None:
+def check_top_level(config: DictConfig, beside: Collection[str] = ()) -> None:
     """Check that each name at the top of a config is an option, or that an option refers to it.
 
     A single value that nothing refers to is only warned of: jobs of a sweep may share one that some
     of them refer to.
 
+    Args:
+        config: the config.
+        beside: options of the command that are none of a run's.
+
     Raises:
         UserError: a group of options is none of a run's.
     """
-    unknown = {str(name) for name in config} - set(known)
+    known = {field.name for field in fields(RunSettings)}
+    unknown = {str(name) for name in config} - known - set(beside)
     referred = set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))
     for name in sorted(unknown - referred):
         if name in _GROUPS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from src.encoders.usable import load_encoder
 from src.errors import UserError, first_line
 from src.evaluation.named_metrics import check_higher_is_better, check_metric
 from src.experiment.checks import check_trainer, writable_folder
-from src.experiment.known_options import check_top_level
 from src.experiment.settings import RunSettings
 from src.methods.module import TaskMixing
 from src.methods.parts import check_sampling, check_weighting
@@ -57,7 +56,6 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
                 "options of this stage"
             )
     settings = typed(config, RunSettings)
-    check_top_level(config, {field.name for field in fields(RunSettings)})
     own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
     typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
     cap = settings.max_steps

@@ -34,6 +34,7 @@ from src.experiment.fine_tuning_baseline import (
     fine_tuning_baseline,
     requested_baseline,
 )
+from src.experiment.known_options import check_top_level
 from src.experiment.prepare import (
     auxiliaries_of,
     enabled_stages,
@@ -75,6 +76,7 @@ def run_experiment(config: DictConfig, folder: Path) -> Result:
     config.run.folder = str(folder)
     keep_freed_memory()
     stages, baseline = enabled_stages(config), requested_baseline(config)
+    check_top_level(config)
     prepared = prepare(config, stages)
     with exclusive_run(folder), disk_advice(folder), clean_processes():
         known = stored_result(config, folder)  # of a process that held the folder until now

@@ -10,6 +10,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from src.errors import UserError
+from src.experiment.known_options import check_top_level
 from src.experiment.prepare import enabled_stages
 from tests.in_process import CONF, config_of
 
@@ -234,17 +235,20 @@ def test_values_of_ones_own_stand_beside_the_options():
 def test_options_that_no_run_reads_are_refused(name, said):
     config = copy.deepcopy(composed("finetune"))
     OmegaConf.update(config, name, {"max_steps": 3}, force_add=True)
+    assert list(enabled_stages(config)) == ["finetune"]
     with pytest.raises(UserError) as caught:
-        enabled_stages(config)
+        check_top_level(config)
     assert said in str(caught.value)
     OmegaConf.update(config, "task.name", f"of_${{{name}.max_steps}}")
-    assert list(enabled_stages(config)) == ["finetune"]
+    check_top_level(config)
 
 
 def test_a_value_that_nothing_refers_to_is_warned_of(caplog):
     config = copy.deepcopy(composed("finetune"))
     OmegaConf.update(config, "corpus", "news", force_add=True)
-    assert list(enabled_stages(config)) == ["finetune"]
+    check_top_level(config, beside=["corpus"])
+    assert not caplog.text
+    check_top_level(config)
     assert "no option corpus, and no option refers to it" in caplog.text
 
 
