@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from src.core.gradients import Gradient
+from src.core.mixed_precision import without_autocast
 from src.core.running_statistics import frozen_running_statistics
 from src.core.task import Batch, Inputs, Task
 
@@ -44,10 +45,9 @@ def example_alignments(
         for (name, parameter), along in zip(parameters.items(), direction, strict=True)
     }
     alignments, units = [], []
-    device = next(iter(parameters.values())).device.type
     with (
         torch.no_grad(),
-        torch.autocast(device, enabled=False),
+        without_autocast(next(iter(parameters.values())).device),
         frozen_running_statistics(body),
         sdpa_kernel(SDPBackend.MATH),
     ):

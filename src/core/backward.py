@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from src.core.mixed_precision import without_autocast
+
 
 def backward(
     loss: Tensor, inputs: Sequence[Tensor] | None = None, *, retain_graph: bool = False
@@ -16,5 +18,5 @@ def backward(
     A training step runs inside autocast, under which torch would compute in 16 bits also those
     products of the backward pass whose forward pass was in float32.
     """
-    with torch.autocast(loss.device.type, enabled=False):
+    with without_autocast(loss.device):
         torch.autograd.backward(loss, inputs=inputs, retain_graph=retain_graph)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from src.configuration.options import Below1, Checked, Count, Natural, NonNegative
 from src.core.backward import backward
 from src.core.device import is_cpu
+from src.core.mixed_precision import without_autocast
 from src.core.step_state import StepState
 from src.core.task import Objective
 
@@ -101,7 +102,7 @@ class MetaHead(nn.Module):
         converged = torch.zeros((), dtype=torch.bool, device=features.device)
         # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
         # training step's context all steps but the first would use stale weights.
-        with torch.autocast(features.device.type, enabled=False):
+        with without_autocast(features.device):
             for _ in range(settings.steps):
                 optimiser.zero_grad(set_to_none=True)
                 now = objective.losses(body, self.head, features, targets).mean()

@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
+from src.core.mixed_precision import without_autocast
+
 
 def dropout_attention(
     query: Tensor,
@@ -36,7 +38,7 @@ def dropout_attention(
     Returns:
         `(examples, positions, heads, size)`, contiguous, of the query's type.
     """
-    with torch.autocast(query.device.type, enabled=False):
+    with without_autocast(query.device):
         bias = None if allowed is None else _bias(allowed, factors.dtype)
         if any(has_tangent(t) for t in (query, key, value)):
             return _differentiable_attention(query, key, value, bias, factors, scale)
