@@ -36,7 +36,7 @@ class Body(Protocol):
         ...
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
-        """Take passes that keep this process in step with others; they change no gradient."""
+        """Take passes that keep this process in step with others, and change nothing."""
         ...
 
     def total(self, products: Tensor) -> Tensor:

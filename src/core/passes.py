@@ -101,6 +101,7 @@ class Passes:
         self._context = context or PassContext()
         self.parameters = body.parameters
         self._autocast = present_autocast(self.device)
+        self._statistics = running_statistics(body.module)
 
     @property
     def processes(self) -> Processes:
@@ -165,8 +166,7 @@ class Passes:
                 if keep:
                     features.append(read.features.detach())
                     targets.append(read.targets)
-            with frozen_running_statistics(self.body.module):  # these passes do not count
-                self.body.fill_up(batch, lambda part: self._forward(task, part.inputs)[1].sum())
+            self.body.fill_up(batch, lambda part: self._forward(task, part.inputs)[1].sum())
         total = torch.stack(losses).sum() if losses else self.no_loss()
         return PassResult(
             total, self._gathered(purpose, features, targets, batch) if keep else None
@@ -186,12 +186,14 @@ class Passes:
     def features(self, purpose: Purpose, task: Task, batch: Batch) -> HeadInputs:
         """Return what the task's head reads of a batch, without computing a gradient."""
         features, targets = [], []
-        with self._doing(purpose):
+        with self._doing(purpose), self._autocast():
             for number, part in batch.numbered:
                 self._context.seed(purpose, number)
-                features.append(self._features(task, part.inputs))
+                features.append(task.objective.features(self.body.module, part.inputs))
                 targets.append(task.objective.targets(part.inputs))
-            self.body.fill_up(batch, lambda part: self._features(task, part.inputs).sum())
+            self.body.fill_up(
+                batch, lambda part: task.objective.features(self.body.module, part.inputs).sum()
+            )
         return self._gathered(purpose, features, targets, batch)
 
     def alignments(
@@ -232,15 +234,11 @@ class Passes:
 
     def _forward(self, task: Task, inputs: Inputs) -> tuple[HeadInputs, Tensor]:
         """Return what the head reads, and the loss of each unit."""
+        objective, body = task.objective, self.body.module
         with self._autocast():
-            features = self._features(task, inputs)
-            read = HeadInputs(features, task.objective.targets(inputs))
-            losses = task.objective.losses(self.body.module, task.head, features, read.targets)
+            read = HeadInputs(objective.features(body, inputs), objective.targets(inputs))
+            losses = objective.losses(body, task.head, read.features, read.targets)
         return read, losses
-
-    def _features(self, task: Task, inputs: Inputs) -> Tensor:
-        with self._autocast():
-            return task.objective.features(self.body.module, inputs)
 
     @contextmanager
     def _doing(self, purpose: Purpose) -> Iterator[None]:
@@ -249,14 +247,14 @@ class Passes:
         The update is the one that a single process makes: of several, one has the whole micro-batch
         of a task whose body has such statistics, and the others have none of it.
         """
-        body = self.body.module
-        with self._context.during(purpose):
-            if purpose.kind == "task":
-                with self.processes.adding_changes(running_statistics(body)):
-                    yield
-            else:
-                with frozen_running_statistics(body):
-                    yield
+        traces = purpose.kind == "task"
+        held = (
+            self.processes.adding_changes(self._statistics)
+            if traces
+            else frozen_running_statistics(self.body.module)
+        )
+        with self._context.during(purpose), held:
+            yield
 
     def _gathered(
         self, purpose: Purpose, features: Sequence[Tensor], targets: Sequence[Tensor], batch: Batch

@@ -16,6 +16,7 @@ from src.core.backward import backward
 from src.core.body import WholeBody
 from src.core.gradients import Gradient, put_gradient
 from src.core.processes import Summed
+from src.core.running_statistics import frozen_running_statistics
 from src.core.task import Batch, MicroBatch
 from src.distributed.replicas import Replicas
 from src.distributed.states import reshard, whole_state
@@ -41,10 +42,13 @@ class ShardedBody(WholeBody):
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
         """Take the passes that `filled` has added, with a gradient of zero."""
-        for part in batch.fillers if isinstance(batch, FilledBatch) else ():
-            loss = 0 * loss_of(part)
-            if loss.requires_grad:
-                backward(loss)
+        if not isinstance(batch, FilledBatch):
+            return
+        with frozen_running_statistics(self.module):
+            for part in batch.fillers:
+                loss = 0 * loss_of(part)
+                if loss.requires_grad:
+                    backward(loss)
 
     def total(self, products: Tensor) -> Tensor:
         """Sum the products over the shards."""

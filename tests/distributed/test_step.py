@@ -87,7 +87,26 @@ def compare(rank, meeting_point):
                     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-9)
             for found, wanted in zip(gradients, alone, strict=True):
                 torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-9)
+    expected = running_statistics(SingleProcess(), lambda whole: whole)
+    found = running_statistics(Replicas(), lambda whole: share_of(whole, rank, 2))
+    for name, wanted in expected.items():
+        torch.testing.assert_close(found[name], wanted, rtol=1e-6, atol=1e-9)
     distributed.destroy_process_group()
+
+
+def running_statistics(processes, shared_out):
+    """Those of a body with batch normalisation after three steps, a micro-batch for each task."""
+    torch.manual_seed(1)
+    norm = nn.BatchNorm1d(6, dtype=DOUBLE)
+    body = nn.Sequential(nn.Linear(5, 6, dtype=DOUBLE), norm)
+    tasks = [Task(name, Regression(), nn.Linear(6, 1).double()) for name in NAMES]
+    meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=1))
+    weighting = Meta(NAMES)
+    for step in range(3):
+        whole = StepBatch(step, {name: batch(4 + step) for name in NAMES}, meta=batch(5))
+        passes = Passes(WholeBody(body, DOUBLE), PassContext(processes))
+        Step(passes, tasks, shared_out(whole), meta_head).run(weighting.mix)
+    return {"mean": norm.running_mean, "variance": norm.running_var}
 
 
 @pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
