@@ -129,7 +129,7 @@ def _value(kind: type, name: str, stored: Any, what: str) -> Any:
         raise UserError(
             f"{what}: {target} is no class that can stand in field `{name}` of {kind.__name__}; "
             "import the module that defines it first, and declare the field as one of its "
-            f"base classes, or as itself"
+            "base classes, or as itself"
         )
     return rebuilt(stored, lambda _: True, what)
 

@@ -62,8 +62,9 @@ class Aang(Factored):
             total.add(g, alpha[i])
         of_all = total.cosine(g_meta)
         total.add(g_end, alpha[0])
-        self._count(self.rows(step), torch.stack(cosines), of_all)
-        return total.mixed(torch.stack(cosines))
+        of_each = torch.stack(cosines)
+        self._count(self.rows(step), of_each, of_all)
+        return total.mixed(of_each)
 
     def _count(self, rows: list[int], cosines: Tensor, of_all: Tensor) -> None:
         """Store a step's cosines, of tasks and of the auxiliaries' sum; apply them when due."""

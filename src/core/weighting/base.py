@@ -114,6 +114,8 @@ class FixedWeighting(Weighting):
         """See `Weighting.mix_sampled` and the class."""
         first, *others = [self.task_names.index(task.name) for task in step.tasks]
         sampled = self.alpha[others]
-        if first == 0 and float(sampled.sum()) > 0:
-            sampled = sampled * (1 - self.alpha[0]) / sampled.sum()
+        if first == 0:
+            # `where` instead of `if`: a branch on a tensor would wait for the device
+            total = torch.where(sampled.sum() > 0, sampled.sum(), 1.0)
+            sampled = sampled * (1 - self.alpha[0]) / total
         return weighted_mean(step.gradients(), torch.cat([self.alpha[[first]], sampled]))
