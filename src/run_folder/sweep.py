@@ -49,15 +49,15 @@ class SweepReport(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder to which the jobs report."""
+        jobs = planned_jobs(config)
+        _check_apart(jobs or [], config)
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         os.environ[VARIABLE] = str(folder)
-        _check_apart(planned_jobs(config) or [], config)
-        commands = planned_commands(config)
-        if commands is not None:
-            _write(folder / PLAN, {"commands": commands})
+        if jobs is not None:
+            _write(folder / PLAN, {"commands": commands_of(jobs, config)})
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Set the environment variable in the job's process, which a cluster may not pass on."""
@@ -134,10 +134,15 @@ def planned_jobs(config: DictConfig) -> list[list[str]] | None:
     return [list(job) for batch in batches for job in batch]
 
 
-def planned_commands(config: DictConfig) -> list[str] | None:
-    """Return the commands of a sweep's jobs; see `planned_jobs`."""
-    jobs, own = planned_jobs(config), config.hydra.overrides.get("hydra", [])
-    return None if jobs is None else [command_of(job, own) for job in jobs]
+def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
+    """Return the commands that run the jobs of a sweep alone.
+
+    Args:
+        jobs: the overrides of each job.
+        config: the sweep's config, with `hydra`.
+    """
+    own = config.hydra.overrides.get("hydra", [])
+    return [command_of(job, own) for job in jobs]
 
 
 def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:

@@ -13,7 +13,15 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.run_folder import sweep
-from src.run_folder.sweep import ENDED, PLAN, RECORDS, SweepReport, planned_commands, report_job
+from src.run_folder.sweep import (
+    ENDED,
+    PLAN,
+    RECORDS,
+    SweepReport,
+    commands_of,
+    planned_jobs,
+    report_job,
+)
 
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
@@ -30,6 +38,11 @@ def config_of(tmp_path, *overrides, target=BASIC, params=None):
             }
         }
     )
+
+
+def planned_commands(config):
+    jobs = planned_jobs(config)
+    return None if jobs is None else commands_of(jobs, config)
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +90,7 @@ def test_jobs_of_one_folder_are_refused_before_the_first(overrides, said, tmp_pa
     with pytest.raises(SystemExit, match="1"):
         SweepReport().on_multirun_start(config)
     assert f"error: jobs 0 and 1 of the sweep {said}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
     config.hydra.sweep.subdir = "job_${hydra:job.num}"
     SweepReport().on_multirun_start(config)
 
