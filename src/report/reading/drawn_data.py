@@ -36,8 +36,12 @@ def drawn_by_seed(runs: Iterable[Run]) -> set[Run]:
     seeds: dict[Any, set[int]] = defaultdict(set)
     for run in chosen:
         seeds[run.options[SPLIT_SEED]].add(run.result.seed)
-    found = {run for run in chosen if seeds[run.options[SPLIT_SEED]] == {run.result.seed}}
-    found = {run for run in found if run.options[SPLIT_SEED] == run.result.seed}
+    found = {
+        run
+        for run in chosen
+        if run.options[SPLIT_SEED] == run.result.seed
+        and seeds[run.options[SPLIT_SEED]] == {run.result.seed}
+    }
     return found if len({run.result.seed for run in found}) > 1 else set()
 
 

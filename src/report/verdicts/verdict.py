@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from src.report.labels import JOINT
@@ -44,25 +45,25 @@ def verdict_of(bench: Benchmark, part: Part, choice: Choice) -> Verdict | None:
         return None
     joint = [setting for setting in ranked if setting.method in JOINT]
     others = [setting for setting in ranked if setting.method not in JOINT]
+    table = comparisons_of(bench, part, choice) if choice.holm else []
     claim = None
     if joint and others:
         higher, lower = sorted((joint[0], others[0]), key=ranked.index)
-        claim = _compared(bench, higher, lower, part, choice)
+        claim = _compared(higher, lower, part, choice, table)
     next_best = None
     if len(ranked) > 1:
-        next_best = _compared(bench, ranked[0], ranked[1], part, choice)
+        next_best = _compared(ranked[0], ranked[1], part, choice, table)
     return Verdict(ranked[0], next_best, claim, ranking.left_out)
 
 
 def _compared(
-    bench: Benchmark, higher: Setting, lower: Setting, part: Part, choice: Choice
+    higher: Setting, lower: Setting, part: Part, choice: Choice, table: Sequence[Comparison]
 ) -> Comparison:
-    """Compare two settings; Holm's correction counts them among the comparisons of the table."""
+    """Compare two settings; Holm's correction counts them among the comparisons of `table`."""
     found = compare(higher, lower, part, paired=choice.paired)
     if not choice.holm:
         return found
     pair = {higher.key, lower.key}
-    table = comparisons_of(bench, part, choice)
     others = [one for one in table if {one.ours.key, one.theirs.key} != pair]
     return adjust([found, *others])[0]
 
