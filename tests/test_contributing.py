@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import PurePath
 
 import numpy as np
 import pytest
@@ -31,13 +32,23 @@ def block(language: str, first_line: str) -> str:
     return code
 
 
-def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, monkeypatch):
-    code = block("python", "# src/core/weighting/loss_proportional.py")
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    """Make a module `NAME_example` of the page's Python block for a path `.../NAME.py`."""
+
+    def make(path: str) -> None:
+        file = tmp_path / f"{PurePath(path).stem}_example.py"
+        file.write_text(block("python", f"# {path}"), encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return make
+
+
+def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, example):
     node = yaml.safe_load(block("yaml", "# conf/weighting/loss_proportional.yaml"))
     module, _, name = node["_target_"].rpartition(".")
     assert module == "src.core.weighting.loss_proportional"
-    (tmp_path / "loss_proportional_example.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    example("src/core/weighting/loss_proportional.py")
     options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
     config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
     config.weighting = {**node, "_target_": f"loss_proportional_example.{name}"}
@@ -47,13 +58,11 @@ def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, monkey
     assert weights["end_task"] != pytest.approx(0.5, abs=1e-3)
 
 
-def test_the_weighting_with_an_option_is_checked_and_learns(tmp_path, monkeypatch):
-    code = block("python", "# src/core/weighting/inverse_loss.py")
+def test_the_weighting_with_an_option_is_checked_and_learns(tmp_path, example):
     node = yaml.safe_load(block("yaml", "# conf/weighting/inverse_loss.yaml"))
     module, _, name = node["_target_"].rpartition(".")
     assert module == "src.core.weighting.inverse_loss"
-    (tmp_path / "inverse_loss_example.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    example("src/core/weighting/inverse_loss.py")
     options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
     config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
     config.weighting = {**node, "_target_": f"inverse_loss_example.{name}"}
@@ -67,14 +76,12 @@ def test_the_weighting_with_an_option_is_checked_and_learns(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_the_new_objective_is_one_python_file_and_one_yaml_file(
-    packed, data_dir, cache_dir, tmp_path, monkeypatch
+    packed, data_dir, cache_dir, tmp_path, example
 ):
-    code = block("python", "# src/objectives/word_order.py")
     node = yaml.safe_load(block("yaml", "# conf/auxiliary/order.yaml"))
     module, _, name = node["order"]["objective"]["_target_"].rpartition(".")
     assert module == "src.objectives.word_order"
-    (tmp_path / "word_order_example.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    example("src/objectives/word_order.py")
     usual = toy(data_dir, cache_dir, "mt_tartan", f"packed={packed}")
     options = [option for option in usual if not option.startswith("auxiliary")]
     config = config_of([*options, f"auxiliary={node['defaults'][0]}"])
@@ -100,13 +107,11 @@ def test_the_new_objective_is_one_python_file_and_one_yaml_file(
     assert sum(part.units for part in batch.micro_batches) == len(rows)
 
 
-def test_a_module_that_changes_the_mixed_gradient(data_dir, cache_dir, tmp_path, monkeypatch):
-    code = block("python", "# mine/fixed_embeddings.py")
+def test_a_module_that_changes_the_mixed_gradient(data_dir, cache_dir, tmp_path, example):
     node = yaml.safe_load(block("yaml", "# my_conf/stage/fixed_embeddings.yaml"))
     module, _, name = node["module"].rpartition(".")
     assert module == "mine.fixed_embeddings"
-    (tmp_path / "fixed_embeddings_example.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    example("mine/fixed_embeddings.py")
     options = toy(data_dir, cache_dir, "meta_tartan")
     options.append(f"method.stages.joint.module=fixed_embeddings_example.{name}")
     run = recorded_run(options, tmp_path / "run")
@@ -116,14 +121,12 @@ def test_a_module_that_changes_the_mixed_gradient(data_dir, cache_dir, tmp_path,
     assert "body.embeddings.position_embeddings.weight" in changed
 
 
-def test_the_new_transform_is_one_python_file_and_one_yaml_file(tmp_path, monkeypatch):
-    code = block("python", "# src/objectives/composed/transform/swap.py")
+def test_the_new_transform_is_one_python_file_and_one_yaml_file(tmp_path, example):
     node = yaml.safe_load(block("yaml", "# conf/auxiliary/aang_swap.yaml"))
     (swap,) = node["aang"]["transforms"].values()
     module, _, name = swap["_target_"].rpartition(".")
     assert module == "src.objectives.composed.transform.swap"
-    (tmp_path / "swap_example.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    example("src/objectives/composed/transform/swap.py")
     option = f"+auxiliary.aang.transforms.swap={{_target_: swap_example.{name}}}"
     (base,) = node["defaults"]
     config = config_of([f"auxiliary={base}", option])
