@@ -124,6 +124,11 @@ def _unnamed_choice(arguments: Sequence[str]) -> str | None:
         chosen = OverridesParser.create().parse_override(argument).value()
         several = chosen.list if isinstance(chosen, ChoiceSweep) else chosen
         for one in several if isinstance(several, list) else [several]:
+            if one is None:
+                has_none = (_CONF / group / "none.yaml").is_file()
+                return f"{argument}: a choice of {group} is a name" + (
+                    f"; for nothing: {group}=none" if has_none else ", not null"
+                )
             if isinstance(one, int | float):
                 return (
                     f"{argument}: a choice of {group} is a name; quote one like this: \"'{one}'\""

@@ -84,6 +84,24 @@ def test_a_choice_that_is_no_name_is_one_line(value, monkeypatch, capsys):
     assert line.startswith(f"error: {argument}: a choice of weighting is a name; quote one")
 
 
+@pytest.mark.parametrize(
+    ("argument", "advice"),
+    [
+        ("logger=null", "; for nothing: logger=none"),
+        ("callbacks=null", "; for nothing: callbacks=none"),
+        ("encoder=null", ", not null"),
+    ],
+)
+def test_null_is_no_choice(argument, advice, monkeypatch, capsys):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setattr(sys, "argv", ["run", argument])
+    with pytest.raises(SystemExit, match="1"):
+        run_command_line(lambda: config_of([argument]))
+    group = argument.partition("=")[0]
+    expected = f"error: {argument}: a choice of {group} is a name{advice}\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_other_errors_of_these_classes_are_not_explained_away(monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setattr(sys, "argv", ["run", "seed=4", "weighting=meta"])
