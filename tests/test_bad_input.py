@@ -592,6 +592,12 @@ SETTINGS = {
         "logger.csv cannot be imported: No module named 'nowhere'",
         "logger.csv._target_=nowhere.Logger",
     ),
+    "rates without a logger": case(
+        "callbacks.learning_rate_monitor needs a logger for the rates, and logger=none is none; "
+        "choose logger=default, or leave the callback out",
+        "callbacks=learning_rate_monitor",
+        "logger=none",
+    ),
     "cache below a file": case(
         "cache_dir={folder}/file/cache: cannot write there (Not a directory); name another folder",
         "cache_dir={folder}/file/cache",

@@ -44,6 +44,13 @@ def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_pat
     assert run.result["stages"][0]["steps"] == 1
 
 
+def test_what_lightning_refuses_when_training_begins_is_one_line(data_dir, cache_dir, tmp_path):
+    own = ["+callbacks.swa._target_=lightning.pytorch.callbacks.StochasticWeightAveraging",
+           "+callbacks.swa.swa_lrs=0.1", "max_steps=1"]  # fmt: skip
+    with pytest.raises(UserError, match=r"^Lightning refuses callbacks or trainer: SWA with"):
+        recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("option", "instead"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from lightning.pytorch.callbacks import LearningRateMonitor
 from omegaconf import DictConfig
 
 from src.errors import UserError
@@ -51,7 +52,14 @@ def check_trainer(config: DictConfig) -> None:
             raise UserError(f"trainer.{option} is not used here; set {instead} instead")
     # Lightning and the loggers, which need a folder to be built for, say what else is wrong
     loggers = {"logger": False} if config.run.folder is None else {}
-    build_trainer(config, user_callbacks(config), max_steps=1, **loggers)
+    callbacks = user_callbacks(config)
+    build_trainer(config, callbacks, max_steps=1, **loggers)
+    for name, callback in zip(config.callbacks, callbacks, strict=True):
+        if isinstance(callback, LearningRateMonitor) and not config.logger:
+            raise UserError(
+                f"callbacks.{name} needs a logger for the rates, and logger=none is none; choose "
+                "logger=default, or leave the callback out"
+            )
 
 
 def writable_folder(named: str, option: str) -> Path:

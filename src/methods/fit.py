@@ -10,6 +10,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
 from src.configuration.build import build
@@ -17,7 +18,7 @@ from src.data.task_data import TaskData
 from src.distributed.identity import is_main_process
 from src.distributed.states import load_whole_state
 from src.distributed.strategy import strategy_of
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.evaluation.metrics import SplitScores
 from src.files.checksum import is_whole
 from src.files.durable import write_with_checksum
@@ -121,7 +122,7 @@ def fit_stage(
     )
     module.logged_options = logged_options(config)
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
-        trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+        _fit(trainer, module, data, resumed_from)
     best_step, dev = trainer.global_step, None
     if history is None or best is None:
         trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
@@ -151,6 +152,18 @@ def fit_stage(
         store_outcome(outcome, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
+
+
+def _fit(trainer: pl.Trainer, module: TaskMixing, data: TaskData, resumed_from: Any) -> None:
+    """Train with Lightning.
+
+    Raises:
+        UserError: Lightning refuses options or callbacks, some of which it checks only here.
+    """
+    try:
+        trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+    except MisconfigurationException as error:
+        raise UserError(f"Lightning refuses callbacks or trainer: {first_line(error)}") from error
 
 
 def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
