@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from src.configuration.did_you_mean import did_you_mean
+from src.configuration.not_taken import NOT_TAKEN
 
 _CONF = Path(__file__).parents[2] / "conf"
 _FULL = "HYDRA_FULL_ERROR"
@@ -162,6 +163,8 @@ def explanation(error: Exception) -> str:
         parent, _, name = option.rpartition(".")
         prefix = f"{parent}." if parent else ""
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
+        if prefix == "trainer." and name in NOT_TAKEN:
+            return f"{option} is not used here; set {NOT_TAKEN[name][1]} instead"
         near = did_you_mean(name, known, prefix)
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))

@@ -8,35 +8,10 @@ from pathlib import Path
 from lightning.pytorch.callbacks import LearningRateMonitor
 from omegaconf import DictConfig
 
+from src.configuration.not_taken import NOT_TAKEN
 from src.errors import UserError
 from src.methods.fit import build_trainer, user_callbacks
 from src.methods.precision import check_accelerator
-
-_NOT_OURS = {
-    "gradient_clip_val": (None, "method.stages.STAGE.optimisation.clip_norm"),
-    "accumulate_grad_batches": (1, "micro_batch_size and method.stages.STAGE.batch_size"),
-    "fast_dev_run": (False, "+debug=fast"),
-    "overfit_batches": (0, "max_steps and smaller files"),
-    "max_steps": (-1, "max_steps, or method.stages.STAGE.max_steps"),
-    "max_epochs": (None, "method.stages.STAGE.max_epochs"),
-    "limit_train_batches": (None, "max_steps"),
-    # parts of a split, whose scores would stand as those of the whole
-    "limit_val_batches": (None, "a smaller file: task.dev"),
-    "limit_test_batches": (None, "evaluate_test=false, or a smaller file: task.test"),
-    "val_check_interval": (None, "method.stages.STAGE.evaluate_every"),
-    "check_val_every_n_epoch": (None, "method.stages.STAGE.evaluate_every"),
-    "callbacks": (None, "callbacks=NAME, or +callbacks.NAME._target_=CLASS"),
-    "logger": (None, "logger=NAME, or +logger.NAME._target_=CLASS"),
-    "default_root_dir": (None, "hydra.run.dir"),
-    "enable_checkpointing": (None, "checkpoint_minutes, and callbacks=model_checkpoint"),
-    "plugins": (None, "trainer.precision and trainer.strategy"),
-    "use_distributed_sampler": (None, "trainer=ddp, which shares out every batch"),
-    "reload_dataloaders_every_n_epochs": (0, "seed, of which batches are functions"),
-    "barebones": (False, "logger=none with trainer.enable_progress_bar=false"),
-}
-"""Options of Lightning's Trainer that a run does not take: their defaults, and
-what to use instead.
-"""
 
 
 def check_trainer(config: DictConfig) -> None:
@@ -47,7 +22,7 @@ def check_trainer(config: DictConfig) -> None:
     """
     settings = config.trainer
     check_accelerator(settings.accelerator)
-    for option, (default, instead) in _NOT_OURS.items():
+    for option, (default, instead) in NOT_TAKEN.items():
         if settings.get(option, default) != default:
             raise UserError(f"trainer.{option} is not used here; set {instead} instead")
     # Lightning and the loggers, which need a folder to be built for, say what else is wrong

@@ -36,10 +36,16 @@ CASES = {
         "max_length, metric, name, split, split_seed, test_per_class, train_per_class; a table of "
         "your own is task=files"
     ),
-    "trainer.max_epochs=5": (
-        "there is no option trainer.max_epochs; there are accelerator, devices, "
+    "trainer.max_time=1": (
+        "there is no option trainer.max_time; there are accelerator, devices, "
         "enable_progress_bar, log_every_n_steps, precision; another option of Lightning's "
-        "Trainer has a + before it: +trainer.max_epochs=VALUE"
+        "Trainer has a + before it: +trainer.max_time=VALUE"
+    ),
+    "trainer.max_epochs=5": (
+        "trainer.max_epochs is not used here; set method.stages.STAGE.max_epochs instead"
+    ),
+    "trainer.logger=csv": (
+        "trainer.logger is not used here; set logger=NAME, or +logger.NAME._target_=CLASS instead"
     ),
     "+experiment=acl_arc_mta": (
         "there is no experiment=acl_arc_mta; did you mean experiment=acl_arc_meta?"
