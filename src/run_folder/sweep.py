@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -151,9 +151,18 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
     Raises:
         SystemExit: two have, with the exit code 1: Hydra only warns of a callback's other errors.
     """
+    own = config.hydra.overrides.get("hydra", [])
+    if any(option_of(override) == "hydra.run.dir" for override in as_given(own)):
+        _stop("with -m, hydra.run.dir names no folder; hydra.sweep.dir=FOLDER holds all jobs'")
     folders = OmegaConf.to_container(config.hydra.sweep, resolve=False)
     assert isinstance(folders, dict)
-    if not str(folders.get("subdir")).startswith("${run_name:"):
+    subdir = str(folders.get("subdir", ""))
+    if len(jobs) > 1 and subdir and "${" not in subdir:
+        _stop(
+            f"hydra.sweep.subdir={subdir} is one folder for all jobs of the sweep; leave it out, "
+            "or name one for each: 'hydra.sweep.subdir=NAME-${seed}'"
+        )
+    if not subdir.startswith("${run_name:"):
         return
     seen: dict[frozenset[str], tuple[int, Sequence[str]]] = {}
     for number, job in enumerate(jobs):
@@ -162,12 +171,15 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
         if first != number:
             options = sorted({option_of(o) for o in set(job) ^ set(before)})
             differ = f"only in {', '.join(options)}" if options else "in nothing"
-            print(
-                f"error: jobs {first} and {number} of the sweep differ {differ}, which is not part "
-                "of a run's folder; run each alone, with another hydra.sweep.dir=FOLDER",
-                file=sys.stderr,
+            _stop(
+                f"jobs {first} and {number} of the sweep differ {differ}, which is not part of a "
+                "run's folder; run each alone, with another hydra.sweep.dir=FOLDER"
             )
-            raise SystemExit(1)
+
+
+def _stop(reason: str) -> NoReturn:
+    print(f"error: {reason}", file=sys.stderr)
+    raise SystemExit(1)
 
 
 def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:

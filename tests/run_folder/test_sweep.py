@@ -95,6 +95,26 @@ def test_jobs_of_one_folder_are_refused_before_the_first(overrides, said, tmp_pa
     SweepReport().on_multirun_start(config)
 
 
+def test_one_folder_for_all_jobs_is_refused_before_the_first(tmp_path, capsys):
+    config = config_of(tmp_path, "seed=0,1")
+    config.hydra.sweep.subdir = "same"
+    with pytest.raises(SystemExit, match="1"):
+        SweepReport().on_multirun_start(config)
+    assert "error: hydra.sweep.subdir=same is one folder for all" in capsys.readouterr().err
+    config = config_of(tmp_path, "seed=0")
+    config.hydra.sweep.subdir = "same"
+    SweepReport().on_multirun_start(config)
+
+
+def test_a_sweep_has_no_folder_of_a_run(tmp_path, capsys):
+    config = config_of(tmp_path, "seed=0")
+    config.hydra.overrides.hydra = ["hydra.mode=MULTIRUN", "hydra.run.dir=there"]
+    with pytest.raises(SystemExit, match="1"):
+        SweepReport().on_multirun_start(config)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: with -m, hydra.run.dir names no folder; hydra.sweep.dir=")
+
+
 def test_a_sweep_without_jobs_is_an_error(tmp_path, capsys):
     with pytest.raises(SystemExit, match="1"):
         run_sweep(tmp_path, [], "+experiment=glob(zzz*)")
