@@ -8,10 +8,14 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError
 
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.files.links import check_written_folder
+
+_NAMING = ("seed", "task.name", "method.name", "paths.runs_dir")
+"""Options whose values are part of a run's folder."""
 
 
 class CheckFolders(Callback):
@@ -24,12 +28,18 @@ class CheckFolders(Callback):
         """Check the run's folder.
 
         Raises:
-            SystemExit: a link leads elsewhere; the exit code is 1.
+            SystemExit: a link leads elsewhere, or an option that names the folder has no value;
+                the exit code is 1.
         """
         if config.hydra.output_subdir is None:
             return  # a command that writes nothing there, such as src.check, whose folder is any
         HydraConfig.instance().set_config(config)  # which the folder's name refers to
-        _check(Path(config.hydra.run.dir))
+        try:
+            folder = Path(config.hydra.run.dir)
+        except InterpolationResolutionError as error:
+            print(f"error: {_unresolved(config)}: {first_line(error)}", file=sys.stderr)
+            sys.exit(1)
+        _check(folder)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Check the folder of all runs.
@@ -38,6 +48,16 @@ class CheckFolders(Callback):
             SystemExit: a link leads elsewhere; the exit code is 1.
         """
         _check(Path(config.hydra.sweep.dir))
+
+
+def _unresolved(config: DictConfig) -> str:
+    """Return the option for which a run's folder cannot be named."""
+    for option in _NAMING:
+        try:
+            OmegaConf.select(config, option)
+        except InterpolationResolutionError:
+            return option
+    return "hydra.run.dir"
 
 
 def _check(folder: Path) -> None:

@@ -144,6 +144,15 @@ def test_what_an_extra_brings_names_the_extra(missing, extra):
     assert missing in line
 
 
+def test_an_option_of_the_folders_name_without_a_value_is_named(run_cli, monkeypatch):
+    monkeypatch.delenv("NOPE", raising=False)
+    finished = run_cli("seed=${oc.env:NOPE}", timeout=60)
+    assert finished.returncode == 1
+    (line,) = finished.stderr.splitlines()
+    assert line.startswith("error: seed: ")
+    assert line.endswith("\"Environment variable 'NOPE' not found\"")
+
+
 def test_a_name_that_is_not_utf_8_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["run", "hydra.run.dir=runs/\udcff\udcfe"])
     with pytest.raises(SystemExit) as ended:
