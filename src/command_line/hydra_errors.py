@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def run_command_line(main: Callable[[], object]) -> None:
     except (HydraException, OmegaConfBaseException) as error:
         if wanted:
             raise
-        print(f"error: {explanation(error)}", file=sys.stderr)
+        print(f"error: {explanation(error)}{_in_job(error)}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         if wanted or error.filename is None or error.errno not in _UNWRITABLE:
@@ -114,6 +115,18 @@ def run_command_line(main: Callable[[], object]) -> None:
             raise
         print(f"error: {package}: {reason}; {_LAUNCHERS[package]}", file=sys.stderr)
         sys.exit(1)
+
+
+def _in_job(error: Exception) -> str:
+    """Return the end of the message if the config of a sweep's job cannot be composed: its options.
+
+    Hydra composes the configs of all jobs before the first job, and does not say which it was.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_name == "load_sweep_config" and "sweep_overrides" in frame.f_locals:
+            options = " ".join(frame.f_locals["sweep_overrides"])
+            return f" (in the sweep's job {options})"
+    return ""
 
 
 def _unnamed_choice(arguments: Sequence[str]) -> str | None:

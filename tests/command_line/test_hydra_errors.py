@@ -78,6 +78,13 @@ def test_the_command_exits_with_it(run_cli, arguments, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_sweeps_job_without_a_config_is_named(run_cli):
+    finished = run_cli("-m", "seed=4", "encoder=tiny,minlm", timeout=60)
+    assert finished.returncode == 1
+    (line,) = finished.stderr.splitlines()
+    assert line == f"error: {CASES['encoder=minlm']} (in the sweep's job seed=4 encoder=minlm)"
+
+
 @pytest.mark.parametrize("value", ["3", "nan", "[1,2]", "1,2", "true"])
 def test_a_choice_that_is_no_name_is_one_line(value, monkeypatch, capsys):
     argument = f"weighting={value}"
