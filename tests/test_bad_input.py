@@ -525,8 +525,8 @@ SETTINGS = {
         method="mt_tartan",
     ),
     "meta weighting without a meta head": case(
-        "this weighting needs the meta-gradient, which method mt_tartan has not; use "
-        "method=meta_tartan, or another weighting",
+        "this weighting needs the meta-gradient, which method=mt_tartan does not compute; "
+        "use method=meta_tartan, or another weighting",
         "weighting=meta",
         method="mt_tartan",
     ),
@@ -591,6 +591,9 @@ SETTINGS = {
     "logger class that is none": case(
         "logger.csv cannot be imported: No module named 'nowhere'",
         "logger.csv._target_=nowhere.Logger",
+    ),
+    "precision taken away": case(
+        "trainer.precision is missing; leave out ~trainer.precision", "~trainer.precision"
     ),
     "rates without a logger": case(
         "callbacks.learning_rate_monitor needs a logger for the rates, and logger=none is none; "

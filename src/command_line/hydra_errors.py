@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -68,6 +69,24 @@ _ELSEWHERE = {
 }
 """What else can be meant by the name of a choice, or by an option below the group, by the group."""
 
+_TEMPLATES = {
+    "ckpt_path": "the same command resumes its run",
+    "hparams_search": "use -m +search=NAME",
+    "model": "use encoder=, classifier=, method= and weighting=",
+    "data": "use task= and auxiliary=",
+    "tags": "a run's folder is named by its experiment and options",
+    "task_name": "a run's folder is named by its experiment and options",
+    "optimized_metric": "task.metric on dev decides",
+}
+"""What stands for options of lightning-hydra-template (docs/hydra.md), by their names."""
+_PHRASES = {
+    "requires --multirun": "; it needs -m",
+    "does not support sweep type": "; interval(...) and the like need +search=NAME",
+}
+"""What to do about messages of Hydra's that do not say so, by a part of each."""
+_NO_FOLDER = re.compile(r"provider=hydra\.searchpath.*, path=(.*) is not available\.")
+"""Hydra's warning of a folder of configs that does not exist."""
+
 
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
@@ -81,6 +100,7 @@ def run_command_line(main: Callable[[], object]) -> None:
     sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
     wanted = os.environ.get(_FULL, "0") == "1"
     os.environ[_FULL] = "1"
+    warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
     try:
         main()
     except (HydraException, OmegaConfBaseException) as error:
@@ -100,6 +120,10 @@ def run_command_line(main: Callable[[], object]) -> None:
         reason = (str(error).splitlines() or [""])[0]
         if isinstance(error, ValueError) and reason == _NO_TRIAL:
             package, reason = "optuna", "no trial was finished"
+        unavailable = _NO_FOLDER.fullmatch(reason) if isinstance(error, UserWarning) else None
+        if not wanted and unavailable is not None:
+            print(f"error: hydra.searchpath: {unavailable[1]} does not exist", file=sys.stderr)
+            sys.exit(1)
         if not wanted and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
             mark = error.problem_mark
             print(f"error: {mark.name}, line {mark.line + 1}: {error.problem}", file=sys.stderr)
@@ -178,12 +202,15 @@ def explanation(error: Exception) -> str:
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
         if prefix == "trainer." and name in NOT_TAKEN:
             return f"{option} is not used here; set {NOT_TAKEN[name][1]} instead"
+        if option in _TEMPLATES:
+            return f"there is no option {option}; {_TEMPLATES[option]} (docs/hydra.md)"
         near = did_you_mean(name, known, prefix)
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))
     if unset is not None:
         return f'{unset[1]}.yaml lacks the line "# @package _global_" among the comments at its top'
-    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    return said + next((advice for part, advice in _PHRASES.items() if part in said), "")
 
 
 def _elsewhere(group: str, name: str, near: str) -> str:

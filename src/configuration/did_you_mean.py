@@ -12,4 +12,6 @@ def did_you_mean(name: str, known: Iterable[str], prefix: str = "", *, listed: b
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         return f"; did you mean {prefix}{near[0]}?"
-    return f"; there are {', '.join(known)}" if known and listed else ""
+    if not known or not listed:
+        return ""
+    return f"; there are {', '.join(known)}" if len(known) > 1 else f"; there is only {known[0]}"

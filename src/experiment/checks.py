@@ -21,6 +21,9 @@ def check_trainer(config: DictConfig) -> None:
         UserError: an option does not fit; the message names it.
     """
     settings = config.trainer
+    for option in ("accelerator", "precision"):
+        if option not in settings:
+            raise UserError(f"trainer.{option} is missing; leave out ~trainer.{option}")
     check_accelerator(settings.accelerator)
     for option, (default, instead) in NOT_TAKEN.items():
         if settings.get(option, default) != default:

@@ -377,6 +377,7 @@ def _check_weighting(
             )
         if needs.meta_gradient and not module_type.has_meta_head:
             raise UserError(
-                f"this weighting needs the meta-gradient, which method {config.method.name} has "
-                "not; use method=meta_tartan, or another weighting"
+                "this weighting needs the meta-gradient, which "
+                f"method={config.method.name} does not compute; use method=meta_tartan, or "
+                "another weighting"
             )

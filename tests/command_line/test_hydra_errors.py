@@ -52,6 +52,11 @@ CASES = {
     ),
     "weighting=upgard": "there is no weighting=upgard; did you mean weighting=upgrad?",
     "logger=zzz": "there is no logger=zzz; there are default, mlflow, none, wandb",
+    "+debug=fdr": "there is no debug=fdr; there is only fast",
+    "ckpt_path=a.ckpt": (
+        "there is no option ckpt_path; the same command resumes its run (docs/hydra.md)"
+    ),
+    "hparams_search=a": "there is no option hparams_search; use -m +search=NAME (docs/hydra.md)",
     "seed": "cannot read 'seed'; options are given as NAME=VALUE",
     "seed=[1,": "cannot read 'seed=[1,'; options are given as NAME=VALUE",
     "~nothing": "Could not delete from config. 'nothing' does not exist.",
@@ -76,6 +81,26 @@ def test_the_command_exits_with_it(run_cli, arguments, tmp_path):
     assert finished.returncode == 1
     assert finished.stderr.strip() == f"error: {CASES['encoder=minlm']}"
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["seed=interval(0,1)"], "requires --multirun; it needs -m"),
+        (
+            ["-m", "seed=interval(0,1)"],
+            "BasicSweeper does not support sweep type : INTERVAL_SWEEP; interval(...) and the like "
+            "need +search=NAME",
+        ),
+        (["hydra.searchpath=[file://nowhere]"], "hydra.searchpath: nowhere does not exist"),
+    ],
+)
+def test_what_hydra_says_is_completed(arguments, said, run_cli):
+    finished = run_cli(*arguments, timeout=60)
+    assert finished.returncode == 1
+    (line,) = finished.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert line.endswith(said)
 
 
 def test_a_sweeps_job_without_a_config_is_named(run_cli):

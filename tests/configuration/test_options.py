@@ -162,4 +162,5 @@ def test_a_program_is_told_the_arguments_name_before_anything_is_read(make, said
 def test_the_word_that_is_like_another_or_all_there_are():
     assert did_you_mean("sede", ["seed", "size"], "a.") == "; did you mean a.seed?"
     assert did_you_mean("x", ["b", "a"]) == "; there are a, b"
+    assert did_you_mean("x", ["a"]) == "; there is only a"
     assert did_you_mean("x", ["b", "a"], listed=False) == did_you_mean("x", []) == ""
