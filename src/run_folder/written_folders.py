@@ -28,9 +28,10 @@ class CheckFolders(Callback):
         """Check the run's folder.
 
         Raises:
-            SystemExit: a link leads elsewhere, or an option that names the folder has no value;
-                the exit code is 1.
+            SystemExit: a link leads elsewhere, an option that names the folder has no value, or the
+                run would change into its folder; the exit code is 1.
         """
+        _check_chdir(config)
         if config.hydra.output_subdir is None:
             return  # a command that writes nothing there, such as src.check, whose folder is any
         HydraConfig.instance().set_config(config)  # which the folder's name refers to
@@ -45,9 +46,21 @@ class CheckFolders(Callback):
         """Check the folder of all runs.
 
         Raises:
-            SystemExit: a link leads elsewhere; the exit code is 1.
+            SystemExit: a link leads elsewhere, or the jobs would change into their folders; the
+                exit code is 1.
         """
+        _check_chdir(config)
         _check(Path(config.hydra.sweep.dir))
+
+
+def _check_chdir(config: DictConfig) -> None:
+    if config.hydra.job.chdir:
+        print(
+            "error: with hydra.job.chdir=true relative paths would be read from the run's folder; "
+            "leave it out",
+            file=sys.stderr,
+        )
+        sys.exit(1)
 
 
 def _unresolved(config: DictConfig) -> str:

@@ -185,6 +185,15 @@ def test_an_option_of_the_folders_name_without_a_value_is_named(run_cli, monkeyp
     assert line.endswith("\"Environment variable 'NOPE' not found\"")
 
 
+@pytest.mark.parametrize("sweep", [[], ["-m"]])
+def test_a_run_does_not_change_into_its_folder(sweep, run_cli, tmp_path):
+    finished = run_cli(*sweep, "hydra.job.chdir=true", timeout=60)
+    assert finished.returncode == 1
+    (line,) = finished.stderr.splitlines()
+    assert line.startswith("error: with hydra.job.chdir=true relative paths would be read from")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_name_that_is_not_utf_8_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["run", "hydra.run.dir=runs/\udcff\udcfe"])
     with pytest.raises(SystemExit) as ended:
