@@ -205,6 +205,16 @@ def rows_of(page: str) -> list[str]:
     return [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
 
 
+def test_what_a_page_composes_from_python_runs(tmp_path, monkeypatch, capsys):
+    (code,) = blocks(ROOT / "docs" / "hydra.md", "python")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("0.")
+    assert isinstance(names["weighting"], Meta)
+    assert (tmp_path / "runs" / "from_python" / "result.json").is_file()
+
+
 def test_every_weighting_is_in_the_gallery():
     shown = {name for row in rows_of("weighting.md") for name in re.findall(r"`(\w+)`", row)}
     assert {path.stem for path in (CONF / "weighting").glob("*.yaml")} <= shown
