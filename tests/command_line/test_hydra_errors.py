@@ -11,7 +11,7 @@ import yaml
 from hydra.errors import ConfigCompositionException, MissingConfigException
 
 from src.command_line.hydra_errors import explanation, run_command_line
-from tests.in_process import config_of
+from tests.in_process import CONF, config_of
 
 CASES = {
     "task.max_lenght=8": "there is no option task.max_lenght; did you mean task.max_length?",
@@ -226,6 +226,8 @@ def test_a_group_without_a_default_is_chosen_with_and_without_the_plus(monkeypat
 
 def test_help_offers_experiments_and_not_what_they_share(run_cli):
     shown = run_cli("--help", timeout=60).stdout
+    launchers = sorted(path.stem for path in (CONF / "hydra" / "launcher").glob("*.yaml"))
+    assert f"\nhydra/launcher: {', '.join(launchers)} (of sweeps, -m)\n" in shown
     (offered,) = [line for line in shown.splitlines() if line.startswith("experiment: ")]
     names = offered.removeprefix("experiment: ").split(", ")
     assert {"acl_arc_meta", "custom", "quickstart"} <= set(names)
