@@ -73,7 +73,7 @@ _TEMPLATES = {
     "ckpt_path": "the same command resumes its run",
     "hparams_search": "use -m +search=NAME",
     "model": "use encoder=, classifier=, method= and weighting=",
-    "data": "use task= and auxiliary=",
+    "data": "use task= and auxiliary=, or data_dir=FOLDER",
     "tags": "a run's folder is named by its experiment and options",
     "task_name": "a run's folder is named by its experiment and options",
     "optimized_metric": "task.metric on dev decides",

@@ -56,6 +56,9 @@ CASES = {
     "ckpt_path=a.ckpt": (
         "there is no option ckpt_path; the same command resumes its run (docs/hydra.md)"
     ),
+    "data=a": (
+        "there is no option data; use task= and auxiliary=, or data_dir=FOLDER (docs/hydra.md)"
+    ),
     "hparams_search=a": "there is no option hparams_search; use -m +search=NAME (docs/hydra.md)",
     "seed": "cannot read 'seed'; options are given as NAME=VALUE",
     "seed=[1,": "cannot read 'seed=[1,'; options are given as NAME=VALUE",
