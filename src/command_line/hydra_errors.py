@@ -103,42 +103,38 @@ def run_command_line(main: Callable[[], object]) -> None:
     warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
     try:
         main()
-    except (HydraException, OmegaConfBaseException) as error:
-        if wanted:
-            raise
-        print(f"error: {explanation(error)}{_in_job(error)}", file=sys.stderr)
-        sys.exit(1)
-    except OSError as error:
-        if wanted or error.filename is None or error.errno not in _UNWRITABLE:
-            raise
-        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        sys.exit(1)
     except KeyboardInterrupt:  # while a launcher waited for its processes
         sys.exit(128 + signal.SIGINT)
     except Exception as error:
-        package = type(error).__module__.partition(".")[0]
-        reason = (str(error).splitlines() or [""])[0]
-        if isinstance(error, ValueError) and reason == _NO_TRIAL:
-            package, reason = "optuna", "no trial was finished"
-        unavailable = _NO_FOLDER.fullmatch(reason) if isinstance(error, UserWarning) else None
-        if not wanted and unavailable is not None:
-            print(f"error: hydra.searchpath: {unavailable[1]} does not exist", file=sys.stderr)
-            sys.exit(1)
-        if not wanted and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-            mark = error.problem_mark
-            print(f"error: {mark.name}, line {mark.line + 1}: {error.problem}", file=sys.stderr)
-            sys.exit(1)
-        if not wanted and isinstance(error, ValueError) and reason.startswith("Only one of --run"):
-            print("error: --cfg, --info and --help show one job; omit -m", file=sys.stderr)
-            sys.exit(1)
-        unnamed = _unnamed_choice(sys.argv[1:])
-        if not wanted and unnamed is not None and isinstance(error, ValueError | TypeError):
-            print(f"error: {unnamed}", file=sys.stderr)
-            sys.exit(1)
-        if wanted or package not in _LAUNCHERS:
+        line = None if wanted else _line_of(error)
+        if line is None:
             raise
-        print(f"error: {package}: {reason}; {_LAUNCHERS[package]}", file=sys.stderr)
+        print(f"error: {line}", file=sys.stderr)
         sys.exit(1)
+
+
+def _line_of(error: Exception) -> str | None:
+    """Return what a user can mend in one line, or None if the error is not of that kind."""
+    reason = (str(error).splitlines() or [""])[0]
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return f"{explanation(error)}{_in_job(error)}"
+    if isinstance(error, OSError):
+        if error.filename is None or error.errno not in _UNWRITABLE:
+            return None
+        return f"cannot write {error.filename}: {error.strerror}"
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return f"{mark.name}, line {mark.line + 1}: {error.problem}"
+    if isinstance(error, UserWarning) and (missing := _NO_FOLDER.fullmatch(reason)):
+        return f"hydra.searchpath: {missing[1]} does not exist"
+    if isinstance(error, ValueError) and reason == _NO_TRIAL:
+        return "optuna: no trial was finished; the table says why"
+    if isinstance(error, ValueError) and reason.startswith("Only one of --run"):
+        return "--cfg, --info and --help show one job; omit -m"
+    if isinstance(error, ValueError | TypeError) and (unnamed := _unnamed_choice(sys.argv[1:])):
+        return unnamed
+    package = type(error).__module__.partition(".")[0]
+    return f"{package}: {reason}; {_LAUNCHERS[package]}" if package in _LAUNCHERS else None
 
 
 def _in_job(error: Exception) -> str:
