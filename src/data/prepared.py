@@ -60,6 +60,17 @@ class Prepared:
         return Monitor(judge.metric)
 
     @property
+    def fingerprints(self) -> dict[str, str]:
+        """A checksum of each split of the end task and of each auxiliary task's examples."""
+        own = {}
+        if self.labelled is not None:
+            own = {f"task {split}": one for split, one in self.end_task.fingerprints.items()}
+        others = {
+            f"auxiliary {name}": one.fingerprint for name, (_, one) in self.auxiliaries.items()
+        }
+        return own | others
+
+    @property
     def end_task(self) -> EndTask:
         """The labelled task.
 

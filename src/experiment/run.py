@@ -92,7 +92,7 @@ def _run_prepared(
     fine_tuning: Stage | None,
     prepared: Prepared,
 ) -> Result:
-    inputs = fingerprints_of(prepared)
+    inputs = prepared.fingerprints
     check_same_inputs(inputs, folder)
     if is_main_process():
         write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
@@ -163,18 +163,6 @@ def _keep_encoder(
     module.save_pretrained(target)
     write_encoder_card(result, config, text_encoder, target)
     write_result(result, folder)
-
-
-def fingerprints_of(prepared: Prepared) -> dict[str, str]:
-    """Return the fingerprints of a run's data, by name."""
-    own = {}
-    if prepared.labelled is not None:
-        own = {f"task {split}": digest for split, digest in prepared.end_task.fingerprints.items()}
-    others = {
-        f"auxiliary {name}": examples.fingerprint
-        for name, (_, examples) in prepared.auxiliaries.items()
-    }
-    return own | others
 
 
 class StageChain:

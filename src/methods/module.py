@@ -51,7 +51,7 @@ from src.methods.parts import (
     weighting_of,
 )
 from src.methods.plain import Node, node_of
-from src.methods.same_settings import check_same_settings, data_settings
+from src.methods.same_settings import check_same_data, check_same_settings, data_settings
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks
 from src.methods.trainer_options import (
@@ -450,6 +450,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         data = self.given_data()
         if data is not None:
             checkpoint["progress"]["data"] = data_settings(data)
+            checkpoint["progress"]["fingerprints"] = data.prepared.fingerprints
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the state that is not in parameters and buffers.
@@ -496,3 +497,5 @@ class TaskMixing(FromCheckpoint, MixedStep):
         if data is not None:
             own = data_settings(data)
             check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))
+            if "fingerprints" in checkpoint["progress"]:  # which earlier versions did not write
+                check_same_data(checkpoint["progress"]["fingerprints"], data.prepared.fingerprints)

@@ -1,4 +1,4 @@
-"""Checks that a training goes on from a checkpoint with the settings with which it began."""
+"""Checks that a training goes on from a checkpoint with the settings and data it began with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from src.errors import UserError
 
 _OF_THE_MODULE = (
     "tasks", "weighting", "optimisation", "seed", "stage", "labels", "metric", "meta_head",
-    "inner_products", "sampled",
+    "inner_products", "sampled", "max_length",
 )  # fmt: skip
 """Arguments that change what is trained. The encoder is compared by the shapes of its weights."""
 _ABSENT = object()
@@ -25,6 +25,27 @@ def data_settings(data: TaskData) -> dict[str, int]:
         "TartanData.batch_size": sizes.batch_size,
         "TartanData.sizes.meta_batch_size": sizes.meta_batch_size,
     }
+
+
+def check_same_data(stored: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Check that the data of a training that is to go on are those with which it began.
+
+    Args:
+        stored: checksums in the checkpoint, by name.
+        own: those of the data now.
+
+    Raises:
+        UserError: some differ; the message names them.
+    """
+    changed = sorted(
+        name for name in stored.keys() | own.keys() if stored.get(name) != own.get(name)
+    )
+    if changed:
+        raise UserError(
+            f"data have changed since the checkpoint was written: {', '.join(changed)}; give the "
+            "same files, sizes and split_seed, or start anew without ckpt_path (with "
+            "ResumePoints, in another folder)"
+        )
 
 
 def check_same_settings(

@@ -16,6 +16,8 @@ from src.methods.same_settings import check_same_settings
 from tests.methods.lightning import fitted, toy_data, trainer
 
 SLOW = Optimisation(body_lr=1e-4)
+ROWS = [(f"number {number} of the texts", "ARS"[number % 3]) for number in range(48)]
+OTHER_TEXT = {"tapt": "task", "dapt": [text for text, _ in ROWS]}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,10 @@ def point(data_dir, cache_dir, tmp_path_factory):
         ({}, {"tasks": ["tapt"]}, r'tasks was \["?.end_task'),
         ({"seed": 1}, {}, "seed was 0, is 1"),
         ({"batch_size": 4}, {}, "TartanData.batch_size was 8, is 4"),
+        ({"max_length": 16}, {}, "max_length was 32, is 16"),
+        ({"train": ROWS}, {}, "auxiliary tapt, task train; give the same files"),
+        ({"dev": ROWS, "test": ROWS}, {}, "auxiliary tapt, task dev, task test; give the same"),
+        ({"auxiliaries": OTHER_TEXT}, {}, "since the checkpoint was written: auxiliary dapt; give"),
     ],
 )
 def test_other_settings_are_refused_by_name(
