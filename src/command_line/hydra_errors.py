@@ -190,7 +190,13 @@ def explanation(error: Exception) -> str:
         near = did_you_mean(name, error.options or [], f"{group}=")
         return f"there is no {group}={name}{near}{_elsewhere(group, name, near)}"
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r}; options are given as NAME=VALUE"
+        name, equals, value = str(error.override).partition("=")
+        if not equals:
+            return f"cannot read {error.override!r}; options are given as NAME=VALUE"
+        return (
+            f"cannot read {error.override!r}; a value with brackets, quotes or letters beyond a to "
+            f"z is quoted twice: '{name}=\"{value}\"'"
+        )
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig):
         option = str(cause.full_key)
         parent, _, name = option.rpartition(".")

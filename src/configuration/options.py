@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AllowInfNan, StringConstraints
 
+from src.configuration.did_you_mean import did_you_mean
 from src.configuration.values import check, hints_of
 
 P = ParamSpec("P")
@@ -49,13 +50,21 @@ class Checked:
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function, or `__init__`, check its arguments by their declared types.
 
-    An invalid argument raises a `UserError` that names it.
+    An invalid argument raises a `UserError` that names it, and an unknown or missing one a
+    `TypeError` that names the function, as Python's own.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         hints = hints_of(function)
-        given = inspect.signature(function).bind(*args, **kwargs)
+        signature = inspect.signature(function)
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            unknown = sorted(kwargs.keys() - signature.parameters.keys())
+            near = did_you_mean(unknown[0], hints, listed=False) if unknown else ""
+            name = function.__qualname__.removesuffix(".__init__")
+            raise TypeError(f"{name}(): {error}{near}") from None
         for name, value in given.arguments.items():
             given.arguments[name] = check(value, hints.get(name, Any), name)
         return function(*given.args, **given.kwargs)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import datasets
+import pandas as pd
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.configuration.options import Size
 from src.data.corpus import Corpus, text_column
 from src.data.file_task import FileTask
-from src.data.table.arrow import table_of_dataset
+from src.data.table.arrow import content_digest, table_of_dataset
 from src.data.table.base import Table
 from src.data.table.memory import MemoryTable
 from src.data.table.open import open_table
@@ -34,8 +35,11 @@ from src.objectives.masked_lm import MaskedLM
 OWN_TEXT: Final = "task"
 """Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""
 
-Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | DataLoader[Any] | Iterable[Any]
-"""Labelled examples: a file, a data set, or rows (`{"text": ..., "label": ...}`, or tuples)."""
+Examples: TypeAlias = (
+    str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | DataLoader[Any] | Iterable[Any]
+)
+"""Labelled examples: a file, a data set, a data frame, or rows (`{"text": ..., "label": ...}`, or
+tuples)."""
 Texts: TypeAlias = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | TextAuxiliary
 """Unlabelled text: `task` for the labelled texts themselves, a path, a data set, or texts; or a
 whole auxiliary task."""
@@ -96,6 +100,13 @@ def table_of(given: Examples, name: str) -> Table:
         return table_of_dataset(name, given)
     if isinstance(given, DataLoader):
         given = given.dataset
+    if isinstance(given, datasets.DatasetDict):
+        raise UserError(
+            f"{name} is a DatasetDict, of the splits {', '.join(map(str, given))}; give each split "
+            'by itself: TartanData(data["train"], data["validation"], ...)'
+        )
+    if isinstance(given, pd.DataFrame):
+        given = given.to_dict("records")
     if isinstance(given, Iterable) or hasattr(given, "__getitem__"):
         rows = given if isinstance(given, Iterable) else _in_order(given)
         return MemoryTable(rows, name)
@@ -129,7 +140,7 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
         return TextAuxiliary(**settings, path=str(given))
     if isinstance(given, datasets.Dataset):
         rows = text_column(given, settings["column"], name)
-        return GivenTexts(**settings, corpus=Corpus(name, rows, str(given._fingerprint)))
+        return GivenTexts(**settings, corpus=Corpus(name, rows, content_digest(rows)))
     if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
         if not given:
             raise UserError(f"auxiliary {name} holds no texts")
@@ -176,7 +187,11 @@ def encoder_of(given: AnyEncoder) -> Encoder:
 
 def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> TextEncoder:
     if not isinstance(model, PreTrainedModel):
-        raise UserError(f"encoder must be (model, tokenizer) of Transformers, got {type(model)}")
+        raise UserError(
+            f"encoder must be (model, tokenizer) of Transformers, got {type(model).__name__}; a "
+            "body of your own is an Encoder (CONTRIBUTING.md), or trained in a loop of your own "
+            "(docs/lightning.md)"
+        )
     name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
     body, head = model.base_model, None
     if type(model).__name__.endswith(("ForMaskedLM", "ForPreTraining")):

@@ -42,8 +42,9 @@ class TartanData(TaskData):
     functions of `seed` and their number: a training can go on from any checkpoint.
 
     Args:
-        train: labelled examples: a file (CSV, TSV, JSONL, JSON, Parquet), a `datasets.Dataset`, or
-            rows such as `{"text": ..., "label": ...}` in a list, a torch data set or its loader.
+        train: labelled examples: a file (CSV, TSV, JSONL, JSON, Parquet), a `datasets.Dataset`, a
+            pandas `DataFrame`, or rows such as `{"text": ..., "label": ...}` in a list, a torch
+            data set or its loader.
         dev: the same, for validation and for the meta-gradient; None holds some of train out.
         test: the same, for the one final look; None holds some of train out.
         auxiliaries: auxiliary tasks by name: the text of one of masked language modelling (`task`

@@ -100,6 +100,10 @@ class TaskData(pl.LightningDataModule):
         """Read the data in one process, so that the cache is written once."""
         _ = self.prepared
 
+    def teardown(self, stage: str) -> None:
+        """Forget the Trainer, whose module and step the loaders are for."""
+        self.trainer = None
+
     def counts(self, needs: BatchNeeds) -> tuple[int | None, list[int]]:
         """Return the number of training examples of each task.
 

@@ -47,8 +47,12 @@ def objectives_for(
     elif trains_auxiliaries:
         if not names:
             raise UserError(
-                f"{method} trains auxiliary tasks, and the data have none; give them some: "
-                'auxiliaries={"tapt": "task"}'
+                f"{method} trains auxiliary tasks, and "
+                + (
+                    f"tasks is empty; the data have {list(prepared.auxiliaries)}"
+                    if prepared.auxiliaries
+                    else 'the data have none; give them some: auxiliaries={"tapt": "task"}'
+                )
             )
         found |= {name: prepared.objective(name) for name in names}
     return found

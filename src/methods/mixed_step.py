@@ -133,7 +133,8 @@ class MixedStep(EndTaskClassifier):
     def _update(self, record: StepRecord, state: StepState) -> None:
         """Change what is trained by the gradients in `.grad`, unless a number is not finite."""
         norm = self.gradient_norm(record)
-        finite = norm.isfinite() & record.losses.isfinite().all()
+        numbers = (record.losses, record.weights)  # the mean's weights are not in the norm
+        finite = norm.isfinite() & torch.cat(numbers).isfinite().all()
         if record.cosines is not None:
             # with order=step_then_update they enter the logits, but not this step's gradient
             finite = finite & record.cosines.isfinite().all()

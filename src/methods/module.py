@@ -55,6 +55,7 @@ from src.methods.same_settings import check_same_data, check_same_settings, data
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks
 from src.methods.trainer_options import (
+    check_directions,
     check_monitors,
     check_trainer,
     keep_best,
@@ -328,8 +329,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """Check the Trainer's options, and return callbacks that every training needs.
 
         These end the training after numbers that are not finite. Where the only checkpoint
-        callback has no options, as Lightning's own, it keeps the best checkpoint on dev instead of
-        the last.
+        callback does not say what to keep, as Lightning's own, it keeps the best checkpoint on dev
+        instead of the last.
 
         Raises:
             UserError: the Trainer has an option that does not work here; the message names it and
@@ -338,6 +339,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         check_trainer(self.trainer)
         keep_best(self.trainer, self.monitor)
         if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
+            check_directions(self.trainer, self.monitor)
             check_monitors(self.trainer, self, self._logged())
         return own_callbacks(self.trainer)
 
@@ -392,6 +394,12 @@ class TaskMixing(FromCheckpoint, MixedStep):
         self.logs_steps, self.clock = True, nullcontext()
         self.shared = RowGradientBody(self.body, self.inner_products)
         self.processes = SingleProcess()
+        trained = any(parameter.requires_grad for parameter in self.body.parameters())
+        if self.weighting.needs.meta_gradient and not trained:
+            raise UserError(
+                "no parameter of the body is trained, and the weights of this weighting come from "
+                "the body's gradients; use FineTuning, or MTTartan with another weighting"
+            )
         if is_sharded(self.body):
             if self.weighting.needs.example_weights:
                 raise UserError(
@@ -425,6 +433,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 f"configure_optimizers() of {type(self).__name__} has to call that of its base, "
                 'and to return one optimiser with its schedule: {"optimizer": ..., '
                 '"lr_scheduler": ...}; for another optimiser alone, override new_optimiser()'
+            )
+        if isinstance(schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            raise UserError(
+                "ReduceLROnPlateau needs a metric, and a schedule is stepped after every step; use "
+                "one that needs none, or EarlyStopping"
             )
         if not isinstance(schedule, torch.optim.lr_scheduler.LambdaLR):
             return  # of a subclass

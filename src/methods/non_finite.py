@@ -97,7 +97,7 @@ class StopAtNonFinite(pl.Callback):
         advice = _ADVICE
         if what is None:
             what = f"a weight of {type(module.weighting).__name__}"
-            advice = "all losses and gradients are finite, so look at its mix(step)"
+            advice = "all losses and gradients are finite, so look at its options and its mix(step)"
         data = module.given_data()
         rows = ""
         if data is not None and task is not None:

@@ -9,8 +9,11 @@ from weakref import WeakSet
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import (
+    BaseFinetuning,
+    BatchSizeFinder,
     EarlyStopping,
     GradientAccumulationScheduler,
+    LearningRateFinder,
     LearningRateMonitor,
     ModelCheckpoint,
 )
@@ -27,14 +30,22 @@ EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
 """Number of epochs that Lightning trains for without steps, epochs or a time limit."""
 
 _OF_A_CHECKPOINT = (
-    "monitor", "mode", "dirpath", "filename", "verbose", "save_last", "save_top_k",
-    "save_on_exception", "save_weights_only", "auto_insert_metric_name", "_every_n_train_steps",
-    "_train_time_interval", "_every_n_epochs", "_save_on_train_epoch_end",
-    "_enable_version_counter",
+    "monitor", "mode", "save_top_k", "save_on_exception", "save_weights_only",
+    "_every_n_train_steps", "_train_time_interval", "_every_n_epochs", "_save_on_train_epoch_end",
 )  # fmt: skip
-"""Where a `ModelCheckpoint` keeps the arguments of its constructor."""
+"""Where a `ModelCheckpoint` keeps those of its arguments that say which checkpoints it keeps."""
 _KEEPING: WeakSet[ModelCheckpoint] = WeakSet()
-"""Callbacks without options of their own, which keep the best checkpoint on dev."""
+"""Callbacks that do not say what to keep, which keep the best checkpoint on dev."""
+_TUNING = {
+    LearningRateFinder: "the rates are those of for_data(lr=...) or optimisation=...",
+    BatchSizeFinder: "the batch size is TartanData(batch_size=...), and what fits memory is "
+    'sizes={"micro_batch_size": ...}',
+    BaseFinetuning: "parameter groups are fixed when the training begins; freeze parameters by "
+    "requires_grad_(False) before it",
+    GradientAccumulationScheduler: "a step's gradients are those of whole batches, in parts that "
+    "fit memory; use batch_size and micro_batch_size",
+}
+"""Callbacks that change what they cannot change here, and what to use instead."""
 
 
 def check_trainer(trainer: pl.Trainer) -> None:
@@ -47,10 +58,10 @@ def check_trainer(trainer: pl.Trainer) -> None:
     check_callbacks(trainer.callbacks)
     precision = str(trainer.precision)
     if precision not in TRAINED:
-        raise UserError(
-            f"Trainer(precision={precision!r}): gradients of single tasks are computed by hand, "
-            f"without a scaler; use one of {', '.join(TRAINED)}"
-        )
+        why = "small updates of weights in 16 bits are lost"
+        if precision == "16-mixed":
+            why = "gradients of single tasks are computed by hand, without a scaler"
+        raise UserError(f"Trainer(precision={precision!r}): {why}; use one of {', '.join(TRAINED)}")
     if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
         raise UserError(
             f"Trainer(devices=..., strategy=...): {type(trainer.strategy).__name__} would sum the "
@@ -82,11 +93,34 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
     Raises:
         UserError: one does not.
     """
-    if any(isinstance(callback, GradientAccumulationScheduler) for callback in callbacks):
-        raise UserError(
-            "GradientAccumulationScheduler does not work here: a step's gradients are those of "
-            "whole batches, in parts that fit memory; use batch_size and micro_batch_size"
-        )
+    for callback in callbacks:
+        for kind, instead in _TUNING.items():
+            if isinstance(callback, kind):
+                raise UserError(f"{kind.__name__} does not work here: {instead}")
+
+
+def check_directions(trainer: pl.Trainer, monitor: Monitor) -> None:
+    """Check that callbacks that follow the task's metric take its better values for the better.
+
+    Lightning's callbacks take lower values by default.
+
+    Args:
+        trainer: the Trainer.
+        monitor: the metric by which a checkpoint is chosen.
+
+    Raises:
+        UserError: one takes the worse values.
+    """
+    ours = {f"dev/{monitor.name}", f"dev_{monitor.name}", f"dev/{monitor.name}_unseen"}
+    for callback in trainer.callbacks:
+        if not isinstance(callback, EarlyStopping | ModelCheckpoint):
+            continue
+        if callback.monitor in ours and callback.mode != monitor.mode:
+            better = "lower" if monitor.lower_is_better else "higher"
+            raise UserError(
+                f"{type(callback).__name__}(monitor={callback.monitor!r}): {better} is better; "
+                f'give it mode="{monitor.mode}"'
+            )
 
 
 def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Iterable[str]) -> None:
@@ -170,9 +204,10 @@ def own_callbacks(trainer: pl.Trainer) -> list[pl.Callback]:
 
 
 def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
-    """Make the only checkpoint callback keep the best on dev, if it has no options.
+    """Make the only checkpoint callback keep the best on dev, if it does not say what to keep.
 
-    Such a one is Lightning's own, which it adds where there is none, or a `ModelCheckpoint()`.
+    Such a one is Lightning's own, which it adds where there is none, or a `ModelCheckpoint()`,
+    perhaps with a folder or with `save_last`.
 
     Args:
         trainer: the Trainer.
@@ -183,7 +218,7 @@ def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
         return
     (callback,) = kept
     wanted = (f"dev/{monitor.name}", monitor.mode)
-    if _has_no_options(callback):
+    if _keeps_anything(callback):
         _KEEPING.add(callback)
     elif callback not in _KEEPING or (callback.monitor, callback.mode) == wanted:
         return
@@ -193,11 +228,8 @@ def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
     callback.best_model_path, callback.best_model_score = "", None
 
 
-def _has_no_options(checkpoint: ModelCheckpoint) -> bool:
-    """Return whether a callback is as `ModelCheckpoint()` makes it.
-
-    Lightning sets the directory of its own later, when an evaluation or training begins.
-    """
+def _keeps_anything(checkpoint: ModelCheckpoint) -> bool:
+    """Return whether a callback keeps what `ModelCheckpoint()` keeps, wherever it writes it."""
     default = ModelCheckpoint()
     return type(checkpoint) is ModelCheckpoint and all(
         getattr(checkpoint, option) == getattr(default, option) for option in _OF_A_CHECKPOINT

@@ -61,7 +61,14 @@ CASES = {
     ),
     "hparams_search=a": "there is no option hparams_search; use -m +search=NAME (docs/hydra.md)",
     "seed": "cannot read 'seed'; options are given as NAME=VALUE",
-    "seed=[1,": "cannot read 'seed=[1,'; options are given as NAME=VALUE",
+    "seed=[1,": (
+        "cannot read 'seed=[1,'; a value with brackets, quotes or letters beyond a to z is quoted "
+        "twice: 'seed=\"[1,\"'"
+    ),
+    "task.text=Größe": (
+        "cannot read 'task.text=Größe'; a value with brackets, quotes or letters beyond a to z is "
+        "quoted twice: 'task.text=\"Größe\"'"
+    ),
     "~nothing": "Could not delete from config. 'nothing' does not exist.",
     "+seed=3": (
         "Could not append to config. An item is already at 'seed'.; "

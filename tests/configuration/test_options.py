@@ -159,6 +159,18 @@ def test_a_program_is_told_the_arguments_name_before_anything_is_read(make, said
         make()
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: TartanData("a.csv", encodr="tiny"), r"^TartanData\(\): .*'encodr'; did you mean"),
+        (lambda: Meta(), r"^Meta\(\): missing a required argument: 'task_names'$"),
+    ],
+)
+def test_unknown_and_missing_arguments_name_the_function(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
 def test_the_word_that_is_like_another_or_all_there_are():
     assert did_you_mean("sede", ["seed", "size"], "a.") == "; did you mean a.seed?"
     assert did_you_mean("x", ["b", "a"]) == "; there are a, b"

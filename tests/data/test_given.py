@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datasets
+import pandas as pd
 import pytest
 
-from src.data.given import auxiliary_of
+from src.data.given import auxiliary_of, table_of
 from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
@@ -34,3 +35,40 @@ def test_what_is_no_text_is_one_line(given, column, message):
 def test_the_named_column_is_the_text():
     given = datasets.Dataset.from_dict({"text": ["no"], "body": ["yes"]})
     assert auxiliary_of(given, "dapt", "body", 1).corpus.texts.to_dict() == {"text": ["yes"]}
+
+
+def test_a_data_frame_is_a_table():
+    rows = [{"text": "one", "label": 1}, {"text": "two", "label": 0}]
+    found = table_of(pd.DataFrame(rows), "train")
+    assert [row.values for row in found.rows()] == rows
+    assert found.fingerprint == table_of(rows, "train").fingerprint
+
+
+def test_the_splits_of_a_data_set_are_given_by_themselves():
+    split = datasets.Dataset.from_dict({"text": ["x"], "label": ["a"]})
+    with pytest.raises(UserError, match="of the splits train, validation; give each split by"):
+        table_of(datasets.DatasetDict(train=split, validation=split), "train")
+
+
+def test_equal_data_sets_have_equal_fingerprints():
+    """Also after a `map` with a function that cannot be pickled, where `datasets` draws one."""
+
+    class Odd:
+        def __reduce__(self):
+            raise TypeError
+
+    odd = Odd()
+
+    def mapped(ending):
+        rows = datasets.Dataset.from_dict({"text": ["x", "y", "z"], "label": ["a", "b", "a"]})
+        return rows.map(lambda row: {"text": row["text"] + ending, "odd": odd is None})
+
+    first, same, other = mapped("!"), mapped("!"), mapped("?")
+    assert first._fingerprint != same._fingerprint
+    prints = [table_of(given, "train").fingerprint for given in (first, same, other)]
+    assert prints[0] == prints[1] != prints[2]
+    texts = [auxiliary_of(given, "dapt", None, 1).corpus for given in (first, same, other)]
+    assert texts[0].fingerprint == texts[1].fingerprint != texts[2].fingerprint
+    part = first.select(range(1, 3))
+    again = datasets.Dataset.from_list(part.to_list(), features=part.features)
+    assert table_of(part, "train").fingerprint == table_of(again, "train").fingerprint

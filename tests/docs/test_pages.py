@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -21,6 +22,7 @@ import src.report.__main__ as report
 import src.study.__main__ as study
 from docs.builder.included_code import with_code
 from src.compare.request import request_of
+from src.core.step import StepRecord
 from src.core.weighting.meta import Meta
 from tests.conftest import ROOT
 from tests.in_process import CONF
@@ -213,6 +215,18 @@ def test_what_a_page_composes_from_python_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("0.")
     assert isinstance(names["weighting"], Meta)
     assert (tmp_path / "runs" / "from_python" / "result.json").is_file()
+
+
+def test_the_loop_of_a_pages_reader_trains(capsys):
+    (code,) = [b for b in blocks(ROOT / "docs" / "lightning.md", "python") if "Step(Passes" in b]
+    torch.manual_seed(0)
+    names: dict[str, object] = {}
+    exec(code, names)
+    record = names["record"]
+    assert isinstance(record, StepRecord)
+    assert record.losses.max() < 0.1  # the variance of the targets is 5
+    assert float(record.weights.sum()) == pytest.approx(1)
+    assert "tensor" in capsys.readouterr().out
 
 
 def test_every_weighting_is_in_the_gallery():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -14,7 +15,9 @@ from src.core.mixture import weighted_mean
 from src.core.passes import Passes
 from src.core.step_state import StepState
 from src.core.weighting.base import Weighting
+from src.core.weighting.meta import Meta
 from src.errors import UserError
+from src.methods import MetaTartan
 from src.methods.checkpoint_io import load_whole
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite
@@ -22,6 +25,7 @@ from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
 from tests.in_process import config_of, copied, same, toy
+from tests.methods.lightning import fitted, toy_data
 
 pytestmark = pytest.mark.slow
 
@@ -170,7 +174,7 @@ def test_weights_that_are_not_finite_are_named(data_dir, cache_dir, tmp_path):
     options = toy(data_dir, cache_dir, "mt_tartan")
     config = config_of(options)
     config.weighting = {"_target_": f"{__name__}.NanW"}
-    line = r"a weight of NanW is not finite, and 5 updates .*; .* look at its mix\(step\)$"
+    line = r"a weight of NanW is not finite, and 5 updates .*; .* options and its mix\(step\)$"
     with pytest.raises(UserError, match=line):
         src.experiment.run.run_experiment(config, tmp_path)
 
@@ -182,6 +186,13 @@ def test_the_examples_named_are_those_of_the_batch(poisoned, data_dir, cache_dir
     numbers = str(caught.value).split("(examples ")[1].split(" of its")[0].split(", ")
     assert len(set(numbers)) == 8
     assert all(0 <= int(number) < 48 for number in numbers)
+
+
+def test_weights_that_underflow_end_the_training(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = MetaTartan.for_data(data, lr=2e-3, weighting=partial(Meta, eta=1e6))
+    with pytest.raises(UserError, match="a weight of Meta is not finite, and 5 updates"):
+        fitted(module, data, tmp_path, max_steps=8, enable_checkpointing=False)
 
 
 def test_a_state_is_put_back_only_where_it_has_to_be():

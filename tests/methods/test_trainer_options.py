@@ -12,13 +12,17 @@ import pytest
 import torch
 import yaml
 from lightning.pytorch.callbacks import (
+    BackboneFinetuning,
+    BatchSizeFinder,
     EarlyStopping,
     GradientAccumulationScheduler,
+    LearningRateFinder,
     LearningRateMonitor,
     ModelCheckpoint,
 )
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
+from lightning.pytorch.tuner import Tuner
 from lightning.pytorch.utilities.model_summary import ModelSummary
 from torch.nn import Linear
 from torch.utils.data import DataLoader
@@ -89,7 +93,7 @@ def test_a_training_without_a_length_is_refused_with_both_options_named(
     [
         ({"accumulate_grad_batches": 2}, r"TartanData\(.*sizes=.*micro_batch_size"),
         ({"gradient_clip_val": 1.0}, "clip_norm"),
-        ({"precision": "bf16-true"}, "bf16-mixed"),
+        ({"precision": "bf16-true"}, "updates of weights in 16 bits are lost; .*bf16-mixed"),
         ({"strategy": "ddp", "devices": 2}, "devices=1, .*ReplicaStrategy"),
         ({"devices": 2}, "devices=1, .*ReplicaStrategy"),
     ],
@@ -114,6 +118,11 @@ def test_what_cannot_be_honoured_is_refused_with_what_to_use(
         (EarlyStopping("dev/macrof1"), "did you mean dev/macro_f1"),
         (ModelCheckpoint(monitor="val_loss"), "no metric 'val_loss'"),
         (GradientAccumulationScheduler({0: 2}), "GradientAccumulationScheduler does not work"),
+        (LearningRateFinder(), r"LearningRateFinder does not work here: .*for_data\(lr="),
+        (BatchSizeFinder(), r"BatchSizeFinder does not work here: .*TartanData\(batch_size="),
+        (BackboneFinetuning(), "BaseFinetuning does not work here: parameter groups are fixed"),
+        (EarlyStopping("dev/macro_f1"), 'higher is better; give it mode="max"'),
+        (ModelCheckpoint(monitor="dev_macro_f1"), r"ModelCheckpoint\(monitor='dev_macro_f1'\)"),
     ],
 )
 def test_a_callback_that_cannot_work_is_refused_before_the_training(
@@ -131,7 +140,7 @@ def test_callbacks_may_follow_what_others_log(module, data, tmp_path):
     for stop in (
         EarlyStopping("dev/mine"),
         EarlyStopping("dev/loss"),
-        EarlyStopping("dev_macro_f1"),
+        EarlyStopping("dev_macro_f1", mode="max"),
     ):
         others = [Other()] if stop.monitor == "dev/mine" else []
         options = {"max_steps": 1, "callbacks": [stop, *others], "enable_checkpointing": False}
@@ -181,6 +190,35 @@ def test_a_data_module_around_the_data_is_told_what_works(module, data, tmp_path
 
     with pytest.raises(UserError, match="subclass may override val_dataloader"):
         trainer(tmp_path, max_epochs=-1, max_steps=1).fit(module, datamodule=Around())
+    fitted(module, data, tmp_path, max_steps=1, enable_checkpointing=False)
+    with pytest.raises(UserError, match="a DataModule around it has none"):  # of the last Trainer
+        trainer(tmp_path, max_epochs=-1, max_steps=1).fit(module, datamodule=Around())
+
+
+@pytest.mark.parametrize("tune", [Tuner.lr_find, Tuner.scale_batch_size])
+def test_the_tuner_is_told_where_rates_and_sizes_are(module, data, tmp_path, tune):
+    module.lr, data.batch_size = 1e-3, 8
+    running = trainer(tmp_path, max_steps=1)
+    with pytest.raises(UserError, match="Finder does not work here"):
+        tune(Tuner(running), module, datamodule=data)
+
+
+def test_a_schedule_that_needs_a_metric_is_refused(data, tmp_path):
+    class Plateau(FineTuning):
+        def configure_optimizers(self):
+            found = super().configure_optimizers()
+            plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(found["optimizer"])
+            return {**found, "lr_scheduler": {"scheduler": plateau, "monitor": "dev/loss"}}
+
+    with pytest.raises(UserError, match="ReduceLROnPlateau needs a metric"):
+        fitted(Plateau.for_data(data, lr=2e-3), data, tmp_path, max_steps=1)
+
+
+def test_a_body_that_is_not_trained_has_no_meta_gradient(data, tmp_path):
+    module = MetaTartan.for_data(data, lr=2e-3)
+    module.body.requires_grad_(False)
+    with pytest.raises(UserError, match="no parameter of the body is trained"):
+        fitted(module, data, tmp_path, max_steps=1)
 
 
 def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):
@@ -349,28 +387,40 @@ def test_a_users_checkpoint_callback_is_left_as_it_is(module, data, tmp_path):
     assert [path.name for path in (tmp_path / "own").iterdir()] == ["step=2.ckpt"]
 
 
-@pytest.mark.parametrize("own", [{"save_last": True}, {"save_top_k": -1}, {"filename": "{step}"}])
-def test_a_users_checkpoint_callback_without_a_metric_is_left_too(module, data, tmp_path, own):
-    kept = ModelCheckpoint(tmp_path / "own", **own)
-    running = trainer(tmp_path, max_steps=2, callbacks=[kept])
-    running.fit(module, datamodule=data)
-    assert [c for c in running.callbacks if isinstance(c, ModelCheckpoint)] == [kept]
-    assert list((tmp_path / "own").iterdir())
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"every_n_train_steps": 1}, {"save_on_exception": True}, {"save_top_k": -1},
+        {"save_on_train_epoch_end": True}, {"mode": "max"}, {"every_n_epochs": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_checkpoint_callback_that_says_what_to_keep_is_the_users(module, tmp_path, own):
+    kept = ModelCheckpoint(**own)
+    keep_best(trainer(tmp_path, callbacks=[kept]), module.monitor)
+    assert kept.monitor is None
 
 
 @pytest.mark.parametrize(
     "own",
     [
-        {"every_n_train_steps": 1}, {"verbose": True}, {"save_on_exception": True},
+        {"dirpath": "here"}, {"filename": "{step}"}, {"save_last": True}, {"verbose": True},
         {"auto_insert_metric_name": False}, {"enable_version_counter": False},
-        {"save_on_train_epoch_end": True}, {"mode": "max"}, {"every_n_epochs": 2},
     ],
     ids=str,
 )  # fmt: skip
-def test_every_option_of_a_checkpoint_callback_makes_it_the_users(module, tmp_path, own):
+def test_a_checkpoint_callback_that_says_where_to_keep_it_keeps_the_best(
+    module, data, tmp_path, monkeypatch, own
+):
+    monkeypatch.chdir(tmp_path)
     kept = ModelCheckpoint(**own)
-    keep_best(trainer(tmp_path, callbacks=[kept]), module.monitor)
-    assert kept.monitor is None
+    running = trainer(tmp_path, max_steps=2, callbacks=[kept])
+    running.fit(module, datamodule=data)
+    assert [c for c in running.callbacks if isinstance(c, ModelCheckpoint)] == [kept]
+    assert (kept.monitor, kept.mode) == ("dev/macro_f1", "max")
+    assert Path(kept.best_model_path).is_file()
+    if "dirpath" in own:
+        assert Path(kept.best_model_path).parent == tmp_path / "here"
 
 
 def test_a_users_checkpoint_callback_without_options_gets_the_metric(module, data, tmp_path):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,28 @@ class ArrowTable(Table):
         return [names[v] if isinstance(v, int) and v >= 0 else None for v in values]
 
 
+class _DatasetTable(ArrowTable):
+    """The table of a data set."""
+
+    data_set: datasets.Dataset
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return content_digest(self.data_set)
+
+
+def content_digest(rows: datasets.Dataset) -> str:
+    """Return a checksum of a data set's types and values.
+
+    Its own fingerprint is random after a `map` or `filter` whose function cannot be pickled.
+    """
+    digest = hashlib.sha256(str(rows.features).encode())
+    for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
+        for batch in table.combine_chunks().to_batches():
+            digest.update(batch.serialize())
+    return digest.hexdigest()
+
+
 def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
     """Return a data set as a table; labels that it stores as indices are read as their names."""
     schema = rows.features.arrow_schema
@@ -130,8 +153,8 @@ def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
         for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
             yield from table.combine_chunks().cast(schema).to_batches()
 
-    table = ArrowTable(name, schema, batches)
-    table.total, table.fingerprint = len(rows), str(rows._fingerprint)
+    table = _DatasetTable(name, schema, batches)
+    table.total, table.data_set = len(rows), rows
     features = rows.features.items()
     table.labels = {name: f.names for name, f in features if isinstance(f, datasets.ClassLabel)}
     return table
