@@ -29,6 +29,7 @@ from src.run_folder.lock import BusyError
 from src.run_folder.name import as_given, command_of, run_name
 from src.run_folder.run_next import dev_score
 from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
+from src.run_folder.unbegun import remove_unbegun
 
 if TYPE_CHECKING:
     from src.run_folder.result import Result
@@ -65,6 +66,8 @@ def main(config: DictConfig) -> float | None:
     except UserError as error:
         if is_main_process():
             print(f"error: {error}", file=sys.stderr)
+            if not isinstance(error, BusyError):
+                remove_unbegun(folder)
         else:
             _let_main_process_end(error)
         sys.exit(1)
@@ -109,14 +112,20 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     Returns:
         Which of them, and the content of `result.json`.
     """
-    from src.run_folder.stored import stored_result
+    from src.run_folder.stored import newer_inputs, stored_result
     from src.run_folder.summary import print_summary
 
     state = "resumed" if (folder / "config.yaml").exists() else "finished"
     result = stored_result(config, folder)
     if result is not None:
         state = "known"
-        print(f"{folder} holds this run, finished; remove the folder to run it again")
+        print(f"{folder} holds this run, finished: its result follows")
+        newer = newer_inputs(config, folder)
+        if newer:
+            print(
+                f"{', '.join(map(str, newer))}: newer than this result, for which the data were "
+                "not read again; if they have changed, add resume=false or remove the folder"
+            )
     else:
         from src.command_line.quiet import quiet_libraries
         from src.experiment.run import run_experiment

@@ -133,12 +133,14 @@ FILES = {
         EIGHT + b'{"text": ' + b"1" * 5000 + b"}",
     ),
     "dev label unknown": labelled(
-        "{folder}/f.jsonl: labels ['new'] do not occur in {data}/toy/train.jsonl",
+        "{folder}/f.jsonl: labels ['new'] do not occur in {data}/toy/train.jsonl; add examples of "
+        "them there, or remove their rows here",
         EIGHT + jsonl(("a", "new")),
         "dev",
     ),
     "test label unknown": labelled(
-        "{folder}/f.jsonl: labels ['new'] do not occur in {data}/toy/train.jsonl",
+        "{folder}/f.jsonl: labels ['new'] do not occur in {data}/toy/train.jsonl; add examples of "
+        "them there, or remove their rows here",
         EIGHT + jsonl(("a", "new")),
         "test",
     ),
@@ -616,7 +618,7 @@ ONCE = jsonl(*((f"text {i}", "AR"[i % 2]) for i in range(8)), ("text 8", "rare")
 HELD_OUT = {
     "a label with one example": case(
         "{folder}/t.jsonl: label 'rare' has one example only, which cannot be in train and in dev; "
-        "add examples of it, or name a dev file: task.dev=FILE",
+        "add examples, remove the rows, merge labels, or name a dev file: task.dev=FILE",
         "task.train={folder}/t.jsonl", "task.dev=null", files={"t.jsonl": ONCE},
     ),
     "a dev split too small for the labels": case(

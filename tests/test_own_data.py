@@ -104,6 +104,14 @@ def test_labels_alone_are_enough(own, options, caplog):
     assert said == ["auxiliary dapt is left out: no text was given (auxiliary.dapt.path)"]
 
 
+def test_texts_that_the_method_does_not_train_on_are_named(own, options, caplog):
+    texts = f"auxiliary.dapt.path={own}/texts/*.txt"
+    found = prepared("+experiment=custom_finetune", f"task.train={own}/labels.csv", texts, *options)
+    assert not found.auxiliaries
+    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("auxiliary")]
+    assert said == ["auxiliary.dapt.path is not read: method=finetune does not train on it"]
+
+
 def test_files_of_dev_and_test_are_taken_as_they_are(own, options):
     files = [f"task.train={own}/labels.csv", f"task.dev={own}/dev.csv", f"task.test={own}/test.tsv"]
     found = prepared("+experiment=custom", *files, f"task.domain={own}/texts/*.txt", *options)

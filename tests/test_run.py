@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -122,7 +123,20 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
 def test_a_bad_option_is_one_line(run_cli, finetune_options, tmp_path):
     finished = run_cli(*finetune_options, "task.metric=acuracy")
     assert "task.metric=acuracy" in error_line(finished)
-    assert not list((tmp_path / "runs").rglob("result.json"))
+    assert not list((tmp_path / "runs").rglob("seed=0"))  # a report would wait for it
+
+
+def test_a_finished_run_says_which_data_are_newer(run_cli, finetune_options, tmp_path):
+    (data,) = [o for o in finetune_options if o.startswith("task.train=")]
+    table = tmp_path / "labels.jsonl"
+    table.write_bytes(Path(data.partition("=")[2]).read_bytes())
+    options = [*finetune_options, f"task.train={table}", "max_steps=1"]
+    assert "newer" not in run_cli(*options).stdout
+    assert "newer" not in run_cli(*options).stdout
+    os.utime(table, (2**33, 2**33))
+    again = run_cli(*options)
+    assert again.returncode == 0, again.stderr
+    assert f"{table}: newer than this result, for which the data were not read" in again.stdout
 
 
 def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(

@@ -114,8 +114,8 @@ def _about_repeats(facts: Facts) -> Iterator[str]:
         if share >= SEEN:
             yield (
                 f"{share:.0%} of {split} differ little from a text of train: memory is measured in "
-                "part; with files of its own for dev and test, task.split=clean keeps such texts "
-                "together"
+                "part; task.split=clean keeps such texts together where dev and test have files; "
+                "of one table leave all but one of them out"
             )
     if facts.test_in_dev:
         yield (

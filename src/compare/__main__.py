@@ -79,14 +79,26 @@ def _planned(request: Request) -> dict[str, Any]:
         asked = request.identity()
         differing = [name for name, value in asked.items() if plan["asked"].get(name) != value]
         if differing:
+            words = {"overrides": "options", "own_options": "options of single methods"}
             raise UserError(
-                f"{request.folder} holds a comparison with other {', '.join(differing)}; "
+                f"{request.folder} holds a comparison with other "
+                f"{', '.join(words.get(name, name) for name in differing)}; "
+                "name another folder: folder=FOLDER"
+            )
+        stored = plan.get("tables", {})  # which earlier versions did not keep
+        changed = [
+            name for name, digest in request.tables().items() if stored.get(name, digest) != digest
+        ]
+        if changed:
+            raise UserError(
+                f"{', '.join(changed)} changed since the comparison in {request.folder} began; "
                 "name another folder: folder=FOLDER"
             )
         return plan
     costs = _measured(request)
     plan = {
         "asked": request.identity(),
+        "tables": request.tables(),
         "costs": costs,
         "steps": equal_steps(costs, request.steps),
     }

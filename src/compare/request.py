@@ -12,6 +12,7 @@ from src.compare.budget import METHODS
 from src.configuration.options import Count
 from src.configuration.values import check
 from src.errors import UserError
+from src.files.checksum import sha256_of
 
 _NUMBERS = {"seeds": 3, "steps": 200, "batch_size": 32, "evaluations": 10, "pilot_steps": 4}
 """Options that are numbers of at least 1, with their defaults."""
@@ -25,6 +26,7 @@ _DECIDED = {
     "hydra.searchpath": "a comparison has its own",
 }
 """Options of a run that the comparison sets itself, and what to use instead."""
+_TABLES = ("task.train=", "task.dev=", "task.test=")
 _WITHOUT = {"tapt": "dapt", "dapt": "tapt"}
 """The method that has no text with an auxiliary task, by the latter."""
 
@@ -65,6 +67,12 @@ class Request:
         entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
         lists = {k: list(v) for k, v in entries.items() if isinstance(v, tuple)}
         return entries | lists | {"own_options": [list(option) for option in self.own_options]}
+
+    def tables(self) -> dict[str, str]:
+        """Return the checksum of each file of labelled examples, by its name."""
+        given = (o.partition("=")[2] for o in self.overrides if o.startswith(_TABLES))
+        paths = (Path(value.strip("'\"")) for value in given)
+        return {str(path): sha256_of(path) for path in paths if path.is_file()}
 
 
 def request_of(arguments: Sequence[str]) -> Request:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sklearn.model_selection import train_test_split
 
 from src.core.seeding import generator_for
 from src.data.every_label import with_every_label
+from src.data.remarks import alike_labels
 from src.errors import UserError
+
+_SHOWN = 5
+"""Number of labels that a message names."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,9 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
     if not parts:
         return splits
     counts = Counter(labels)
-    label, least = min(counts.items(), key=lambda item: (item[1], item[0]))
-    if least <= len(parts):
-        raise _too_few(label, least, parts, source)
+    rare = {label: count for label, count in sorted(counts.items()) if count <= len(parts)}
+    if rare:
+        raise _too_few(rare, set(labels), parts, source)
     sizes = [round(part.share * len(labels)) for part in parts]
     for part, size in zip(parts, sizes, strict=True):
         if min(size, len(labels) - sum(sizes)) < len(counts):
@@ -71,11 +75,19 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
     return splits
 
 
-def _too_few(label: str, count: int, parts: Sequence[HeldOut], source: str) -> UserError:
+def _too_few(
+    rare: Mapping[str, int], labels: set[str], parts: Sequence[HeldOut], source: str
+) -> UserError:
     names = [part.split for part in parts]
     advice = " and ".join(f"a {name} file: task.{name}=FILE" for name in names)
-    number = "one example" if count == 1 else f"{count} examples"
+    found = ", ".join(
+        f"{label!r} has {'one example' if count == 1 else f'{count} examples'}"
+        for label, count in list(rare.items())[:_SHOWN]
+    )
+    more = f" and {len(rare) - _SHOWN} more labels as few" if len(rare) > _SHOWN else ""
+    alike = alike_labels(labels)
     return UserError(
-        f"{source}: label {label!r} has {number} only, which cannot be in train and in "
-        f"{' and in '.join(names)}; add examples of it, or name {advice}"
+        f"{source}: label {found} only{more}, which cannot be in train and in "
+        f"{' and in '.join(names)}; add examples, remove the rows, merge labels, or name {advice}"
+        + (f" ({alike})" if alike else "")
     )

@@ -62,7 +62,7 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
         "repeated": _repeated(texts),
         "shared": _shared(texts),
         "absent": _absent(labels),
-        "alike": _alike(labels["train"]),
+        "alike": alike_labels(labels["train"]),
         "missing": _of_nothing(labels["train"]),
     }
     for kind, remark in remarks.items():
@@ -171,7 +171,7 @@ def _absent(labels: Mapping[str, set[str]]) -> str | None:
     return f"no examples of some labels of train: {'; '.join(found)}" if found else None
 
 
-def _alike(labels: set[str]) -> str | None:
+def alike_labels(labels: set[str]) -> str | None:
     """Return a warning of labels that differ only in case, spaces, Unicode form or digits."""
     by_form: dict[str | Decimal, list[str]] = {}
     for label in sorted(labels):

@@ -275,7 +275,8 @@ def load_text_task(source: TextSource) -> TextTask:
         unknown = sorted({example.label for example in examples} - set(labels))
         if unknown:
             raise UserError(
-                f"{tables[split].source}: labels {unknown} do not occur in {train.source}"
+                f"{tables[split].source}: labels {unknown} do not occur in {train.source}; add "
+                "examples of them there, or remove their rows here"
             )
         splits[split] = _indexed(examples, labels, trained_on)
     warn_of_texts(source.name, {s: [(e.content, e.label) for e in own] for s, own in read.items()})

@@ -22,6 +22,7 @@ from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_names import SETTINGS, AuxiliarySettings, check_task_name
+from src.data.text_auxiliary import TextAuxiliary
 from src.data.tokenise import check_length
 from src.encoders.base import Encoder
 from src.encoders.masked_lm_folder import check_masked_lm
@@ -257,6 +258,13 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
             used.update(chosen)
     for name in sorted(left_out):
         log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
+    for name, auxiliary in settings.items():
+        given = isinstance(auxiliary, TextAuxiliary) and auxiliary.optional and auxiliary.path
+        if given and name not in used:
+            log.warning(
+                "auxiliary.%s.path is not read: method=%s does not train on it",
+                name, config.method.name,
+            )  # fmt: skip
     return {name: auxiliary for name, auxiliary in settings.items() if name in used}
 
 

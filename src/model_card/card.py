@@ -50,6 +50,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         block=code_block,
         result=result.as_json(),
         text=text,
+        pairs=bool(result.data.get("columns", {}).get("text_pair")),
         in_parts=(target / HEAD).is_file(),
         max_length=config.task.get("max_length"),
         results=_results(result),

@@ -48,10 +48,12 @@ def class_weights(
     elif isinstance(class_weights, Mapping):
         named = {_label_name(key): float(value) for key, value in class_weights.items()}
         if set(named) != set(labels):
-            wrong = sorted(set(named) ^ set(labels))
+            missing, unknown = sorted(set(labels) - set(named)), sorted(set(named) - set(labels))
+            found = [f"missing {_listed(missing)}"] if missing else []
+            found += [f"unknown {_listed(unknown)}"] if unknown else []
             raise UserError(
-                f"{option} must give a weight to each label and no other: see {_listed(wrong)}; "
-                f"the labels are {_listed(labels)}"
+                f"{option} must give a weight to each label and no other: {', '.join(found)}; the "
+                f"labels are {_listed(labels)}"
             )
         given = [named[label] for label in labels]
     else:

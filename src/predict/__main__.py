@@ -50,7 +50,6 @@ def _predict(config: DictConfig, output: str) -> None:
         raise UserError(f"{missing[0]}= is missing; e.g. {_EXAMPLE}")
     from src.command_line.quiet import quiet_libraries
     from src.configuration.build import typed
-    from src.predict.latest import LATEST
     from src.predict.predict import Settings, predict_file
 
     quiet_libraries()
@@ -59,8 +58,6 @@ def _predict(config: DictConfig, output: str) -> None:
     shares = ", ".join(f"{printable(label)} {count:,}" for label, count in done.counts.items())
     before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
     stream = sys.stderr if output == "-" else sys.stdout
-    if settings.model == LATEST:
-        print(f"model {printable(str(done.model))}", file=stream)
     print(f"{done.rows:,} rows{before}: {shares}", file=stream)
     if output != "-":
         print(output)

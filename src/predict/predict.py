@@ -24,7 +24,7 @@ from src.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
 from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
 from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
-from src.errors import UserError
+from src.errors import UserError, printable
 from src.files.checksum import sha256_of
 from src.files.durable import disk_advice, write_durably
 from src.predict.latest import LATEST, latest_run
@@ -89,6 +89,8 @@ def predict_file(settings: Settings) -> Predicted:
     )
     if settings.model == LATEST and not model.exists():
         model = latest_run(runs)
+        stream = sys.stderr if settings.output == STREAM else sys.stdout
+        print(f"model {printable(str(model))}", file=stream, flush=True)
     path = None if settings.output == STREAM else target
     if settings.format is not None and STREAM not in (settings.input, settings.output):
         raise UserError(

@@ -45,6 +45,15 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
         ) from error
 
 
+def newer_inputs(config: DictConfig, folder: Path) -> list[Path]:
+    """Return the files of data that were written after the result of the finished run."""
+    finished = (folder / RESULT).stat().st_mtime_ns
+    named = [config.task.get(split) for split in ("train", "dev", "test")]
+    named += [one.get("path") for one in config.auxiliary.values() if isinstance(one, DictConfig)]
+    paths = [Path(name) for name in named if isinstance(name, str)]
+    return [path for path in paths if path.is_file() and path.stat().st_mtime_ns > finished]
+
+
 def check_same_config(config: DictConfig, folder: Path) -> None:
     """Check that `folder` is empty or holds a run of the same config, finished or not.
 

@@ -13,6 +13,13 @@ from hydra.errors import ConfigCompositionException, MissingConfigException
 from src.command_line.hydra_errors import explanation, run_command_line
 from tests.in_process import CONF, config_of
 
+
+@pytest.fixture(autouse=True)
+def _as_users_have_it(monkeypatch):
+    """Put back what `run_command_line` sets for its process, which is the tests' here."""
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+
+
 CASES = {
     "task.max_lenght=8": "there is no option task.max_lenght; did you mean task.max_length?",
     "encodr=minilm": "there is no option encodr; did you mean encoder?",
@@ -123,7 +130,6 @@ def test_a_sweeps_job_without_a_config_is_named(run_cli):
 @pytest.mark.parametrize("value", ["3", "nan", "[1,2]", "1,2", "true"])
 def test_a_choice_that_is_no_name_is_one_line(value, monkeypatch, capsys):
     argument = f"weighting={value}"
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")  # which is set, and restored afterwards
     monkeypatch.setattr(sys, "argv", ["run", "seed=4", argument])
     with pytest.raises(SystemExit) as ended:
         run_command_line(lambda: config_of([argument.replace("1,2", "1")]))
@@ -141,7 +147,6 @@ def test_a_choice_that_is_no_name_is_one_line(value, monkeypatch, capsys):
     ],
 )
 def test_null_is_no_choice(argument, advice, monkeypatch, capsys):
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setattr(sys, "argv", ["run", argument])
     with pytest.raises(SystemExit, match="1"):
         run_command_line(lambda: config_of([argument]))
@@ -151,7 +156,6 @@ def test_null_is_no_choice(argument, advice, monkeypatch, capsys):
 
 
 def test_other_errors_of_these_classes_are_not_explained_away(monkeypatch):
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setattr(sys, "argv", ["run", "seed=4", "weighting=meta"])
     with pytest.raises(ValueError, match="something else"):
         run_command_line(lambda: (_ for _ in ()).throw(ValueError("something else")))
@@ -245,7 +249,6 @@ def test_help_offers_experiments_and_not_what_they_share(run_cli):
 
 
 def test_a_config_that_is_no_yaml_is_one_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     path = tmp_path / "bad.yaml"
     path.write_text("a: [1,\n  b: }\n")
 

@@ -69,6 +69,13 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     other = compare(*[o for o in options if not o.startswith("steps=")], "steps=5")
     assert other.returncode == 1
     assert "holds a comparison with other steps" in other.stderr
+    plan["tables"] = dict.fromkeys(plan["tables"], "0" * 64)
+    assert plan["tables"]
+    (tmp_path / "it" / "compare.json").write_text(json.dumps(plan))
+    changed = compare(*options)
+    assert changed.returncode == 1
+    assert "train.jsonl" in changed.stderr
+    assert "changed since the comparison in it began; name another folder" in changed.stderr
 
 
 def test_what_a_run_refuses_is_one_line_before_anything_is_trained(compare, toy_options, tmp_path):

@@ -83,6 +83,19 @@ def test_a_label_with_too_few_examples_cannot_be_split(count, splits, message):
         stratified_splits(labels, parts_of(0.2, splits=splits), SOURCE)
 
 
+def test_all_labels_with_too_few_examples_are_named_and_those_that_look_alike():
+    labels = labels_of({"a": 30, "bad": 20, "bad ": 1, "c": 2})
+    said = (
+        r"label 'bad ' has one example, 'c' has 2 examples only, .*; add examples, remove the "
+        r"rows, merge labels, or name .*\(labels differ in case, .* only: 'bad' and 'bad '\)$"
+    )
+    with pytest.raises(UserError, match=said):
+        stratified_splits(labels, parts_of(0.2, splits=("test", "dev")), SOURCE)
+    many = labels_of({"a": 30, **{f"r{number}": 1 for number in range(8)}})
+    with pytest.raises(UserError, match="'r4' has one example only and 3 more labels as few"):
+        stratified_splits(many, parts_of(0.2), SOURCE)
+
+
 @pytest.mark.parametrize(("test_share", "dev_share"), [(0.2, 0.2), (0.3, 0.5), (0.6, 0.2)])
 @pytest.mark.parametrize("seed", range(8))
 def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(

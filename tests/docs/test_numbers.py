@@ -34,7 +34,7 @@ SENTENCES = {
         "training together with fixed weights (MT-TARTAN) {suspects:3x/mt_tartan_0.95_head_rate}, "
         "with learned ones (META-TARTAN) {suspects:3x/meta_tartan_start_0.95}, each in the variant",
         "5 seeds: MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning {scierc:3x/finetune}, "
-        "TAPT {scierc:3x/tapt}, META-TARTAN {scierc:3x/meta_tartan}: within chance",
+        "TAPT {scierc:3x/tapt}, META-TARTAN {scierc:3x/meta_tartan}: each within chance",
     ),
     "docs/choosing.md": (
         "MT-TARTAN with equal weights reaches {scierc:3x/mt_tartan} on test, fine-tuning "

@@ -159,6 +159,21 @@ def test_how_many_examples_are_in_train_is_said_of_each_case(unseen, said, meta_
     assert not re.search(r"\n{4,}", text)
 
 
+@pytest.mark.parametrize(
+    ("pair", "what", "call"),
+    [
+        (None, "a text", '"a text"'),
+        ("answer", "a pair of texts", '{"text": "a text", "text_pair": "another"}'),
+    ],
+)
+def test_a_classifier_of_pairs_is_shown_with_pairs(pair, what, call, meta_run, tmp_path):
+    changed = json.loads(json.dumps(meta_run.result))
+    changed["data"]["columns"]["text_pair"] = pair
+    text = written_again(meta_run, tmp_path, changed)
+    assert f"This model gives {what} one of 3 labels" in text
+    assert f"classifier({call}, truncation=True)" in text
+
+
 def test_a_name_stays_in_its_place(meta_run, tmp_path):
     name = "a`<b>x</b>"
     text = written_again(meta_run, tmp_path, meta_run.result | {"task": name, "method": "m`n"})

@@ -53,6 +53,10 @@ def test_the_latest_run(cli, classifier, tmp_path):
     assert done.returncode == 0, done.stderr
     said, _, name = done.stdout.decode().splitlines()
     assert (said, name) == ("model runs/a=1,b/seed=0", "out.csv")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    refused = cli("model=latest", "input=other.csv", "output=c.csv", "device=cpu")
+    assert refused.returncode == 1
+    assert refused.stdout.decode().strip() == "model runs/a=1,b/seed=0"
     elsewhere = cli("model=latest", "runs_dir=x", "input=in.csv", "output=b.csv", "device=cpu")
     assert elsewhere.returncode == 1
     assert elsewhere.stderr.decode().startswith("error: model=latest: no finished run with a class")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from omegaconf import OmegaConf
@@ -12,6 +13,7 @@ from src.run_folder.stored import (
     check_same_config,
     check_same_inputs,
     fresh_folder,
+    newer_inputs,
     stored_result,
 )
 from tests.run_folder.small_result import SMALL, small_result
@@ -25,6 +27,18 @@ def finished(tmp_path):
     OmegaConf.save(OmegaConf.create(CONFIG), tmp_path / "config.yaml", resolve=True)
     (tmp_path / "result.json").write_text(json.dumps(SMALL))
     return tmp_path
+
+
+def test_data_that_are_newer_than_the_result_are_named(finished, tmp_path):
+    task = {"train": str(tmp_path / "labels.csv"), "dev": None, "test": str(tmp_path / "none.csv")}
+    auxiliary = {"dapt": {"path": str(tmp_path / "texts.txt")}, "size": 1}
+    config = OmegaConf.create({"task": task, "auxiliary": auxiliary})
+    for name in ("labels.csv", "texts.txt"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    assert newer_inputs(config, finished) == []
+    os.utime(tmp_path / "texts.txt", (2**33, 2**33))
+    assert newer_inputs(config, finished) == [tmp_path / "texts.txt"]
 
 
 def test_the_same_config_gets_the_stored_result(finished):

@@ -38,7 +38,8 @@ def open_table(path: Path) -> Table:
         raise UserError(f"{path} is a spreadsheet program's own file; save it as CSV (UTF-8)")
     found = format_of(path, TABLES)
     if found is None:
-        raise UserError(f"{path}: the name must end in {endings_of(TABLES)}")
+        lines = "; of lines of text make JSONL (docs/predict.md)" if path.suffix == ".txt" else ""
+        raise UserError(f"{path}: the name must end in {endings_of(TABLES)}{lines}")
     if found.kind in COLUMNAR:
         return open_columns(path, found)
     return open_lines(path, found)
