@@ -41,6 +41,10 @@ SENTENCES = {
         "{scierc:3x/finetune}, TAPT {scierc:3x/tapt}, META-TARTAN {scierc:3x/meta_tartan} (5 "
         "seeds) and MT-TARTAN with the settings of `custom_mt` "
         "{scierc:3x/mt_tartan_0.95_head_rate} (3 seeds)",
+        "reaches {scierc:3x/meta_tartan_dapt_1} on test with one for each training example and "
+        "{scierc:3x/meta_tartan_dapt_10} with ten, MT-TARTAN {scierc:3x/mt_tartan_dapt_1} with "
+        "one, and DAPT, whose half of the budget reads 15 % of all of them once, "
+        "{scierc:3x/dapt_all}",
     ),
     "docs/faq.md": (
         "SetFit with its library's defaults reaches {suspects:3x/setfit} on test for 1.7 times",
