@@ -81,7 +81,7 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
 def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
-    _, settings, chain, from_checkpoint, watched, resumed = blocks
+    _, settings, chain, from_checkpoint, watched, resumed, _ = blocks
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]

@@ -213,7 +213,15 @@ def _near_duplicates(inputs: Inputs) -> list[NearDuplicate]:
     for split in ("dev", "test"):
         near = near_duplicates(split, texts[split], "train", texts["train"])
         found += [one for one in near if folded(one.text) not in trained]
-    return found
+    return [_numbered(one, task) for one in found]
+
+
+def _numbered(near: NearDuplicate, task: TextTask) -> NearDuplicate:
+    """Add the lines at which both examples are in their files, where these are known."""
+    own, other = getattr(task, near.split).numbers, task.train.numbers
+    if own is None or other is None:
+        return near
+    return replace(near, number=own[near.index], other_number=other[near.other_index])
 
 
 def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Measured:

@@ -19,6 +19,8 @@ class NearDuplicate:
         other_index: index of the most similar example in the other split.
         similarity: Jaccard similarity of the two texts' word grams, in (0, 1].
         text: the example's text.
+        number: the line or row of the example in its file; None where it is not known.
+        other_number: that of the most similar example.
     """
 
     split: str
@@ -27,6 +29,8 @@ class NearDuplicate:
     other_index: int
     similarity: float
     text: str
+    number: int | None = None
+    other_number: int | None = None
 
 
 def near_duplicates(

@@ -167,6 +167,8 @@ def _print_overlap(found: Findings, console: Console) -> None:
         for one in near[:_NEAR_SHOWN]:
             start = " ".join(one.text.split())[:_START]
             places = f"{split} {one.index + 1}, train {one.other_index + 1}"
+            if one.number is not None:
+                places = f"lines {one.number} ({split}) and {one.other_number} (train)"
             _line(console, f"  {one.similarity:.0%} the same: {places}: {start}")
     for corpus in found.corpora:
         if corpus.sharing:

@@ -247,13 +247,11 @@ class Passes:
         The update is the one that a single process makes: of several, one has the whole micro-batch
         of a task whose body has such statistics, and the others have none of it.
         """
-        traces = purpose.kind == "task"
-        held = (
-            self.processes.adding_changes(self._statistics)
-            if traces
-            else frozen_running_statistics(self.body.module)
-        )
-        with self._context.during(purpose), held:
+        if purpose.kind == "task":
+            statistics = self.processes.adding_changes(self._statistics)
+        else:
+            statistics = frozen_running_statistics(self.body.module)
+        with self._context.during(purpose), statistics:
             yield
 
     def _gathered(

@@ -7,7 +7,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -105,13 +105,15 @@ class TextSource(Checked, ABC):
 class LabelledTexts:
     """One split: texts, their labels as indices, and whether each text is absent from train.
 
-    `pairs` are the second texts where the task has pairs of them.
+    `pairs` are the second texts where the task has pairs of them. `numbers` are the texts' lines or
+    rows in the one file that a split was read from; None where it is of several.
     """
 
     texts: Sequence[str]
     labels: Sequence[int]
     unseen: Sequence[bool]
     pairs: Sequence[str] | None = None
+    numbers: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -278,7 +280,10 @@ def load_text_task(source: TextSource) -> TextTask:
                 f"{tables[split].source}: labels {unknown} do not occur in {train.source}; add "
                 "examples of them there, or remove their rows here"
             )
-        splits[split] = _indexed(examples, labels, trained_on)
+        found = _indexed(examples, labels, trained_on)
+        if source.split == "published":
+            found = replace(found, numbers=[example.number for example in examples])
+        splits[split] = found
     warn_of_texts(source.name, {s: [(e.content, e.label) for e in own] for s, own in read.items()})
     return TextTask(
         source=source,

@@ -173,6 +173,9 @@ def test_unknown_and_missing_arguments_name_the_function(make, said):
 
 def test_the_word_that_is_like_another_or_all_there_are():
     assert did_you_mean("sede", ["seed", "size"], "a.") == "; did you mean a.seed?"
+    assert did_you_mean("ab", ["ab c"], "a=") == "; did you mean 'a=\"ab c\"'?"
+    assert did_you_mean("Grösse", ["Größe"], "a=") == "; did you mean 'a=\"Größe\"'?"
+    assert did_you_mean("ab", ["ab c"]) == "; did you mean ab c?"
     assert did_you_mean("x", ["b", "a"]) == "; there are a, b"
     assert did_you_mean("x", ["a"]) == "; there is only a"
     assert did_you_mean("x", ["b", "a"], listed=False) == did_you_mean("x", []) == ""
