@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from src.configuration.differing import differing
 from src.data.task_data import TaskData
 from src.errors import UserError
 
@@ -37,9 +38,7 @@ def check_same_data(stored: Mapping[str, str], own: Mapping[str, str]) -> None:
     Raises:
         UserError: some differ; the message names them.
     """
-    changed = sorted(
-        name for name in stored.keys() | own.keys() if stored.get(name) != own.get(name)
-    )
+    changed = differing(stored, own)
     if changed:
         raise UserError(
             f"data have changed since the checkpoint was written: {', '.join(changed)}; give the "

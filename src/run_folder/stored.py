@@ -15,6 +15,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from src.configuration.differing import differing
 from src.errors import UserError, first_line
 from src.files.plain import LARGEST, parse_yaml
 from src.run_folder.name import RESULT, is_elsewhere
@@ -65,16 +66,16 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
         return
     stored = dict(_leaves(_read(path, _yaml)))
     ours = options_of(config)
-    differing = [k for k in sorted(stored.keys() | ours) if stored.get(k) != ours.get(k)]
-    missing = [k for k in differing if k not in stored]
+    changed = differing(stored, ours)
+    missing = [name for name in changed if name not in stored]
     if 4 * len(missing) > len(ours):  # more than a version's new options
         raise UserError(
             f"{path} is damaged: it lacks {len(missing)} options, such as {missing[0]}; start over "
             "with resume=false, or remove the folder"
         )
-    if differing:
-        first = differing[0]
-        more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
+    if changed:
+        first = changed[0]
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise UserError(
             f"{folder} holds another run: {first} is {stored.get(first)!r} there, "
             f"{ours.get(first)!r} here{more}; name another folder: hydra.run.dir=FOLDER, or start "
@@ -96,9 +97,7 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
     if not path.is_file():
         return
     stored = _read(path, _json)
-    changed = [
-        name for name in sorted(stored.keys() | inputs) if stored.get(name) != inputs.get(name)
-    ]
+    changed = differing(stored, inputs)
     if changed:
         raise UserError(
             f"{folder} was started with other data ({', '.join(changed)} changed since); put them "
