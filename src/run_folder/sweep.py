@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,6 +23,7 @@ from src.files.durable import write_durably
 from src.run_folder.lock import is_running
 from src.run_folder.name import RESULT, as_given, command_of, is_elsewhere, option_of
 from src.run_folder.run_next import write_run_next
+from src.run_folder.stop import stop
 
 VARIABLE = "TARTAN_SWEEP"
 """Environment variable that tells a sweep's jobs, in any process, where to report."""
@@ -74,8 +75,7 @@ class SweepReport(Callback):
         jobs = _jobs_in(folder)
         if not jobs:
             shutil.rmtree(folder)
-            print("error: this sweep had no jobs: a glob(...) matches nothing", file=sys.stderr)
-            raise SystemExit(1)
+            stop("this sweep had no jobs: a glob(...) matches nothing")
         (folder / ENDED).touch()
         _remove_earlier(folder)
         jobs = [_as_it_stands(job) for job in jobs]
@@ -153,12 +153,12 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
     """
     own = config.hydra.overrides.get("hydra", [])
     if any(option_of(override) == "hydra.run.dir" for override in as_given(own)):
-        _stop("with -m, hydra.run.dir names no folder; hydra.sweep.dir=FOLDER holds all jobs'")
+        stop("with -m, hydra.run.dir names no folder; hydra.sweep.dir=FOLDER holds all jobs'")
     folders = OmegaConf.to_container(config.hydra.sweep, resolve=False)
     assert isinstance(folders, dict)
     subdir = str(folders.get("subdir", ""))
     if len(jobs) > 1 and subdir and "${" not in subdir:
-        _stop(
+        stop(
             f"hydra.sweep.subdir={subdir} is one folder for all jobs of the sweep; leave it out, "
             "or name one for each: 'hydra.sweep.subdir=NAME-${seed}'"
         )
@@ -171,15 +171,10 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
         if first != number:
             options = sorted({option_of(o) for o in set(job) ^ set(before)})
             differ = f"only in {', '.join(options)}" if options else "in nothing"
-            _stop(
+            stop(
                 f"jobs {first} and {number} of the sweep differ {differ}, which is not part of a "
                 "run's folder; run each alone, with another hydra.sweep.dir=FOLDER"
             )
-
-
-def _stop(reason: str) -> NoReturn:
-    print(f"error: {reason}", file=sys.stderr)
-    raise SystemExit(1)
 
 
 def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-_OF_HYDRA = {".hydra", "run.log", "run.lock"}
+from src.run_folder.lock import LOCK
+
+_OF_HYDRA = {".hydra", "run.log", LOCK}
 """What Hydra and the lock have put into a folder before a run reads its data."""
 
 

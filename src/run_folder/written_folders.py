@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from omegaconf.errors import InterpolationResolutionError
 
 from src.errors import UserError, first_line
 from src.files.links import check_written_folder
+from src.run_folder.stop import stop
 
 _NAMING = ("seed", "task.name", "method.name", "paths.runs_dir")
 """Options whose values are part of a run's folder."""
@@ -38,8 +38,7 @@ class CheckFolders(Callback):
         try:
             folder = Path(config.hydra.run.dir)
         except InterpolationResolutionError as error:
-            print(f"error: {_unresolved(config)}: {first_line(error)}", file=sys.stderr)
-            sys.exit(1)
+            stop(f"{_unresolved(config)}: {first_line(error)}")
         _check(folder)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
@@ -55,12 +54,10 @@ class CheckFolders(Callback):
 
 def _check_chdir(config: DictConfig) -> None:
     if config.hydra.job.chdir:
-        print(
-            "error: with hydra.job.chdir=true relative paths would be read from the run's folder; "
-            "leave it out",
-            file=sys.stderr,
+        stop(
+            "with hydra.job.chdir=true relative paths would be read from the run's folder; leave "
+            "it out"
         )
-        sys.exit(1)
 
 
 def _unresolved(config: DictConfig) -> str:
@@ -77,5 +74,4 @@ def _check(folder: Path) -> None:
     try:
         check_written_folder(folder)
     except UserError as error:  # of which Hydra would make a warning
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        stop(error)

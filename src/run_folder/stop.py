@@ -1,0 +1,16 @@
+"""Ends a command from one of Hydra's callbacks, of whose exceptions Hydra only warns."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def stop(reason: object) -> NoReturn:
+    """Print the reason in one line and end the command.
+
+    Raises:
+        SystemExit: always; the exit code is 1.
+    """
+    print(f"error: {reason}", file=sys.stderr)
+    raise SystemExit(1)

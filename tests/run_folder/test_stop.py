@@ -1,0 +1,13 @@
+"""A command ends with one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.run_folder.stop import stop
+
+
+def test_the_reason_is_one_line_and_the_exit_code_1(capsys):
+    with pytest.raises(SystemExit, match="1"):
+        stop("no")
+    assert capsys.readouterr().err == "error: no\n"
