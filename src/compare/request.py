@@ -27,6 +27,7 @@ _DECIDED = {
 }
 """Options of a run that the comparison sets itself, and what to use instead."""
 _TABLES = ("task.train=", "task.dev=", "task.test=")
+"""Beginnings of the overrides that name a file of labelled examples."""
 _WITHOUT = {"tapt": "dapt", "dapt": "tapt"}
 """The method that has no text with an auxiliary task, by the latter."""
 

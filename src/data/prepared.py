@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import datasets
@@ -59,7 +60,7 @@ class Prepared:
         judge = self._labelled.end_task if self.held_out is None else self.held_out
         return Monitor(judge.metric)
 
-    @property
+    @cached_property
     def fingerprints(self) -> dict[str, str]:
         """A checksum of each split of the end task and of each auxiliary task's examples."""
         own = {}

@@ -46,14 +46,10 @@ def objectives_for(
         found[TEXT] = prepared.objective(TEXT)
     elif trains_auxiliaries:
         if not names:
-            raise UserError(
-                f"{method} trains auxiliary tasks, and "
-                + (
-                    f"tasks is empty; the data have {list(prepared.auxiliaries)}"
-                    if prepared.auxiliaries
-                    else 'the data have none; give them some: auxiliaries={"tapt": "task"}'
-                )
-            )
+            reason = 'the data have none; give them some: auxiliaries={"tapt": "task"}'
+            if prepared.auxiliaries:
+                reason = f"tasks is empty; the data have {list(prepared.auxiliaries)}"
+            raise UserError(f"{method} trains auxiliary tasks, and {reason}")
         found |= {name: prepared.objective(name) for name in names}
     return found
 

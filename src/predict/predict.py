@@ -64,13 +64,11 @@ class Predicted:
     """A summary of what was predicted.
 
     Attributes:
-        model: the classifier's folder, or that of its run.
         rows: number of rows.
         counts: number of rows of each label, in the classifier's order.
         resumed: number of rows that an earlier process had predicted.
     """
 
-    model: Path
     rows: int
     counts: dict[str, int]
     resumed: int
@@ -125,7 +123,7 @@ def predict_file(settings: Settings) -> Predicted:
             write_durably(path, partial(writer.write, rows))
             gathered_of(path).unlink(missing_ok=True)
     counts = {label: writer.counts[label] for label in classifier.labels}
-    return Predicted(model, writer.counts.total(), counts, gathered.rows if gathered else 0)
+    return Predicted(writer.counts.total(), counts, gathered.rows if gathered else 0)
 
 
 def _format_of_output(path: Path) -> Format:
