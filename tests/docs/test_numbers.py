@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from statistics import mean
 
 import pytest
 
+from src.study.estimate import contrast_of
+from src.study.part import Contrast
 from src.study.row import Row, read_rows
 from tests.conftest import ROOT
+
+WITH_DOMAIN_TEXT = ("meta_tartan_dapt_1", "meta_tartan_dapt_10", "mt_tartan_dapt_1", "dapt_all")
+"""Settings of SciERC whose auxiliary text is of ACL papers."""
 
 
 def words_of(page: str) -> str:
@@ -75,6 +81,43 @@ def test_a_page_says_what_the_rows_say(page, sentence):
 @pytest.mark.parametrize("setting", ["finetune", "tapt", "mt_tartan", "meta_tartan"])
 def test_there_are_as_many_seeds_as_the_pages_say(setting):
     assert len(rows_of("scierc", f"3x/{setting}")) == 5
+
+
+@pytest.mark.parametrize(
+    ("part", "plus", "minus", "of", "said"),
+    [
+        (
+            "scierc", "mt_tartan", "meta_tartan", "test",
+            "META-TARTAN is {} behind MT-TARTAN on test ({} to {})",
+        ),
+        ("scierc", "finetune", "meta_tartan", "dev", "on dev {} behind fine-tuning ({} to {})"),
+        (
+            "docstrings", "mt_tartan_10", "tapt", "test",
+            "MT-TARTAN with equal weights is {} ahead of TAPT on the labelled texts ({} to {})",
+        ),
+    ],
+)  # fmt: skip
+def test_the_differences_on_the_page_of_choosing_are_those_of_the_rows(part, plus, minus, of, said):
+    rows = rows_of(part, f"3x/{plus}") + rows_of(part, f"3x/{minus}")
+    found = contrast_of(Contrast(plus=[f"3x/{plus}"], minus=[f"3x/{minus}"]), rows, of)
+    numbers = (f"{100 * value:.1f}" for value in (found.mean, found.low, found.high))
+    assert said.format(*numbers) in words_of("docs/choosing.md")
+
+
+@pytest.mark.parametrize(
+    ("part", "plus", "minus"),
+    [
+        *(("scierc", name, "finetune") for name in ("tapt", "mt_tartan", "meta_tartan")),
+        ("scierc", "mt_tartan_0.95_head_rate", "finetune"),
+        *(("scierc", one, other) for one, other in combinations(WITH_DOMAIN_TEXT, 2)),
+        *(("docstrings", name, "dapt_tapt_10") for name in ("finetune", "mt_tartan_10")),
+        ("docstrings", "finetune", "tapt"),
+    ],
+)
+def test_what_the_pages_call_within_chance_is(part, plus, minus):
+    rows = rows_of(part, f"3x/{plus}") + rows_of(part, f"3x/{minus}")
+    found = contrast_of(Contrast(plus=[f"3x/{plus}"], minus=[f"3x/{minus}"]), rows, "test")
+    assert found.low < 0 < found.high
 
 
 def test_the_weights_with_either_head_are_those_of_the_rows():
