@@ -123,8 +123,8 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
         newer = newer_inputs(config, folder)
         if newer:
             print(
-                f"{', '.join(map(str, newer))}: newer than this result, for which the data were "
-                "not read again; if they have changed, add resume=false or remove the folder"
+                f"{', '.join(map(str, newer))}: newer than this result, which was not computed "
+                "again; if they have changed, add resume=false or remove the folder"
             )
     else:
         from src.command_line.quiet import quiet_libraries

@@ -136,7 +136,7 @@ def test_a_finished_run_says_which_data_are_newer(run_cli, finetune_options, tmp
     os.utime(table, (2**33, 2**33))
     again = run_cli(*options)
     assert again.returncode == 0, again.stderr
-    assert f"{table}: newer than this result, for which the data were not read" in again.stdout
+    assert f"{table}: newer than this result, which was not computed again" in again.stdout
 
 
 def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(

@@ -7,6 +7,7 @@ it is resolved, so that a folder from a stranger cannot run code or read the env
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,24 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
 
 
 def newer_inputs(config: DictConfig, folder: Path) -> list[Path]:
-    """Return the files of data that were written after the result of the finished run."""
+    """Return the files that were written after the result of the finished run.
+
+    These are its data, and the modules of the classes that its config names (`_target_`).
+    """
     finished = (folder / RESULT).stat().st_mtime_ns
     named = [config.task.get(split) for split in ("train", "dev", "test")]
     named += [one.get("path") for one in config.auxiliary.values() if isinstance(one, DictConfig)]
     paths = [Path(name) for name in named if isinstance(name, str)]
+    options = options_of(config)
+    classes = {v for name, v in options.items() if name.rsplit(".", 1)[-1] == "_target_"}
+    paths += [path for target in sorted(map(str, classes)) if (path := _module_of(target))]
     return [path for path in paths if path.is_file() and path.stat().st_mtime_ns > finished]
+
+
+def _module_of(target: str) -> Path | None:
+    """Return the file of a class' module, which is not imported; None where none is found."""
+    name = f"{target.rpartition('.')[0].replace('.', '/')}.py"
+    return next((found for root in sys.path if (found := Path(root, name)).is_file()), None)
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:

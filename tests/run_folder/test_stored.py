@@ -41,6 +41,19 @@ def test_data_that_are_newer_than_the_result_are_named(finished, tmp_path):
     assert newer_inputs(config, finished) == [tmp_path / "texts.txt"]
 
 
+def test_classes_that_are_newer_than_the_result_are_named(finished, tmp_path, monkeypatch):
+    module = tmp_path / "mine" / "weighting.py"
+    module.parent.mkdir()
+    module.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    targets = {"weighting": {"_target_": "mine.weighting.Mine"}, "x": {"_target_": "Gone"}}
+    config = OmegaConf.create({"task": {}, "auxiliary": {}, **targets})
+    os.utime(module, (0, 0))
+    assert newer_inputs(config, finished) == []
+    os.utime(module, (2**33, 2**33))
+    assert newer_inputs(config, finished) == [module]
+
+
 def test_the_same_config_gets_the_stored_result(finished):
     assert stored_result(OmegaConf.create(CONFIG), finished) == small_result()
 
