@@ -44,27 +44,40 @@ class Columns:
 
 
 def choose_columns(
-    table: Table, text: str | None, label: str | None, pair: str | None = None
+    table: Table,
+    text: str | None,
+    label: str | None,
+    pair: str | None = None,
+    prefix: str = "task.",
 ) -> Columns:
     """Return the columns to read: those that are named, and for each None the one that is found.
 
     A column is found by a common name if one column has such a name. Otherwise the texts are in the
     only column that holds words, and the labels in the only remaining column.
 
+    Args:
+        table: the table.
+        text: the column of texts.
+        label: the column of labels.
+        pair: the column of second texts; None for single texts.
+        prefix: beginning of the options' names, for messages.
+
     Raises:
         UserError: a named column does not exist, two options name the same one, or none can be
             found.
     """
-    taken = _checked(table, {"task.text": text, "task.text_pair": pair, "task.label": label})
+    taken = _checked(
+        table, {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
+    )
     if label is None and (label := _common(table, LABEL_NAMES, taken)) is not None:
         taken.add(label)
     if text is None:
-        text = find_text(table, taken)
+        text = find_text(table, taken, f"{prefix}text")
         taken.add(text)
     if label is None:
         label = _only([name for name in table.columns if name not in taken])
         if label is None:
-            raise _not_found(table, "labels", "task.label")
+            raise _not_found(table, "labels", f"{prefix}label")
     return Columns(text, label, pair)
 
 
@@ -148,8 +161,8 @@ def _trained_columns(columns: Any) -> TrainedColumns:
 
 def find_text(
     table: Table,
-    taken: Collection[str] = (),
-    option: str = "task.text",
+    taken: Collection[str],
+    option: str,
     names: Collection[str] = TEXT_NAMES,
 ) -> str:
     """Return the column that holds the texts, where no option names it.

@@ -152,7 +152,7 @@ def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Da
     if column not in rows.column_names:
         raise UserError(
             f"corpus {source} has no column {column!r}, only {rows.column_names}; name it, as in "
-            "auxiliary.dapt.column=NAME"
+            "auxiliary.dapt.column=NAME (in a program column=NAME)"
         )
     if not _is_text(rows, column):
         kind = getattr(rows.features[column], "dtype", rows.features[column])

@@ -61,7 +61,8 @@ def _in_column(table: Table, column: str) -> Iterator[str]:
     if table.columns and column not in table.columns:
         raise UserError(
             f"corpus {table.source} has no {table.entry} {column!r}, only "
-            f"{', '.join(map(repr, table.columns))}; name it, as in auxiliary.dapt.column=NAME"
+            f"{', '.join(map(repr, table.columns))}; name it, as in auxiliary.dapt.column=NAME "
+            "(in a program column=NAME)"
         )
     if isinstance(table, ArrowTable) and column in table.columns:
         kind = table.schema.field(column).type

@@ -86,14 +86,14 @@ class FileTask(TextSource):
         """
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
-        columns = choose_columns(train, self.text, self.label, self.text_pair)
+        columns = choose_columns(train, self.text, self.label, self.text_pair, self.prefix)
         named = Columns(self.text or "text", self.label or "label", self.text_pair)
         said = [] if train.remark is None else [train.remark]
         if columns != named:
-            said.append(
+            entry, option = train.entry.upper(), self.prefix
                 f"texts are read from {train.entry} {columns.text!r}, labels from "
-                f"{columns.label!r} (others: task.text={train.entry.upper()} "
-                f"task.label={train.entry.upper()})"
+            said.append(
+                f"{columns.label!r} (others: {option}text={entry} {option}label={entry})"
             )
         if said:
             log.warning("task %s: %s: %s", self.name, train.source, "; ".join(said))

@@ -59,6 +59,8 @@ class GivenTask(FileTask):
 
     tables: Mapping[str, Table] = field(default_factory=dict)
 
+    prefix = ""
+
     def files(self) -> TaskFiles:
         """Return the given tables, and how missing splits are held out of train."""
         return TaskFiles(

@@ -32,7 +32,9 @@ class HeldOut:
     split: str = "dev"
 
 
-def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
+def stratified_splits(
+    labels: Sequence[str], parts: Sequence[HeldOut], source: str, prefix: str = "task."
+) -> list[str]:
     """Return the split of each example, stratified by label; `train` for those in no part.
 
     The parts are drawn one after the other; the share of each is one of all examples. Every split
@@ -42,6 +44,7 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
         labels: the labels of all examples.
         parts: at most one for `dev` and one for `test`.
         source: path or name of the examples, for messages.
+        prefix: beginning of the options' names, for messages.
 
     Raises:
         UserError: a label has too few examples to be in every split, or a part would be too small.
@@ -52,14 +55,14 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
     counts = Counter(labels)
     rare = {label: count for label, count in sorted(counts.items()) if count <= len(parts)}
     if rare:
-        raise _too_few(rare, set(labels), parts, source)
+        raise _too_few(rare, set(labels), parts, source, prefix)
     sizes = [round(part.share * len(labels)) for part in parts]
     for part, size in zip(parts, sizes, strict=True):
         if min(size, len(labels) - sum(sizes)) < len(counts):
             raise UserError(
-                f"task.{part.split}_share={part.share} of the {len(labels)} examples of {source} "
-                f"leaves train or {part.split} with fewer than its {len(counts)} labels; change "
-                f"it, or name a {part.split} file: task.{part.split}=FILE"
+                f"{prefix}{part.split}_share={part.share} of the {len(labels)} examples of "
+                f"{source} leaves train or {part.split} with fewer than its {len(counts)} labels; "
+                f"change it, or name a {part.split} file: {prefix}{part.split}=FILE"
             )
     left = list(range(len(labels)))
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
@@ -76,10 +79,14 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
 
 
 def _too_few(
-    rare: Mapping[str, int], labels: set[str], parts: Sequence[HeldOut], source: str
+    rare: Mapping[str, int],
+    labels: set[str],
+    parts: Sequence[HeldOut],
+    source: str,
+    prefix: str,
 ) -> UserError:
     names = [part.split for part in parts]
-    advice = " and ".join(f"a {name} file: task.{name}=FILE" for name in names)
+    advice = " and ".join(f"a {name} file: {prefix}{name}=FILE" for name in names)
     found = ", ".join(
         f"{label!r} has {'one example' if count == 1 else f'{count} examples'}"
         for label, count in list(rare.items())[:_SHOWN]

@@ -108,15 +108,21 @@ def warn_of_imbalance(
     )
 
 
-def warn_of_truncation(name: str, max_length: int, splits: Mapping[str, Truncation]) -> None:
-    """Log how many of a task's texts and tokens are cut off; nothing where no text was cut."""
+def warn_of_truncation(name: str, limit: str, splits: Mapping[str, Truncation]) -> None:
+    """Log how many of a task's texts and tokens are cut off; nothing where no text was cut.
+
+    Args:
+        name: the task's name.
+        limit: the maximum length, as its option is written.
+        splits: what was cut off, by split.
+    """
     found = {split: cuts for split, cuts in splits.items() if cuts.cut}
     if found:
         _warn(
             "truncation",
-            "task %s: texts were cut at task.max_length=%s: %s",
+            "task %s: texts were cut at %s: %s",
             name,
-            max_length,
+            limit,
             "; ".join(
                 f"{c.cut:,} of {c.texts:,} in {split}, {c.lost / c.tokens:.1%} of its tokens lost"
                 for split, c in found.items()

@@ -71,6 +71,9 @@ class TextSource(Checked, ABC):
     labelled: Count | None = field(default=None, kw_only=True)
     split_seed: Natural = field(default=0, kw_only=True)
 
+    prefix = "task."
+    """Beginning of the options' names, for messages; a program's arguments have none."""
+
     @abstractmethod
     def files(self) -> TaskFiles:
         """Return the labelled files, after fetching or building them where needed."""
@@ -196,7 +199,7 @@ class TextTask(EndTaskOfSource):
             UserError: the encoder does not read text, or not inputs of this length.
         """
         text_encoder = require_text_encoder(encoder, f"task {self.name}")
-        check_length("task.max_length", self.max_length, text_encoder)
+        check_length(f"{self.source.prefix}max_length", self.max_length, text_encoder)
         # A split's label indices and unseen marks depend on train too.
         together = self.digest()
 
@@ -217,8 +220,9 @@ class TextTask(EndTaskOfSource):
             "test": rows("test", self.test),
         }
         cuts = {split: truncation_of(tokenised) for split, tokenised in splits.items()}
-        warn_of_truncation(self.name, self.max_length, cuts)
-        return Splits(**splits)
+        warn_of_truncation(self.name, f"{self.source.prefix}max_length={self.max_length}", cuts)
+        none = splits["dev"].select([])  # with its columns, for a task without a test split
+        return Splits(**{"test": none, **splits})
 
 
 def load_text_task(source: TextSource) -> TextTask:
@@ -237,13 +241,15 @@ def load_text_task(source: TextSource) -> TextTask:
     }
     train = tables["train"]
     columns = source.columns(train)
-    _warn_of_unread_pairs(source.name, train, columns)
+    _warn_of_unread_pairs(source, train, columns)
     read = {split: read_labelled(table, columns) for split, table in tables.items()}
     fingerprints = {split: _fingerprint(table, columns) for split, table in tables.items()}
     fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
     assigned = list(
         zip(
-            stratified_splits([example.label for example in read["train"]], held, train.source),
+            stratified_splits(
+                [example.label for example in read["train"]], held, train.source, source.prefix
+            ),
             read["train"],
             strict=True,
         )
@@ -317,13 +323,13 @@ def _check_files(files: object, kind: str) -> None:
             )
 
 
-def _warn_of_unread_pairs(name: str, train: Table, columns: Columns) -> None:
+def _warn_of_unread_pairs(source: TextSource, train: Table, columns: Columns) -> None:
     if columns.pair is None and _PAIR in train.columns and _PAIR not in vars(columns).values():
         log.warning(
             "task %s: %s has a %s %r that is not read, so texts are no pairs; "
-            "task.text_pair=%s makes them pairs (in a program text_pair=, in a class of your own "
-            "columns())",
-            name,
+            "%stext_pair=%s makes them pairs (in a class of your own columns())",
+            source.name,
+            source.prefix,
             train.source,
             train.entry,
             _PAIR,

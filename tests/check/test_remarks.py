@@ -13,7 +13,7 @@ def test_oddities_that_no_table_shows_are_kept_apart_from_other_warnings(capsys)
     with _remarks() as (said, odd):
         warn_of_texts("own", {"train": train, "dev": [("x", "a")], "test": [("y", "a")]})
         warn_of_imbalance("own", ["a", "b"], [9, 1])
-        warn_of_truncation("own", 8, {"train": Truncation(1, 1, 9, 1)})
+        warn_of_truncation("own", "max_length=8", {"train": Truncation(1, 1, 9, 1)})
         logging.getLogger("src.methods").warning("batches of %d", 8)
     assert said == ["batches of 8"]
     assert odd == [

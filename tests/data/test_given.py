@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from src.data.given import auxiliary_of, table_of
+from src.data.tartan_data import TartanData
 from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
@@ -72,3 +73,48 @@ def test_equal_data_sets_have_equal_fingerprints():
     part = first.select(range(1, 3))
     again = datasets.Dataset.from_list(part.to_list(), features=part.features)
     assert table_of(part, "train").fingerprint == table_of(again, "train").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (
+            [{"a": "x", "b": "y"}] * 4,
+            {},
+            r"train: cannot .* holds the texts; name it: text=COLUMN \(",
+        ),
+        (
+            [{"text": "x", "kind": "y"}] * 4,
+            {"label": "kin"},
+            r"label=kin: .* did you mean label=kind",
+        ),
+        (
+            [{"text": "x", "label": "a"}, *[{"text": "y", "label": "b"}] * 4],
+            {},
+            r"'a' has one example .*, or name a test file: test=FILE and a dev file: dev=FILE",
+        ),
+        (
+            [{"text": f"{i}", "label": "ab"[i % 2]} for i in range(8)],
+            {"dev_share": 0.1},
+            r"^dev_share=0.1 of the 8 .*; change it, or name a dev file: dev=FILE",
+        ),
+        (
+            [{"text": f"{i}", "label": "ab"[i % 2]} for i in range(20)],
+            {"max_length": 600},
+            "^max_length=600 is more than the 512 tokens",
+        ),
+    ],
+)
+def test_messages_name_the_arguments_of_a_program(rows, options, message, cache_dir):
+    with pytest.raises(UserError, match=message):
+        _ = TartanData(rows, encoder="tiny", cache_dir=cache_dir, **options).prepared
+
+
+def test_warnings_name_the_arguments_of_a_program(cache_dir, caplog):
+    rows = [{"body": "many words " * 20, "kind": "ab"[i % 2], "text_pair": "x"} for i in range(20)]
+    data = TartanData(rows, encoder="tiny", cache_dir=cache_dir, label="kind", max_length=16)
+    _ = data.prepared
+    said = [record.getMessage() for record in caplog.records]
+    assert any("(others: text=COLUMN label=COLUMN)" in line for line in said), said
+    assert any("texts were cut at max_length=16: 12 of 12 in train" in line for line in said), said
+    assert any("; text_pair=text_pair makes them pairs" in line for line in said), said

@@ -75,11 +75,10 @@ def test_of_many_labels_some_are_named(said):
 
 def test_cut_texts_are_counted_with_the_share_of_tokens_lost(said):
     cuts = {"train": Truncation(1000, 30, 4000, 100), "dev": Truncation(5, 0, 20, 0)}
-    assert said(warn_of_truncation, "toy", 32, cuts) == [
-        "task toy: texts were cut at task.max_length=32: 30 of 1,000 in train, "
-        "2.5% of its tokens lost"
+    assert said(warn_of_truncation, "toy", "max_length=32", cuts) == [
+        "task toy: texts were cut at max_length=32: 30 of 1,000 in train, 2.5% of its tokens lost"
     ]
-    assert said(warn_of_truncation, "toy", 32, {"dev": cuts["dev"]}) == []
+    assert said(warn_of_truncation, "toy", "max_length=32", {"dev": cuts["dev"]}) == []
 
 
 def test_cuts_add_up():
@@ -139,7 +138,7 @@ def test_each_kind_of_warning_has_its_name(said, caplog):
     assert [record.kind for record in caplog.records] == kinds
     said(warn_of_imbalance, "toy", ["a", "b"], [9, 1])
     assert [record.kind for record in caplog.records] == ["imbalance"]
-    said(warn_of_truncation, "toy", 8, {"train": Truncation(1, 1, 9, 1)})
+    said(warn_of_truncation, "toy", "max_length=8", {"train": Truncation(1, 1, 9, 1)})
     assert [record.kind for record in caplog.records] == ["truncation"]
 
 
