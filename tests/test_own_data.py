@@ -104,12 +104,32 @@ def test_labels_alone_are_enough(own, options, caplog):
     assert said == ["auxiliary dapt is left out: no text was given (auxiliary.dapt.path)"]
 
 
+def test_a_run_without_a_test_split_trains_on_its_examples_too(own, options, tmp_path):
+    given = ["+experiment=custom", f"task.train={own}/labels.csv", "task.test_share=0"]
+    result = run_experiment(config_of([*given, *options]), tmp_path / "run")
+    assert not result.is_tested
+    assert (result.train.examples, result.dev.whole.examples) == (48, 12)
+    assert list(result.data["split"]) == ["source", "train", "dev"]
+    assert [baseline.test for baseline in result.baselines] == [None]
+    assert (tmp_path / "run" / "classifier" / "config.json").is_file()
+    card = (tmp_path / "run" / "classifier" / "README.md").read_text(encoding="utf-8")
+    assert "| dev |" in card
+    assert "| test |" not in card
+    with (tmp_path / "run" / "splits.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert {row["split"] for row in csv.DictReader(file)} == {"train", "dev"}
+
+
 def test_texts_that_the_method_does_not_train_on_are_named(own, options, caplog):
     texts = f"auxiliary.dapt.path={own}/texts/*.txt"
     found = prepared("+experiment=custom_finetune", f"task.train={own}/labels.csv", texts, *options)
     assert not found.auxiliaries
     said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("auxiliary")]
     assert said == ["auxiliary.dapt.path is not read: method=finetune does not train on it"]
+    caplog.clear()
+    prepared("+experiment=custom_finetune", f"task.train={own}/labels.csv",
+             "auxiliary.dapt.hub=somebody/texts", *options)  # fmt: skip
+    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("auxiliary")]
+    assert said == ["auxiliary.dapt.hub is not read: method=finetune does not train on it"]
 
 
 def test_files_of_dev_and_test_are_taken_as_they_are(own, options):

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 from src.check.counts import Counts, count_labels
 from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
 from src.check.facts import Facts
-from src.check.inputs import SPLITS, Inputs, Source, read_inputs, whole_texts
+from src.check.inputs import Inputs, Source, read_inputs, whole_texts
 from src.check.leakage import (
     Contents,
     InCorpus,
@@ -136,8 +136,7 @@ def findings_of(config: DictConfig) -> Findings:
         # dev against train, test against train, test against dev
         pairs = [
             shared(split, contents[split], other, contents[other])
-            for other, split in combinations(SPLITS, 2)
-            if contents
+            for other, split in combinations(contents, 2)
         ]
         process = peak_of_process()
         with memory_advice(config, "micro_batch_size", "the measured passes"):
@@ -194,11 +193,12 @@ def _contents(inputs: Inputs) -> dict[str, Contents]:
     task, labels = inputs.prepared.end_task, inputs.labels()
     if isinstance(task, TextTask):
         return {
-            split: contents_of(whole_texts(getattr(task, split)), labels[split]) for split in SPLITS
+            split: contents_of(whole_texts(getattr(task, split)), own)
+            for split, own in labels.items()
         }
     if isinstance(task, ImageTask):
-        images = {split: [i.tobytes() for i in getattr(task, split).images] for split in SPLITS}
-        return {split: contents_of(images[split], labels[split]) for split in SPLITS}
+        images = {split: [i.tobytes() for i in getattr(task, split).images] for split in labels}
+        return {split: contents_of(images[split], own) for split, own in labels.items()}
     return {}
 
 
@@ -207,11 +207,12 @@ def _near_duplicates(inputs: Inputs) -> list[NearDuplicate]:
     task = inputs.prepared.end_task
     if not isinstance(task, TextTask):
         return []
-    texts = {split: whole_texts(getattr(task, split)) for split in SPLITS}
-    trained = set(map(folded, texts["train"]))
+    texts = {split: whole_texts(getattr(task, split)) for split in inputs.split_names}
+    train = texts.pop("train")
+    trained = set(map(folded, train))
     found = []
-    for split in ("dev", "test"):
-        near = near_duplicates(split, texts[split], "train", texts["train"])
+    for split, own in texts.items():
+        near = near_duplicates(split, own, "train", train)
         found += [one for one in near if folded(one.text) not in trained]
     return [_numbered(one, task) for one in found]
 
@@ -266,7 +267,7 @@ def _facts(
         dev=counts.of("dev"),
         labels=tuple(zip(counts.labels, counts.splits["train"], strict=True)),
         missing_in_dev=counts.missing("dev"),
-        missing_in_test=counts.missing("test"),
+        missing_in_test=counts.missing("test") if "test" in counts.splits else (),
         imbalance=counts.imbalance,
         metric=task.metric,
         weighs_labels=_weighs_labels(config),
@@ -274,7 +275,8 @@ def _facts(
         seen={p.split: p.folded / p.examples for p in pairs if p.other == "train"},
         near={
             split: sum(one.split == split for one in near) / counts.of(split)
-            for split in ("dev", "test")
+            for split in counts.splits
+            if split != "train"
         },
         test_in_dev=sum(p.folded for p in pairs if (p.split, p.other) == ("test", "dev")),
         contradicted=next((r.contradicted / r.examples for r in again if r.split == "train"), 0.0),

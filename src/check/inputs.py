@@ -20,7 +20,6 @@ from src.errors import UserError
 from src.experiment.prepare import auxiliary_context, named_auxiliaries, prepare
 from src.methods.stage import Stage
 
-SPLITS = ("train", "dev", "test")
 IMPLIED = "tapt"
 """Name of the auxiliary task on the end task's own text, where the config has no such task."""
 
@@ -67,12 +66,17 @@ class Inputs:
         encoder = self.prepared.encoder
         return encoder if isinstance(encoder, TextEncoder) else None
 
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Names of the end task's splits: `train`, `dev`, and `test` unless it is without one."""
+        return ("train", "dev", "test") if self.prepared.has_test else ("train", "dev")
+
     def labels(self) -> dict[str, np.ndarray]:
         """Return the label indices of each split, int `(examples,)`."""
         splits = self.prepared.splits
         return {
             name: np.asarray(getattr(splits, name).with_format("numpy")["label"], dtype=np.int64)
-            for name in SPLITS
+            for name in self.split_names
         }
 
     def sources(self) -> list[Source]:
@@ -81,7 +85,7 @@ class Inputs:
         if not isinstance(task, TextTask):
             return []
         found = []
-        for name in SPLITS:
+        for name in self.split_names:
             labelled: LabelledTexts = getattr(task, name)
             texts = datasets.Dataset.from_dict({"text": whole_texts(labelled)})
             found.append(Source(name, texts, getattr(splits, name), task.max_length))

@@ -162,7 +162,7 @@ def in_corpus(
     Args:
         auxiliary: name of the auxiliary task.
         texts: rows with the column `text`; blank ones are left out.
-        splits: contents by split, `dev` and `test` among them.
+        splits: contents by split; those of `train` are not counted.
         most: maximum number of texts that are compared.
         held_out: dev and test texts, to count the corpus' texts that overlap with one; None does
             not count these.
@@ -181,7 +181,7 @@ def in_corpus(
             sharing += int(held_out.contaminates(filled).sum())
     all_exact, all_plain = np.unique(np.concatenate(exact)), np.concatenate(plain)
     distinct = np.unique(all_plain)
-    apart = {name: splits[name] for name in ("dev", "test")}
+    apart = {name: own for name, own in splits.items() if name != "train"}
     return InCorpus(
         auxiliary=auxiliary,
         texts=len(all_plain),

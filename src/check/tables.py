@@ -11,7 +11,6 @@ from rich.table import Table
 
 from src.check.estimate import MethodEstimate
 from src.check.findings import Findings
-from src.check.inputs import SPLITS
 from src.check.lengths import Lengths
 from src.check.vocabulary import MANY, MOST_UNKNOWN, REFERENCE, Vocabulary
 from src.data.overlap import WORDS
@@ -71,19 +70,20 @@ def _table(title: str, *columns: str) -> Table:
 
 def _labels(found: Findings) -> Table:
     counts = found.counts
-    table = _table("examples of each label", "label", *SPLITS)
+    splits = tuple(counts.splits)
+    table = _table("examples of each label", "label", *splits)
     frame = counts.frame()
     half = _MOST_LABELS // 2
     several = len(frame) > _MOST_LABELS
     shown = [*frame.index[:half], *frame.index[-half:]] if several else list(frame.index)
     for number, label in enumerate(shown):
         if several and number == half:
-            table.add_row(f"... {len(frame) - _MOST_LABELS} more", *("" for _ in SPLITS))
+            table.add_row(f"... {len(frame) - _MOST_LABELS} more", *("" for _ in splits))
         row = frame.loc[label]
-        cells = [_with_share(int(row[s]), counts.of(s)) for s in SPLITS]
+        cells = [_with_share(int(row[s]), counts.of(s)) for s in splits]
         table.add_row(escape(str(label)), *cells)
     table.add_section()
-    table.add_row("all", *(f"{counts.of(split):,}" + " " * 6 for split in SPLITS))
+    table.add_row("all", *(f"{counts.of(split):,}" + " " * 6 for split in splits))
     return table
 
 
@@ -136,8 +136,7 @@ def _repeats(found: Findings) -> Table:
         table.add_column(f"also in\n{escape(name.auxiliary)}", justify="right")
     inside = {repeat.split: repeat for repeat in found.repeated}
     across = {(pair.split, pair.other): pair for pair in found.shared}
-    for split in SPLITS:
-        own = inside[split]
+    for split, own in inside.items():
         cells = [f"{own.examples:,}", _both(own.exact, own.folded, text)]
         for other in ("train", "dev"):
             pair = across.get((split, other))
@@ -159,7 +158,7 @@ def _repeats(found: Findings) -> Table:
 
 def _print_overlap(found: Findings, console: Console) -> None:
     """Print the near-duplicates, and the corpora that overlap with dev and test."""
-    for split in ("dev", "test"):
+    for split in found.counts.splits:
         near = [one for one in found.near if one.split == split]
         if near:
             of = f"{len(near):,} of {found.counts.of(split):,} {split} texts"

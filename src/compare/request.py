@@ -97,6 +97,8 @@ def request_of(arguments: Sequence[str]) -> Request:
             own[key] = value
         elif name in _DECIDED:
             raise UserError(f"{argument}: the comparison decides that; {_DECIDED[name]}")
+        elif name == "task.test_share" and value.strip("0.") == "":
+            raise UserError(f"{argument} leaves no test split, on which methods are compared")
         else:
             overrides.append(argument)
     numbers = {name: _number(name, own, default) for name, default in _NUMBERS.items()}

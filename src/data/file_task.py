@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from src.configuration.options import Part
+from src.configuration.options import Below1, Part
 from src.data.columns import Columns, choose_columns
 from src.data.held_out import HeldOut
 from src.data.table.arrow import ArrowTable
@@ -33,7 +33,8 @@ class FileTask(TextSource):
         train: training examples.
         test: test examples; None splits them off the training ones.
         dev: validation examples; None splits them off the training ones.
-        test_share: share of the training examples that becomes test; labels keep their shares.
+        test_share: share of the training examples that becomes test; labels keep their shares. 0
+            leaves the run without a test split, and so without scores on one.
         dev_share: share of the training examples that becomes dev.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
@@ -47,7 +48,7 @@ class FileTask(TextSource):
     train: str | None = None
     test: str | None = None
     dev: str | None = None
-    test_share: Part = 0.2
+    test_share: Below1 = 0.2
     dev_share: Part = 0.2
     text: str | None = None
     label: str | None = None
@@ -91,8 +92,8 @@ class FileTask(TextSource):
         said = [] if train.remark is None else [train.remark]
         if columns != named:
             entry, option = train.entry.upper(), self.prefix
-                f"texts are read from {train.entry} {columns.text!r}, labels from "
             said.append(
+                f"texts are read from {train.entry} {columns.text!r}, labels from "
                 f"{columns.label!r} (others: {option}text={entry} {option}label={entry})"
             )
         if said:

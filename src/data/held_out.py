@@ -22,7 +22,7 @@ class HeldOut:
     """A part of the training examples that becomes another split; labels keep their shares.
 
     Attributes:
-        share: the part's share of the training examples.
+        share: the part's share of the training examples; 0 for a split that the task does without.
         seed: seed of the choice.
         split: the split that the part becomes, `dev` or `test`.
     """
@@ -42,7 +42,7 @@ def stratified_splits(
 
     Args:
         labels: the labels of all examples.
-        parts: at most one for `dev` and one for `test`.
+        parts: at most one for `dev` and one for `test`; one of share 0 gets no examples.
         source: path or name of the examples, for messages.
         prefix: beginning of the options' names, for messages.
 
@@ -50,6 +50,7 @@ def stratified_splits(
         UserError: a label has too few examples to be in every split, or a part would be too small.
     """
     splits = ["train"] * len(labels)
+    parts = [part for part in parts if part.share]
     if not parts:
         return splits
     counts = Counter(labels)

@@ -86,6 +86,11 @@ class Prepared:
         return self._labelled.splits
 
     @property
+    def has_test(self) -> bool:
+        """Whether there is a test split: an end task may be without one (`test_share=0`)."""
+        return self.labelled is not None and len(self.labelled.splits.test) > 0
+
+    @property
     def classification(self) -> TaskObjective[Any]:
         """The end task's objective."""
         return self._labelled.classification

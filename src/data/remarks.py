@@ -172,7 +172,7 @@ def _listed(
 
 
 def _absent(labels: Mapping[str, set[str]]) -> str | None:
-    absent = {split: sorted(labels["train"] - own) for split, own in labels.items()}
+    absent = {split: sorted(labels["train"] - own) for split, own in labels.items() if own}
     found = [f"{names_of(gone)} in {split}" for split, gone in absent.items() if gone]
     return f"no examples of some labels of train: {'; '.join(found)}" if found else None
 

@@ -62,7 +62,7 @@ class TartanData(TaskData):
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs; None for single texts.
         dev_share: share of train that becomes dev, where dev is held out of it.
-        test_share: share of train that becomes test, where test is held out of it.
+        test_share: share of train that becomes test, where test is held out of it; 0 for no test.
         split_seed: seed of the choice of held-out examples.
         size: unlabelled text that is used, in multiples of the labelled training examples, or
             `all`.
@@ -94,7 +94,7 @@ class TartanData(TaskData):
         label: str | None = None,
         text_pair: str | None = None,
         dev_share: Part = 0.2,
-        test_share: Part = 0.2,
+        test_share: Below1 = 0.2,
         split_seed: Natural = 0,
         size: Size = "all",
         size_seed: Natural = 0,

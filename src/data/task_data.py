@@ -245,11 +245,21 @@ class TaskData(pl.LightningDataModule):
         return self._split("dev") if judged else []
 
     def test_dataloader(self) -> EvaluationLoader:
-        """Return a loader of test, each example once."""
+        """Return a loader of test, each example once.
+
+        Raises:
+            UserError: the task has no test split.
+        """
+        self._check_has_test("trainer.test")
         return self._split("test")
 
     def predict_dataloader(self) -> EvaluationLoader | DataLoader[Any]:
-        """Return a loader of test; texts come in their original order."""
+        """Return a loader of test; texts come in their original order.
+
+        Raises:
+            UserError: the task has no test split.
+        """
+        self._check_has_test("trainer.predict")
         task = self.prepared.end_task
         if not isinstance(task, TextTask):
             return self._split("test")
@@ -260,6 +270,13 @@ class TaskData(pl.LightningDataModule):
         columns = zip(texts, pairs, strict=True)
         rows: Any = [{"text": first, "text_pair": second} for first, second in columns]
         return DataLoader(rows, batch_size=size)
+
+    def _check_has_test(self, call: str) -> None:
+        if not len(self.prepared.splits.test):
+            raise UserError(
+                f"{call}: there is no test split (test_share=0); give one, TartanData(..., "
+                "test=...), or loaders of your own"
+            )
 
     def _split(self, name: str) -> EvaluationLoader:
         batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()

@@ -214,11 +214,8 @@ class TextTask(EndTaskOfSource):
                 token_types=text_encoder.uses_token_types,
             )
 
-        splits = {
-            "train": rows("train", self.train),
-            "dev": rows("dev", self.dev),
-            "test": rows("test", self.test),
-        }
+        given = {"train": self.train, "dev": self.dev, "test": self.test}
+        splits = {split: rows(split, texts) for split, texts in given.items() if len(texts)}
         cuts = {split: truncation_of(tokenised) for split, tokenised in splits.items()}
         warn_of_truncation(self.name, f"{self.source.prefix}max_length={self.max_length}", cuts)
         none = splits["dev"].select([])  # with its columns, for a task without a test split
@@ -297,7 +294,7 @@ def load_text_task(source: TextSource) -> TextTask:
         **splits,
         fingerprints={split: fingerprints[split] for split in given},
         columns=columns,
-        assignment=Assignment(train.source, train.unit, held, assigned) if held else None,
+        assignment=_assignment(train, held, assigned),
         unlabelled=_indexed(unlabelled, labels, trained_on) if unlabelled else None,
     )
 
@@ -329,10 +326,10 @@ def _warn_of_unread_pairs(source: TextSource, train: Table, columns: Columns) ->
             "task %s: %s has a %s %r that is not read, so texts are no pairs; "
             "%stext_pair=%s makes them pairs (in a class of your own columns())",
             source.name,
-            source.prefix,
             train.source,
             train.entry,
             _PAIR,
+            source.prefix,
             _PAIR,
         )
 
@@ -357,6 +354,14 @@ def _split_anew(
     found = clean_split(groups.tolist(), labels, sizes, source.split_seed, source.name)
     pairs = list(zip(found, examples, strict=True))
     return {split: [example for own, example in pairs if own == split] for split in read}
+
+
+def _assignment(
+    train: Table, held: Sequence[HeldOut], rows: Sequence[tuple[str, Example]]
+) -> Assignment | None:
+    """Return which rows became which split; None if no example was held out."""
+    parts = [part for part in held if part.share]
+    return Assignment(train.source, train.unit, parts, rows) if parts else None
 
 
 def _table(given: Table | Path) -> Table:

@@ -49,7 +49,8 @@ def baseline_of(config: DictConfig, end_task: EndTask) -> Baseline | None:
         lambda classifier: scores(end_task.dev, classifier)[end_task.metric],
         _STRENGTHS,
     )
-    test = scores(end_task.test, best) if config.evaluate_test else None
+    tested = config.evaluate_test and len(end_task.test)
+    test = scores(end_task.test, best) if tested else None
     return Baseline(
         name="tf_idf", settings=best.settings, dev=scores(end_task.dev, best), test=test
     )

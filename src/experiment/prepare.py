@@ -259,12 +259,14 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     for name in sorted(left_out):
         log.warning("auxiliary %s is left out: no text was given (auxiliary.%s.path)", name, name)
     for name, auxiliary in settings.items():
-        given = isinstance(auxiliary, TextAuxiliary) and auxiliary.optional and auxiliary.path
-        if given and name not in used:
-            log.warning(
-                "auxiliary.%s.path is not read: method=%s does not train on it",
-                name, config.method.name,
-            )  # fmt: skip
+        if name in used or not isinstance(auxiliary, TextAuxiliary) or not auxiliary.optional:
+            continue
+        for option in ("path", "hub"):
+            if getattr(auxiliary, option):
+                log.warning(
+                    "auxiliary.%s.%s is not read: method=%s does not train on it",
+                    name, option, config.method.name,
+                )  # fmt: skip
     return {name: auxiliary for name, auxiliary in settings.items() if name in used}
 
 

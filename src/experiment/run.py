@@ -112,7 +112,7 @@ def _run_prepared(
         baselines.append(_fine_tuned(config, folder / FINE_TUNING, stage, prepared))
     chosen = chain.keep_best()
     test = None
-    if config.evaluate_test and prepared.labelled is not None:
+    if config.evaluate_test and prepared.has_test:
         test = evaluate_on_test(chosen.module, chain.data(), config)
     result = result_of(config, prepared, outcomes, chosen, test)
     unshard(chosen.module.body)
@@ -145,7 +145,7 @@ def _fine_tuned(config: DictConfig, folder: Path, stage: Stage, prepared: Prepar
     folder.mkdir(exist_ok=True)
     chain = StageChain(config, folder, prepared)
     outcome = chain.run(FINE_TUNING, stage)
-    tested = config.evaluate_test
+    tested = config.evaluate_test and prepared.has_test
     test = evaluate_on_test(outcome.module, chain.data(), config) if tested else None
     return fine_tuning_baseline(outcome, test)
 

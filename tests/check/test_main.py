@@ -76,6 +76,22 @@ def test_the_runs_own_warnings_are_told(check, tmp_path):
     assert "batch_size=64 is more than there are examples" in " ".join(done.stdout.split())
 
 
+def test_a_task_without_a_test_split_has_none_in_the_tables(check, tmp_path):
+    made_up.written(tmp_path)
+    rows = (tmp_path / "train.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "train.jsonl").write_text(f"{rows}\n{rows}", encoding="utf-8")
+    given = [f"task.train={tmp_path}/train.jsonl", "encoder=tiny", "task.test_share=0"]
+    done = check("+experiment=custom_finetune", *given, "output=check.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "cwd" / "check.json").read_text(encoding="utf-8"))
+    assert {name: sum(own) for name, own in found["counts"]["splits"].items()} == {
+        "train": 13,
+        "dev": 3,
+    }
+    assert [(pair["split"], pair["other"]) for pair in found["shared"]] == [("dev", "train")]
+    assert " test " not in done.stdout.split("estimated time")[0]
+
+
 def test_texts_that_differ_little_from_one_of_train_are_warned_of(check, tmp_path):
     options = made_up.written(tmp_path)
     with (tmp_path / "test.jsonl").open("a", encoding="utf-8") as file:

@@ -23,6 +23,13 @@ def test_its_own_options_are_apart_from_those_of_the_runs():
     assert request.methods == ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")
 
 
+@pytest.mark.parametrize("share", ["0", "0.0"])
+def test_a_comparison_needs_a_test_split(share):
+    with pytest.raises(UserError, match=f"^task.test_share={share} leaves no test split, on which"):
+        request_of([f"task.test_share={share}"])
+    assert "task.test_share=0.1" in request_of(["task.test_share=0.1"]).overrides
+
+
 def test_an_option_of_one_method_names_it():
     request = request_of(["meta_tartan:weighting.eta=0.1", "task=digits"])
     assert request.own_options == (("meta_tartan", "weighting.eta", "0.1"),)

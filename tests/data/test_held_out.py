@@ -127,6 +127,17 @@ def task_of(tmp_path, **options):
     return load_text_task(FileTask(train=str(train), **own, **options))
 
 
+def test_a_share_of_0_leaves_the_task_without_a_test_split(tmp_path):
+    task = task_of(tmp_path, test_share=0)
+    assert (len(task.train), len(task.dev), len(task.test)) == (24, 6, 0)
+    assert task.assignment is not None
+    assert [part.split for part in task.assignment.parts] == ["dev"]
+    with_test = task_of(tmp_path, test_share=0.2)
+    assert task.digest() != with_test.digest()
+    dev = write(tmp_path / "dev.jsonl", [("new", "a")])
+    assert task_of(tmp_path, dev=str(dev), test_share=0).assignment is None
+
+
 def test_a_task_without_a_dev_file_has_one_of_its_training_examples(tmp_path):
     test = write(tmp_path / "test.jsonl", [("new", "a")])
     task = task_of(tmp_path, test=str(test))

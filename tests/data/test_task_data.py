@@ -18,11 +18,12 @@ from src.data.task_data import BatchSizes, TaskData
 from src.encoders import text_encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.tiny import letter_pair_tokenizer
-from src.methods import MetaTartan
+from src.errors import UserError
+from src.methods import FineTuning, MetaTartan
 from src.objectives.classification import Classification
 from src.objectives.layout import is_packed
 from tests.encoders.bodies import random_body
-from tests.methods.lightning import toy_data
+from tests.methods.lightning import toy_data, trainer
 
 LENGTHS = (3, 4, 60, 61, 5, 62, 3, 64, 4, 3)
 
@@ -111,3 +112,16 @@ def test_pairs_to_predict_come_as_rows_with_names(cache_dir):
     )
     (batch,) = data.predict_dataloader()
     assert unlabelled_batch(batch)[:2] == [("a 0", "b 0"), ("a 1", "b 1")]
+
+
+@pytest.mark.parametrize("call", ["test", "predict"])
+def test_a_trainer_is_told_where_there_is_no_test_split(call, cache_dir, tmp_path):
+    rows = [{"text": f"a {i}", "label": "xy"[i % 2]} for i in range(20)]
+    data = toy_data(
+        Path(), cache_dir, train=rows, dev=None, test=None, auxiliaries={}, test_share=0
+    )
+    assert len(data.prepared.splits.train) == 16
+    module = FineTuning.for_data(data, lr=1e-3)
+    told = rf"^trainer\.{call}: there is no test split \(test_share=0\); give one, TartanData"
+    with pytest.raises(UserError, match=told):
+        getattr(trainer(tmp_path), call)(module, datamodule=data)

@@ -38,7 +38,7 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
     adapted = [run for run in found.runs if run.result.only_adapts]
     untested = sum(not run.result.is_tested for run in found.runs) - len(adapted)
     if untested:
-        parts.append(f"{untested} of them not evaluated on test (a search) and not compared")
+        parts.append(f"{untested} of them not evaluated on test (as in a search) and not compared")
     if adapted:
         parts.append(
             f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_told, adapted))})"
