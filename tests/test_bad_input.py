@@ -208,7 +208,7 @@ CORPORA = {
     ),
     "JSONL without the column": corpus(
         "corpus {folder}/c.jsonl has no field 'text', only 'body'; name it, as in "
-        "auxiliary.dapt.column=NAME",
+        "auxiliary.dapt.column=NAME (in a program column=NAME)",
         "c.jsonl",
         b'{"body": "a"}\n' * 100,
     ),
@@ -227,7 +227,7 @@ CORPORA = {
     ),
     "CSV without the column": corpus(
         "corpus {folder}/c.csv has no column 'text', only 'words', 'id'; name it, as in "
-        "auxiliary.dapt.column=NAME",
+        "auxiliary.dapt.column=NAME (in a program column=NAME)",
         "c.csv",
         b"words;id\n" + b"a b;1\n" * 100,
     ),
@@ -250,7 +250,7 @@ CORPORA = {
     ),
     "Parquet without the column": corpus(
         "corpus {folder}/c.parquet has no column 'text', only 'body'; name it, as in "
-        "auxiliary.dapt.column=NAME",
+        "auxiliary.dapt.column=NAME (in a program column=NAME)",
         "c.parquet",
         parquet(body=["a"] * 100),
     ),
@@ -621,10 +621,10 @@ HELD_OUT = {
         "add examples, remove the rows, merge labels, or name a dev file: task.dev=FILE",
         "task.train={folder}/t.jsonl", "task.dev=null", files={"t.jsonl": ONCE},
     ),
-    "a dev split too small for the labels": case(
-        "task.dev_share=0.1 of the 8 examples of {folder}/t.jsonl leaves train or dev with fewer "
-        "than its 2 labels; change it, or name a dev file: task.dev=FILE",
-        "task.train={folder}/t.jsonl", "task.dev=null", "task.dev_share=0.1",
+    "a dev split too large for the labels": case(
+        "task.dev_share=0.9: of the 8 examples of {folder}/t.jsonl, train gets fewer than there "
+        "are labels (2); lower it, or name a dev file: task.dev=FILE",
+        "task.train={folder}/t.jsonl", "task.dev=null", "task.dev_share=0.9",
         files={"t.jsonl": EIGHT},
     ),
 }  # fmt: skip

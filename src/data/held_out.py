@@ -37,8 +37,9 @@ def stratified_splits(
 ) -> list[str]:
     """Return the split of each example, stratified by label; `train` for those in no part.
 
-    The parts are drawn one after the other; the share of each is one of all examples. Every split
-    has at least one example of each label: where a draw leaves one out, examples are exchanged.
+    The parts are drawn one after the other; the share of each is one of all examples, but at least
+    as many as there are labels. Every split has at least one example of each label: where a draw
+    leaves one out, examples are exchanged.
 
     Args:
         labels: the labels of all examples.
@@ -47,7 +48,7 @@ def stratified_splits(
         prefix: beginning of the options' names, for messages.
 
     Raises:
-        UserError: a label has too few examples to be in every split, or a part would be too small.
+        UserError: a label has too few examples to be in every split, or train would be too small.
     """
     splits = ["train"] * len(labels)
     parts = [part for part in parts if part.share]
@@ -57,14 +58,15 @@ def stratified_splits(
     rare = {label: count for label, count in sorted(counts.items()) if count <= len(parts)}
     if rare:
         raise _too_few(rare, set(labels), parts, source, prefix)
-    sizes = [round(part.share * len(labels)) for part in parts]
-    for part, size in zip(parts, sizes, strict=True):
-        if min(size, len(labels) - sum(sizes)) < len(counts):
-            raise UserError(
-                f"{prefix}{part.split}_share={part.share} of the {len(labels)} examples of "
-                f"{source} leaves train or {part.split} with fewer than its {len(counts)} labels; "
-                f"change it, or name a {part.split} file: {prefix}{part.split}=FILE"
-            )
+    sizes = [max(round(part.share * len(labels)), len(counts)) for part in parts]
+    if len(labels) - sum(sizes) < len(counts):
+        shares = " and ".join(f"{prefix}{part.split}_share={part.share}" for part in parts)
+        (last, *_) = sorted(parts, key=lambda part: -part.share)
+        raise UserError(
+            f"{shares}: of the {len(labels)} examples of {source}, train gets fewer than there are "
+            f"labels ({len(counts)}); lower it, or name a {last.split} file: "
+            f"{prefix}{last.split}=FILE"
+        )
     left = list(range(len(labels)))
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         rest, drawn = train_test_split(

@@ -111,6 +111,15 @@ def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(
     assert found == stratified_splits(labels, parts, SOURCE)
 
 
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_split_has_every_label_however_small_its_share(count):
+    labels = labels_of({f"{number:02}": count for number in range(10)})
+    found = stratified_splits(labels, parts_of(0.2, splits=("test", "dev")), SOURCE)
+    by_split = {split: {name for own, name in zip(found, labels, strict=True) if own == split}
+                for split in ("train", "dev", "test")}  # fmt: skip
+    assert {split: len(own) for split, own in by_split.items()} == dict.fromkeys(by_split, 10)
+
+
 def test_a_rare_label_that_is_held_out_is_trained_on_too(tmp_path):
     examples = examples_of({"a": 60, "b": 60, "c": 3})
     train = write(tmp_path / "train.jsonl", examples)
