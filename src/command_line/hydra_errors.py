@@ -193,9 +193,10 @@ def explanation(error: Exception) -> str:
         name, equals, value = str(error.override).partition("=")
         if not equals:
             return f"cannot read {error.override!r}; options are given as NAME=VALUE"
+        plain = value.replace('"', "").replace("'", "")
         return (
             f"cannot read {error.override!r}; a value with brackets, quotes or letters beyond a to "
-            f"z is quoted twice: '{name}=\"{value}\"'"
+            f"z is quoted twice: '{name}=\"{plain}\"'"
         )
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig):
         option = str(cause.full_key)

@@ -36,7 +36,7 @@ from src.methods.module import TaskMixing
 from src.methods.parts import check_sampling, check_weighting
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
-from src.objectives.class_weights import class_weights
+from src.objectives.class_weights import class_weights, parsed
 
 log = logging.getLogger(__name__)
 
@@ -199,11 +199,15 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
     """
     node: dict[str, Any] = OmegaConf.to_container(config.classifier, resolve=True)  # type: ignore[assignment]
     options: dict[str, Any] = {"classes": len(end_task.labels)}
-    asked = node.pop("class_weights", None)
+    asked = parsed(node.pop("class_weights", None))
     if asked is None:
         warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
     else:
         options["class_weights"] = class_weights(asked, end_task.labels, end_task.label_counts)
+    if isinstance(asked, list):
+        pairs = zip(end_task.labels, asked, strict=True)
+        shown = ", ".join(f"{label!r} {weight:g}" for label, weight in pairs)
+        log.warning("task %s: classifier.class_weights by label: %s", end_task.name, shown)
     objective: TaskObjective[Any] = build(node, "classifier", **options)
     return objective
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
+import yaml
 from torch import Tensor
 
 from src.configuration.options import Positive, checked
 from src.errors import UserError
+from src.files.plain import parse_yaml
 
 ClassWeights: TypeAlias = (
     Literal["balanced"] | Sequence[Positive] | Mapping[str | bool | int | float, Positive] | None
@@ -18,6 +20,19 @@ ClassWeights: TypeAlias = (
 """The option's values: weights in the labels' order, or by label; a command line may turn labels
 into numbers or booleans.
 """
+
+
+def parsed(given: Any) -> Any:
+    """Return class weights as the option has them: a mapping that came as a string is read.
+
+    A command line needs quotes around labels with letters beyond a to z, which make it a string.
+    """
+    if not isinstance(given, str) or not given.lstrip().startswith("{"):
+        return given
+    try:
+        return parse_yaml(given)
+    except (ValueError, yaml.YAMLError):
+        return given  # which is refused as what it is
 
 
 @checked

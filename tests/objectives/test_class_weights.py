@@ -14,7 +14,7 @@ from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
-from src.objectives.class_weights import class_weights
+from src.objectives.class_weights import class_weights, parsed
 from src.objectives.classification import Classification
 from tests.core.steps import take_step
 
@@ -23,6 +23,12 @@ LABELS, COUNTS = ("A", "B", "3"), (60, 30, 10)
 
 def mean_of(weights, counts=COUNTS):
     return sum(w * n for w, n in zip(weights, counts, strict=True)) / sum(counts)
+
+
+def test_a_mapping_that_came_as_a_string_is_read():
+    assert parsed("{Kündigung: 5, 'c, d': 1}") == {"Kündigung": 5, "c, d": 1}
+    for given in ("balanced", [1, 2], None, "{torn"):
+        assert parsed(given) == given
 
 
 def test_balanced_weights_are_those_of_scikit_learn():
