@@ -34,6 +34,7 @@ from src.check.near import NearDuplicate, near_duplicates
 from src.check.own_tables import experiment_asked_for
 from src.check.rates import PassTimer
 from src.check.recommendation import Recommendation, recommend
+from src.check.same_text import SameText, same_texts
 from src.check.sample import sample_of
 from src.check.schedule import MethodPlan, method_plans
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
@@ -66,6 +67,7 @@ class Findings:
             text and each domain corpus; empty for images.
         repeated: content that a split holds more than once; empty where contents are not known.
         shared: content that two splits share.
+        same: texts that occur more than once, with their places; none for images.
         near: dev and test examples that nearly duplicate a training example; none for images.
         corpora: content of dev and test that is in a domain corpus.
         auxiliaries: number of examples of each auxiliary task that could be read.
@@ -90,6 +92,7 @@ class Findings:
     vocabulary: list[Vocabulary]
     repeated: list[Repeated]
     shared: list[Shared]
+    same: list[SameText]
     near: list[NearDuplicate]
     corpora: list[InCorpus]
     auxiliaries: dict[str, int]
@@ -158,6 +161,7 @@ def findings_of(config: DictConfig) -> Findings:
             vocabulary=vocabulary,
             repeated=again,
             shared=pairs,
+            same=_same_texts(inputs),
             near=near,
             corpora=corpora,
             auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
@@ -200,6 +204,14 @@ def _contents(inputs: Inputs) -> dict[str, Contents]:
         images = {split: [i.tobytes() for i in getattr(task, split).images] for split in labels}
         return {split: contents_of(images[split], own) for split, own in labels.items()}
     return {}
+
+
+def _same_texts(inputs: Inputs) -> list[SameText]:
+    task = inputs.prepared.end_task
+    if not isinstance(task, TextTask):
+        return []
+    splits = {split: getattr(task, split) for split in inputs.split_names}
+    return same_texts(splits, {s: whole_texts(own) for s, own in splits.items()}, task.labels)
 
 
 def _near_duplicates(inputs: Inputs) -> list[NearDuplicate]:

@@ -16,8 +16,10 @@ from src.check.vocabulary import MANY, MOST_UNKNOWN, REFERENCE, Vocabulary
 from src.data.overlap import WORDS
 from src.errors import printable
 
+_PLACES_SHOWN = 4
+"""Maximum number of a text's places that are printed."""
 _NEAR_SHOWN = 3
-"""Maximum number of near-duplicates of a split that are shown: the most similar."""
+"""Maximum number of repeated texts, and of near-duplicates of a split, that are shown."""
 _START = 40
 """Number of characters of them that are shown."""
 _MOST_LABELS = 20
@@ -157,7 +159,22 @@ def _repeats(found: Findings) -> Table:
 
 
 def _print_overlap(found: Findings, console: Console) -> None:
-    """Print the near-duplicates, and the corpora that overlap with dev and test."""
+    """Print where texts repeat or nearly do, and the corpora that overlap with dev and test."""
+    if found.same:
+        several = sum(same.contradictory for same in found.same)
+        labels = f", {several:,} with different labels" if several else ""
+        count = (
+            "1 text repeats or is"
+            if len(found.same) == 1
+            else f"{len(found.same):,} texts repeat or are"
+        )
+        rest = " (output=FILE has all)" if len(found.same) > _NEAR_SHOWN else ""
+        _line(console, f"{count} blank{labels}{rest}:")
+    for same in found.same[:_NEAR_SHOWN]:
+        start = " ".join(same.text.split())[:_START] or "(blank)"
+        more = "" if len(same.places) <= _PLACES_SHOWN else ", ..."
+        places = ", ".join(map(str, same.places[:_PLACES_SHOWN]))
+        _line(console, f"  {places}{more}: {start}")
     for split in found.counts.splits:
         near = [one for one in found.near if one.split == split]
         if near:

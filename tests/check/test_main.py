@@ -43,6 +43,8 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
         "2 dev and test texts are in the domain corpus",
         "labels 'B', 'A' have fewer than 10 training examples",
         "2 test texts are in dev too",
+        "4 texts repeat or are blank, 2 with different labels (output=FILE has all):",
+        "  line 1 (train, A), line 2 (train, A), line 3 (train, B): one red apple",
         "numbers in check.json",
     ):
         assert part in done.stdout, done.stdout
@@ -58,6 +60,7 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
         ("test", "train", 0, 1),
         ("test", "dev", 1, 2),
     ]
+    assert [place["number"] for place in found["same"][0]["places"]] == [1, 2, 3]
     assert found["corpora"][0]["exact"] == {"dev": 0, "test": 2}
     assert found["auxiliaries"] == {"dapt": 4, "tapt": 8}
     names = [method["name"] for method in found["estimates"]]
