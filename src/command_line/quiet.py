@@ -27,8 +27,6 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", message=".*treespec.*")
     warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    # metrics are summed over processes before they are logged
-    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
     # a run that goes on finds its own folders
     warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
 

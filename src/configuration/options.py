@@ -63,10 +63,19 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             unknown = sorted(kwargs.keys() - signature.parameters.keys())
             near = did_you_mean(unknown[0], hints, listed=False) if unknown else ""
-            name = function.__qualname__.removesuffix(".__init__")
-            raise TypeError(f"{name}(): {error}{near}") from None
+            raise TypeError(f"{_called(function, args)}(): {error}{near}") from None
         for name, value in given.arguments.items():
             given.arguments[name] = check(value, hints.get(name, Any), name)
         return function(*given.args, **given.kwargs)
 
     return call
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """Return a function's name as its caller knows it: with the class that inherits it."""
+    own = next(iter(inspect.signature(function).parameters), "")
+    kind = {"cls": args[:1], "self": tuple(map(type, args[:1]))}.get(own)
+    if not kind:
+        return function.__qualname__.removesuffix(".__init__")
+    method = "" if function.__name__ == "__init__" else f".{function.__name__}"
+    return f"{kind[0].__name__}{method}"

@@ -47,7 +47,7 @@ def labelled_batch(
         return inputs, given, own.get("unseen")
     if not isinstance(batch, Mapping) or not {"label", "labels"} & set(batch):
         raise UserError(f"a batch of an evaluation must be {_FORMS}")
-    if "labels" in batch and isinstance(batch["labels"], Tensor) and not _are_numbers(labels):
+    if "label" not in batch and isinstance(batch["labels"], Tensor):
         return inputs, _checked_places(batch["labels"], labels), None
     return inputs, _places(batch["label" if "label" in batch else "labels"], labels), None
 
@@ -80,6 +80,10 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
     raise UserError(f"a batch must be a list of texts, {_FORMS}; got {type(batch).__name__}")
 
 
+def _are_numbers(labels: Sequence[str]) -> bool:
+    return all(name.removeprefix("-").isdigit() for name in labels)
+
+
 def _texts(given: Any) -> list[str]:
     texts = [given] if isinstance(given, str) else list(given)
     strange = next((text for text in texts if not isinstance(text, str)), None)
@@ -87,7 +91,7 @@ def _texts(given: Any) -> list[str]:
         raise UserError(
             f"a batch of texts holds a {type(strange).__name__}: where a loader's rows are tuples, "
             "PyTorch makes of them a list of all texts and one of all labels or second texts; let "
-            'the rows be texts, {"text": ...}, or {"text": ..., "text_pair": ...}'
+            'the rows be {"text": ...}, with "text_pair" for pairs, and "label" in an evaluation'
         )
     return texts
 
@@ -110,11 +114,18 @@ def _places(given: Any, labels: Sequence[str]) -> Tensor:
     return torch.tensor([labels.index(name) for name in names])
 
 
-def _are_numbers(labels: Sequence[str]) -> bool:
-    return all(name.removeprefix("-").isdigit() for name in labels)
-
-
 def _checked_places(given: Tensor, labels: Sequence[str]) -> Tensor:
+    """Return indices of labels, after checking them.
+
+    Raises:
+        UserError: an index is none; or the labels are numbers, but not their own indices, so that
+            the tensor could be of either.
+    """
+    if _are_numbers(labels) and list(labels) != [str(place) for place in range(len(labels))]:
+        raise UserError(
+            f"a tensor `labels` could hold the labels {list(labels)} or their indices; give the "
+            'labels themselves under "label"'
+        )
     outside = given[(given < 0) | (given >= len(labels))]
     if len(outside):
         raise UserError(f"label {int(outside[0])} is no place in the labels: {list(labels)}")

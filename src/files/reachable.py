@@ -14,7 +14,8 @@ CONNECT_TIMEOUT_S = 5.0
 
 OFFLINE = (
     "offline, use encoder=minilm (comes in a package) or encoder.name=FOLDER (written by "
-    "save_pretrained), and task=docstrings or data_dir=FOLDER (holding the task's folder)"
+    "save_pretrained; in a program encoder='FOLDER'), and task=docstrings or data_dir=FOLDER "
+    "(holding the task's folder)"
 )
 """Advice at the end of a message, for a machine without a connection."""
 

@@ -179,8 +179,11 @@ class EndTaskClassifier(pl.LightningModule):
         any_unseen = bool(self.agreement.highest(int(metrics.saw_unseen)))
         values = metrics.compute(any_unseen=any_unseen)
         values["loss"] = self.evaluation_loss.compute()
-        self.log_dict({f"{split}/{name}": value for name, value in values.items()}, prog_bar=False)
-        self.log(f"{split}_{metrics.monitor}", values[metrics.monitor], prog_bar=True, logger=False)
+        # the same on all processes: there is nothing to sum, which Lightning would ask for
+        equal: Any = {"sync_dist": True, "reduce_fx": "max"}
+        self.log_dict({f"{split}/{name}": value for name, value in values.items()}, **equal)
+        monitored = f"{split}_{metrics.monitor}"
+        self.log(monitored, values[metrics.monitor], prog_bar=True, logger=False, **equal)
 
     def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
         if self.end_task is None or self.metrics is None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import lightning.pytorch as pl
 
 from src.encoders.pretrained import check_finite_weights
+from src.errors import UserError
 
 
 class FromCheckpoint(pl.LightningModule):
@@ -27,11 +28,20 @@ class FromCheckpoint(pl.LightningModule):
                 ones.
 
         Raises:
-            UserError: a weight is not finite, or an argument is damaged.
+            UserError: a weight is not finite, an argument is damaged, or the checkpoint is that of
+                another module.
             pickle.UnpicklingError: the checkpoint holds other objects than tensors and plain
                 values.
         """
         plain: dict[str, Any] = {**kwargs, "weights_only": True, "_instantiator": None}
-        found: Self = super().load_from_checkpoint(checkpoint_path, *args, **plain)
+        try:
+            found: Self = super().load_from_checkpoint(checkpoint_path, *args, **plain)
+        except TypeError as error:
+            if "missing" not in str(error):
+                raise
+            raise UserError(
+                f"{checkpoint_path} is no checkpoint of a module of src.methods: it has not the "
+                "arguments that one needs"
+            ) from error
         check_finite_weights(found, Path(str(checkpoint_path)))
         return found

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import SWALR
 
 from src.core.body import Body
 from src.core.gradients import dot
@@ -146,7 +147,9 @@ class MixedStep(EndTaskClassifier):
             optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
         scheduler = self.lr_schedulers()
-        scheduler.step()  # type: ignore[union-attr, call-arg]
+        # that of StochasticWeightAveraging counts epochs
+        if not isinstance(scheduler, SWALR) or self.trainer.is_last_batch:
+            scheduler.step()  # type: ignore[union-attr, call-arg]
         self.applied.follow(record, self.weighting.overall(), finite)
         self.skipped += ~finite
         self.last_record, self.last_finite = record, finite

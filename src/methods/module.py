@@ -238,6 +238,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 effect.
         """
         cls.check_trains()
+        if not isinstance(data, TaskData):
+            raise UserError(
+                f"{cls.__name__}.for_data takes a TartanData, got {type(data).__name__}; give it "
+                "TartanData(train, dev, ...)"
+            )
         prepared = data.prepared
         if (lr is None) == (optimisation is None):
             raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
@@ -259,7 +264,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             trains_auxiliaries=cls.trains_auxiliaries,
         )
         check_head_names(heads or {}, prepared)
-        return cls(
+        module = cls(
             prepared.encoder,
             objectives,
             weighting,
@@ -273,6 +278,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             sampled=sampled,
             **evaluation_of(prepared),
         )
+        module.train()  # also the body, which an earlier module's eval() may have left otherwise
+        return module
 
     @classmethod
     def check_trains(cls) -> None:
@@ -339,13 +346,15 @@ class TaskMixing(FromCheckpoint, MixedStep):
         check_trainer(self.trainer)
         keep_best(self.trainer, self.monitor)
         if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
-            check_directions(self.trainer, self.monitor)
+            check_directions(self.trainer, self.monitor, () if self.metrics is None else METRICS)
             check_monitors(self.trainer, self, self._logged())
         return own_callbacks(self.trainer)
 
     def _logged(self) -> Iterator[str]:
         """Yield the names of what a training logs."""
-        tasks, monitor = (task.name for task in self.tasks), self.monitor
+        # steps that sample tasks have others each time, and log the first alone
+        tasks = [task.name for task in self.tasks[: None if self.sampled is None else 1]]
+        monitor = self.monitor
         yield from (f"{kind}/{name}" for name in tasks for kind in ("loss", "weight"))
         evaluated = [] if self.metrics is None else self.metrics.names
         if monitor is not None:
@@ -433,6 +442,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 f"configure_optimizers() of {type(self).__name__} has to call that of its base, "
                 'and to return one optimiser with its schedule: {"optimizer": ..., '
                 '"lr_scheduler": ...}; for another optimiser alone, override new_optimiser()'
+            )
+        if any(config.frequency != 1 for config in self.trainer.lr_scheduler_configs):
+            raise UserError(
+                f"configure_optimizers() of {type(self).__name__}: a schedule is stepped after "
+                "every step of the optimiser, so that it takes no frequency"
             )
         if isinstance(schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
             raise UserError(

@@ -15,7 +15,7 @@ from src.methods.module import TaskMixing
 
 SHOWN = 8
 """Maximum number of a batch's rows that a message names."""
-_ADVICE = "lower the stage's optimisation.body_lr or end_head_lr, or use trainer.precision=32-true"
+_ADVICE = "lower the learning rates (body_lr, end_head_lr; in a program lr, head_lr)"
 
 
 class StopAtNonFinite(pl.Callback):
@@ -90,11 +90,13 @@ class StopAtNonFinite(pl.Callback):
     def _message(
         self, module: TaskMixing, skipped: str, last: tuple[int, StepRecord] | None
     ) -> str:
+        advice = _ADVICE
+        if str(module.trainer.precision) not in ("32-true", "64-true"):
+            advice += ", or use trainer.precision=32-true (in a program Trainer(precision=...))"
         if last is None:
-            return f"stage {module.stage}: {skipped}, because numbers were not finite; {_ADVICE}"
+            return f"stage {module.stage}: {skipped}, because numbers were not finite; {advice}"
         step, record = last
         task, what = _culprit(record)
-        advice = _ADVICE
         if what is None:
             what = f"a weight of {type(module.weighting).__name__}"
             advice = "all losses and gradients are finite, so look at its options and its mix(step)"

@@ -56,6 +56,10 @@ def check_trainer(trainer: pl.Trainer) -> None:
     """
     _check_optimisation(trainer)
     check_callbacks(trainer.callbacks)
+    if any(getattr(logger, "_log_graph", False) for logger in trainer.loggers):
+        raise UserError(
+            "TensorBoardLogger(log_graph=True): the module's graph cannot be traced; omit log_graph"
+        )
     precision = str(trainer.precision)
     if precision not in TRAINED:
         why = "small updates of weights in 16 bits are lost"
@@ -99,27 +103,31 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
                 raise UserError(f"{kind.__name__} does not work here: {instead}")
 
 
-def check_directions(trainer: pl.Trainer, monitor: Monitor) -> None:
-    """Check that callbacks that follow the task's metric take its better values for the better.
+def check_directions(trainer: pl.Trainer, monitor: Monitor, scores: Iterable[str] = ()) -> None:
+    """Check that callbacks that follow the task's metrics take the better values for the better.
 
     Lightning's callbacks take lower values by default.
 
     Args:
         trainer: the Trainer.
         monitor: the metric by which a checkpoint is chosen.
+        scores: other metrics that are evaluated, of which higher values are better.
 
     Raises:
         UserError: one takes the worse values.
     """
-    ours = {f"dev/{monitor.name}", f"dev_{monitor.name}", f"dev/{monitor.name}_unseen"}
+    higher = {f"dev/{name}{part}": "max" for name in scores for part in ("", "_unseen")}
+    names = (f"dev/{monitor.name}", f"dev_{monitor.name}", f"dev/{monitor.name}_unseen")
+    modes = {**higher, **dict.fromkeys(names, monitor.mode)}
     for callback in trainer.callbacks:
         if not isinstance(callback, EarlyStopping | ModelCheckpoint):
             continue
-        if callback.monitor in ours and callback.mode != monitor.mode:
-            better = "lower" if monitor.lower_is_better else "higher"
+        mode = modes.get(callback.monitor or "", callback.mode)
+        if callback.mode != mode:
+            better = "lower" if mode == "min" else "higher"
             raise UserError(
                 f"{type(callback).__name__}(monitor={callback.monitor!r}): {better} is better; "
-                f'give it mode="{monitor.mode}"'
+                f'give it mode="{mode}"'
             )
 
 
@@ -190,17 +198,16 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
 
 
 def own_callbacks(trainer: pl.Trainer) -> list[pl.Callback]:
-    """Return the callbacks that a training gets in addition to the Trainer's.
+    """Return the callbacks that a module has in addition to the Trainer's.
 
     Args:
         trainer: the Trainer.
     """
     from src.methods.non_finite import StopAtNonFinite  # which looks at the module
 
-    fitting = trainer.state.fn == TrainerFn.FITTING
-    if fitting and not any(isinstance(c, StopAtNonFinite) for c in trainer.callbacks):
-        return [StopAtNonFinite()]
-    return []
+    # in evaluations it does nothing, but Lightning looks for all callbacks of a checkpoint
+    given = any(isinstance(callback, StopAtNonFinite) for callback in trainer.callbacks)
+    return [] if given else [StopAtNonFinite()]
 
 
 def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:

@@ -31,7 +31,10 @@ def test_a_row_without_a_batch_is_a_batch_of_one():
 def test_labels_that_are_numbers_are_not_places():
     """Of a data set whose labels are 1, 2, 10 the loader gives these, in a tensor."""
     assert places(("1", "2", "10"), label=torch.tensor([10, 1])) == [2, 0]
-    assert places(("-1", "1"), labels=torch.tensor([1, -1])) == [1, 0]
+    assert places(("-1", "1"), labels=[1, -1]) == [1, 0]
+    assert places(("0", "1"), labels=torch.tensor([1, 0])) == [1, 0]
+    with pytest.raises(UserError, match=r"could hold the labels \['1', '2', '3'\] or their ind"):
+        places(("1", "2", "3"), labels=torch.tensor([1, 2]))
 
 
 def test_places_are_taken_beside_a_tokenizers_tensors():

@@ -19,8 +19,9 @@ from lightning.pytorch.callbacks import (
     LearningRateFinder,
     LearningRateMonitor,
     ModelCheckpoint,
+    StochasticWeightAveraging,
 )
-from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.tuner import Tuner
 from lightning.pytorch.utilities.model_summary import ModelSummary
@@ -123,6 +124,7 @@ def test_what_cannot_be_honoured_is_refused_with_what_to_use(
         (BackboneFinetuning(), "BaseFinetuning does not work here: parameter groups are fixed"),
         (EarlyStopping("dev/macro_f1"), 'higher is better; give it mode="max"'),
         (ModelCheckpoint(monitor="dev_macro_f1"), r"ModelCheckpoint\(monitor='dev_macro_f1'\)"),
+        (ModelCheckpoint(monitor="dev/micro_f1"), r"monitor='dev/micro_f1'\): higher is better"),
     ],
 )
 def test_a_callback_that_cannot_work_is_refused_before_the_training(
@@ -212,6 +214,65 @@ def test_a_schedule_that_needs_a_metric_is_refused(data, tmp_path):
 
     with pytest.raises(UserError, match="ReduceLROnPlateau needs a metric"):
         fitted(Plateau.for_data(data, lr=2e-3), data, tmp_path, max_steps=1)
+
+
+def test_a_schedule_is_stepped_after_every_step_and_takes_no_frequency(data, tmp_path):
+    class Sometimes(FineTuning):
+        def configure_optimizers(self):
+            found = super().configure_optimizers()
+            return {**found, "lr_scheduler": {"scheduler": found["lr_scheduler"], "frequency": 2}}
+
+    with pytest.raises(UserError, match="so that it takes no frequency"):
+        fitted(Sometimes.for_data(data, lr=2e-3), data, tmp_path, max_steps=1)
+
+
+def test_the_rate_of_averaged_weights_changes_once_an_epoch(module, data, tmp_path):
+    averaging = StochasticWeightAveraging(1e-3, swa_epoch_start=1, annealing_epochs=2)
+    options = {"max_epochs": 4, "enable_checkpointing": False}
+    seen = fitted(module, data, tmp_path, callbacks=[averaging], **options)
+    epochs = [set(seen.rates[EPOCH * n : EPOCH * (n + 1)]) for n in range(1, 4)]
+    assert [len(rates) for rates in epochs] == [1, 1, 1]
+    assert epochs[2].pop() == pytest.approx(1e-3)
+
+
+def test_a_module_trains_with_dropout_whatever_an_earlier_one_was_set_to(module, data):
+    module.eval()
+    later = FineTuning.for_data(data, lr=2e-3)
+    assert later.training
+    assert all(part.training for part in later.body.modules())
+
+
+def test_a_checkpoint_is_tested_without_asking_for_callbacks(module, data, tmp_path):
+    kept = ModelCheckpoint(tmp_path, save_last=True)
+    fitted(module, data, tmp_path, max_steps=1, callbacks=[kept])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        trainer(tmp_path).test(module, datamodule=data, ckpt_path=kept.last_model_path)
+    assert not [w for w in told if "callbacks" in str(w.message)]
+
+
+def test_a_graph_of_the_module_is_refused(module, data, tmp_path):
+    logger = TensorBoardLogger(tmp_path, log_graph=True)
+    with pytest.raises(UserError, match="omit log_graph"):
+        fitted(module, data, tmp_path, max_steps=1, logger=logger)
+
+
+def test_a_callback_cannot_follow_a_task_that_is_only_sampled(data, tmp_path):
+    module = MTTartan.for_data(data, lr=2e-3, sampled=1)
+    with pytest.raises(UserError, match="no metric 'loss/tapt'"):
+        trainer(tmp_path, max_steps=1, callbacks=[EarlyStopping("loss/tapt")]).fit(
+            module, datamodule=data
+        )
+
+
+def test_a_method_without_its_data_is_told_what_to_pass(data):
+    with pytest.raises(UserError, match=r"MetaTartan\.for_data takes a TartanData, got list"):
+        MetaTartan.for_data([{"text": "a", "label": "b"}], lr=1e-3)
+    told = r"^MetaTartan\.for_data\(\): got an unexpected .* 'heds'; did you mean heads"
+    with pytest.raises(TypeError, match=told):
+        MetaTartan.for_data(data, lr=1e-3, heds={})
+    with pytest.raises(TypeError, match=r"^MTTartan\(\): missing a required argument: 'encoder'"):
+        MTTartan()
 
 
 def test_a_body_that_is_not_trained_has_no_meta_gradient(data, tmp_path):
