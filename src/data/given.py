@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import datasets
 import pandas as pd
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.configuration.options import Size
@@ -40,9 +40,12 @@ Examples: TypeAlias = (
 )
 """Labelled examples: a file, a data set, a data frame, or rows (`{"text": ..., "label": ...}`, or
 tuples)."""
-Texts: TypeAlias = str | os.PathLike[str] | datasets.Dataset | Sequence[str] | TextAuxiliary
-"""Unlabelled text: `task` for the labelled texts themselves, a path, a data set, or texts; or a
-whole auxiliary task."""
+Texts: TypeAlias = (
+    str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | pd.Series | Sequence[Any]
+    | TextAuxiliary
+)  # fmt: skip
+"""Unlabelled text: `task` for the labelled texts themselves, a path, a data set, a data frame or
+one of its columns, texts, or rows with a text; or a whole auxiliary task."""
 AnyEncoder: TypeAlias = (
     str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
 )
@@ -100,6 +103,9 @@ def table_of(given: Examples, name: str) -> Table:
         return open_table(Path(given))
     if isinstance(given, datasets.Dataset):
         return table_of_dataset(name, given)
+    given = _whole(given)
+    if isinstance(given, datasets.Dataset):
+        return table_of_dataset(name, given)
     if isinstance(given, DataLoader):
         given = given.dataset
     if isinstance(given, datasets.DatasetDict):
@@ -113,6 +119,15 @@ def table_of(given: Examples, name: str) -> Table:
         rows = given if isinstance(given, Iterable) else _in_order(given)
         return MemoryTable(rows, name)
     raise UserError(f"{name} must be a path, a list of rows or a data set, got {type(given)}")
+def _whole(given: Any) -> Any:
+    """Return a part or a stream of a data set as a data set, which knows the labels' names."""
+    if isinstance(given, Subset) and isinstance(given.dataset, datasets.Dataset):
+        return given.dataset.select(given.indices)
+    if isinstance(given, datasets.IterableDataset):
+        return datasets.Dataset.from_list(list(given), features=given.features)
+    return given
+
+
 
 
 def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
@@ -138,22 +153,38 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     settings: dict[str, Any] = {"objective": MaskedLM(), "column": column or "text", "size": size}
     if isinstance(given, str) and given == OWN_TEXT:
         return TextAuxiliary(**settings, text=OWN_TEXT)
+    if isinstance(given, pd.DataFrame):
+        given = given.to_dict("records")
+    if isinstance(given, pd.Series):
+        given = given.to_list()
+    rows = [row for row in given if isinstance(row, Mapping)] if isinstance(given, list) else []
+    if rows and len(rows) == len(given):
+        given = datasets.Dataset.from_list([dict(row) for row in rows])
     if isinstance(given, str | os.PathLike):
         return TextAuxiliary(**settings, path=str(given))
     if isinstance(given, datasets.Dataset):
-        rows = text_column(given, settings["column"], name)
-        return GivenTexts(**settings, corpus=Corpus(name, rows, content_digest(rows)))
+        texts = text_column(given, settings["column"], name)
+        return GivenTexts(**settings, corpus=Corpus(name, texts, content_digest(texts)))
     if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
         if not given:
             raise UserError(f"auxiliary {name} holds no texts")
-        rows = text_column(_data_set_of(given, name), "text", name)
+        texts = text_column(_data_set_of(given, name), "text", name)
         digest = hashlib.sha256("\x1f".join(given).encode("utf-8", "surrogatepass")).hexdigest()
-        return GivenTexts(**settings, corpus=Corpus(name, rows, digest))
+        return GivenTexts(**settings, corpus=Corpus(name, texts, digest))
     raise UserError(
         f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, for "
         "masked language modelling, or a TextAuxiliary(objective=..., path=...) of another "
-        f"objective; got {type(given).__name__}"
+        f"objective; got {_kind(given)}"
     )
+def _kind(given: object) -> str:
+    """Return what a program passed, for a message, e.g. `list` or `list with a float`."""
+    kind = type(given).__name__
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return kind
+    odd = next((type(item).__name__ for item in given if not isinstance(item, str)), None)
+    return kind if odd is None else f"{kind} with a {odd}"
+
+
 
 
 def _data_set_of(texts: Sequence[str], name: str) -> datasets.Dataset:
@@ -177,6 +208,11 @@ def encoder_of(given: AnyEncoder) -> Encoder:
         return load_encoder(PackagedEncoder())
     if given == "tiny":
         return load_encoder(TinyEncoder())
+    if isinstance(given, PreTrainedModel):
+        raise UserError(
+            f"encoder is a {type(given).__name__} alone; give its tokenizer too: "
+            "encoder=(model, tokenizer)"
+        )
     if isinstance(given, str | os.PathLike):
         return load_encoder(PretrainedEncoder(str(given)))
     if not isinstance(given, tuple) and hasattr(given, "load"):
