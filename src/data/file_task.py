@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from src.configuration.options import Below1, Part
 from src.data.columns import Columns, choose_columns
@@ -18,6 +19,7 @@ from src.errors import UserError
 
 log = logging.getLogger(__name__)
 
+EmptyLabel: TypeAlias = Literal["refused", "unlabelled"]
 _DEV_SPLITS = ("validation", "dev", "val")
 """Names that data sets on the Hub give to their validation split."""
 
@@ -36,6 +38,8 @@ class FileTask(TextSource):
         test_share: share of the training examples that becomes test; labels keep their shares. 0
             leaves the run without a test split, and so without scores on one.
         dev_share: share of the training examples that becomes dev.
+        empty_label: `unlabelled` takes the texts of training rows without a label as unlabelled
+            text of the task; otherwise such a row is an error.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
@@ -50,6 +54,7 @@ class FileTask(TextSource):
     dev: str | None = None
     test_share: Below1 = 0.2
     dev_share: Part = 0.2
+    empty_label: EmptyLabel = "refused"
     text: str | None = None
     label: str | None = None
     text_pair: str | None = None
@@ -99,6 +104,14 @@ class FileTask(TextSource):
         if said:
             log.warning("task %s: %s: %s", self.name, train.source, "; ".join(said))
         return columns
+
+    @property
+    def empty_label_option(self) -> str:
+        return f"{self.prefix}empty_label"
+
+    @property
+    def takes_unlabelled_rows(self) -> bool:
+        return self.empty_label == "unlabelled"
 
     def domain_file(self, size: float | None) -> Path:
         """Return the user's file or folder of domain text, the same for any size.

@@ -101,13 +101,11 @@ def table_of(given: Examples, name: str) -> Table:
     """
     if isinstance(given, str | os.PathLike):
         return open_table(Path(given))
-    if isinstance(given, datasets.Dataset):
-        return table_of_dataset(name, given)
+    if isinstance(given, DataLoader):
+        given = given.dataset
     given = _whole(given)
     if isinstance(given, datasets.Dataset):
         return table_of_dataset(name, given)
-    if isinstance(given, DataLoader):
-        given = given.dataset
     if isinstance(given, datasets.DatasetDict):
         raise UserError(
             f"{name} is a DatasetDict, of the splits {', '.join(map(str, given))}; give each split "
@@ -119,6 +117,8 @@ def table_of(given: Examples, name: str) -> Table:
         rows = given if isinstance(given, Iterable) else _in_order(given)
         return MemoryTable(rows, name)
     raise UserError(f"{name} must be a path, a list of rows or a data set, got {type(given)}")
+
+
 def _whole(given: Any) -> Any:
     """Return a part or a stream of a data set as a data set, which knows the labels' names."""
     if isinstance(given, Subset) and isinstance(given.dataset, datasets.Dataset):
@@ -126,8 +126,6 @@ def _whole(given: Any) -> Any:
     if isinstance(given, datasets.IterableDataset):
         return datasets.Dataset.from_list(list(given), features=given.features)
     return given
-
-
 
 
 def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
@@ -153,6 +151,8 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     settings: dict[str, Any] = {"objective": MaskedLM(), "column": column or "text", "size": size}
     if isinstance(given, str) and given == OWN_TEXT:
         return TextAuxiliary(**settings, text=OWN_TEXT)
+    if isinstance(given, str | os.PathLike):
+        return TextAuxiliary(**settings, path=str(given))
     if isinstance(given, pd.DataFrame):
         given = given.to_dict("records")
     if isinstance(given, pd.Series):
@@ -160,8 +160,6 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     rows = [row for row in given if isinstance(row, Mapping)] if isinstance(given, list) else []
     if rows and len(rows) == len(given):
         given = datasets.Dataset.from_list([dict(row) for row in rows])
-    if isinstance(given, str | os.PathLike):
-        return TextAuxiliary(**settings, path=str(given))
     if isinstance(given, datasets.Dataset):
         texts = text_column(given, settings["column"], name)
         return GivenTexts(**settings, corpus=Corpus(name, texts, content_digest(texts)))
@@ -176,6 +174,8 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
         "masked language modelling, or a TextAuxiliary(objective=..., path=...) of another "
         f"objective; got {_kind(given)}"
     )
+
+
 def _kind(given: object) -> str:
     """Return what a program passed, for a message, e.g. `list` or `list with a float`."""
     kind = type(given).__name__
@@ -183,8 +183,6 @@ def _kind(given: object) -> str:
         return kind
     odd = next((type(item).__name__ for item in given if not isinstance(item, str)), None)
     return kind if odd is None else f"{kind} with a {odd}"
-
-
 
 
 def _data_set_of(texts: Sequence[str], name: str) -> datasets.Dataset:
@@ -208,13 +206,13 @@ def encoder_of(given: AnyEncoder) -> Encoder:
         return load_encoder(PackagedEncoder())
     if given == "tiny":
         return load_encoder(TinyEncoder())
+    if isinstance(given, str | os.PathLike):
+        return load_encoder(PretrainedEncoder(str(given)))
     if isinstance(given, PreTrainedModel):
         raise UserError(
             f"encoder is a {type(given).__name__} alone; give its tokenizer too: "
             "encoder=(model, tokenizer)"
         )
-    if isinstance(given, str | os.PathLike):
-        return load_encoder(PretrainedEncoder(str(given)))
     if not isinstance(given, tuple) and hasattr(given, "load"):
         return load_encoder(given)
     encoder = _of_model(*given) if isinstance(given, tuple) else given

@@ -37,8 +37,16 @@ class Example(NamedTuple):
         return self.text if self.pair is None else (self.text, self.pair)
 
 
-def read_labelled(table: Table, columns: Columns) -> list[Example]:
+def read_labelled(
+    table: Table, columns: Columns, *, empty_labels: bool = False, option: str = ""
+) -> list[Example]:
     """Return the text and label of every row; other columns are ignored.
+
+    Args:
+        table: the table.
+        columns: the columns to read.
+        empty_labels: whether rows may be without a label: their examples have an empty one.
+        option: the option that allows this, for messages; empty where there is none.
 
     Raises:
         UserError: there are no rows, a column does not exist, or a value is missing or of the wrong
@@ -47,25 +55,35 @@ def read_labelled(table: Table, columns: Columns) -> list[Example]:
     if table.entry == "column":
         _check_columns(table, columns)
     examples = []
+    advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
+    advice = advice if option else ""
     kind: type | None = None
     for row in table.rows():
         if row.record and not any(map(str.strip, row.record)):
             continue  # as spreadsheets leave them at the end
         text = text_of(table, row, columns.text)
         pair = None if columns.pair is None else text_of(table, row, columns.pair)
+        if empty_labels and _is_empty(row.values.get(columns.label)):
+            examples.append(Example(text, "", pair, row.number))
+            continue
         label = _value(table, row, columns.label)
         if type(label) not in (_KINDS if kind is None else (kind,)):
             expected = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
-            raise _wrong(table, row, columns.label, expected, label)
+            raise _wrong(table, row, columns.label, expected, label, advice)
         kind = type(label)
         name = str(label).lower() if kind is bool else str(label)
         if not name.strip():
-            raise _empty(table, row, columns.label)
+            raise _empty(table, row, columns.label, advice)
         _check_characters(name, table, row, columns.label)
         examples.append(Example(text, name, pair, row.number))
     if not examples:
         raise UserError(f"{table.source} holds no examples")
     return examples
+
+
+def _is_empty(label: object) -> bool:
+    """Return whether a row has no label: an empty one, null, or NaN."""
+    return label is None or (isinstance(label, str) and not label.strip()) or label != label
 
 
 def _check_columns(table: Table, columns: Columns) -> None:
@@ -116,13 +134,19 @@ def _value(table: Table, row: Row, column: str) -> Any:
     return value
 
 
-def _empty(table: Table, row: Row, column: str) -> UserError:
-    return UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
+def _empty(table: Table, row: Row, column: str, advice: str = "") -> UserError:
+    return UserError(
+        f"{_place(table, row, column)} is empty; fill it in, or remove the row{advice}"
+    )
 
 
-def _wrong(table: Table, row: Row, column: str, expected: str, value: object) -> UserError:
-    found = "null" if value is None else type(value).__name__
-    return UserError(f"{_place(table, row, column)} must be {expected}, not {found}")
+def _wrong(
+    table: Table, row: Row, column: str, expected: str, value: object, advice: str = ""
+) -> UserError:
+    missing = value is None or value != value  # a data frame has NaN there
+    found = "null" if missing else type(value).__name__
+    more = advice if missing else ""
+    return UserError(f"{_place(table, row, column)} must be {expected}, not {found}{more}")
 
 
 def _place(table: Table, row: Row, column: str) -> str:

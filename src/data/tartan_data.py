@@ -12,6 +12,7 @@ from typing import Any
 from src.configuration.options import Below1, Count, Length, Natural, Part, Size, checked
 from src.configuration.values import validated, without_numpy
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
+from src.data.file_task import EmptyLabel
 from src.data.given import (
     AnyEncoder,
     Examples,
@@ -58,6 +59,8 @@ class TartanData(TaskData):
         seed: seed of every random draw.
         max_length: longest input; longer texts are cut [tokens].
         metric: chooses the checkpoint: `macro_f1`, `accuracy`, ... (`src.evaluation`).
+        empty_label: `unlabelled` takes the texts of training rows without a label as unlabelled
+            text of the task, which `task` in `auxiliaries` reads too; otherwise they are an error.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs; None for single texts.
@@ -90,6 +93,7 @@ class TartanData(TaskData):
         seed: Natural = 0,
         max_length: Length = 128,
         metric: str = "macro_f1",
+        empty_label: EmptyLabel = "refused",
         text: str | None = None,
         label: str | None = None,
         text_pair: str | None = None,
@@ -121,7 +125,7 @@ class TartanData(TaskData):
         self._task: dict[str, Any] = {
             "name": name, "metric": metric, "max_length": max_length, "text": text,
             "label": label, "text_pair": text_pair, "dev_share": dev_share,
-            "test_share": test_share, "split_seed": split_seed,
+            "test_share": test_share, "split_seed": split_seed, "empty_label": empty_label,
         }  # fmt: skip
         self._size, self._size_seed, self._column = size, size_seed, column
         self._dropout, self._class_weights = dropout, class_weights

@@ -86,6 +86,16 @@ class TextSource(Checked, ABC):
         """
         return Columns()
 
+    @property
+    def empty_label_option(self) -> str:
+        """Name of the option for training rows without a label; empty where there is none."""
+        return ""
+
+    @property
+    def takes_unlabelled_rows(self) -> bool:
+        """Whether training rows without a label are unlabelled text of the task, not an error."""
+        return False
+
     @abstractmethod
     def domain_file(self, size: float | None) -> Path:
         """Return a file of the task's domain text that suits `size` (None: all there is).
@@ -144,8 +154,8 @@ class TextTask(EndTaskOfSource):
         fingerprints: SHA-256 of each split's file, or how it was split off another.
         columns: the columns that were read.
         assignment: which rows became which split, where a split was held out; else None.
-        unlabelled: training texts whose labels `source.labelled` leaves out; None if there are
-            none.
+        unlabelled: training texts without a label, and those whose labels `source.labelled` leaves
+            out; None if there are none.
     """
 
     source: TextSource
@@ -239,7 +249,16 @@ def load_text_task(source: TextSource) -> TextTask:
     train = tables["train"]
     columns = source.columns(train)
     _warn_of_unread_pairs(source, train, columns)
-    read = {split: read_labelled(table, columns) for split, table in tables.items()}
+    read = {
+        split: read_labelled(
+            table,
+            columns,
+            empty_labels=source.takes_unlabelled_rows and split == "train",
+            option=source.empty_label_option if split == "train" else "",
+        )
+        for split, table in tables.items()
+    }
+    unlabelled, read["train"] = _without_labels(source.name, train.source, read["train"])
     fingerprints = {split: _fingerprint(table, columns) for split, table in tables.items()}
     fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
     assigned = list(
@@ -262,8 +281,7 @@ def load_text_task(source: TextSource) -> TextTask:
     labels = in_order(example.label for example in read["train"])
     if len(labels) < 2:
         raise UserError(f"{train.source}: training needs at least two labels, found {list(labels)}")
-    trained_on = {example.content for example in read["train"]}
-    unlabelled: list[Example] = []
+    trained_on = {example.content for example in (*read["train"], *unlabelled)}
     if source.labelled is not None:
         kept = choose_labelled(
             [example.label for example in read["train"]],
@@ -273,7 +291,7 @@ def load_text_task(source: TextSource) -> TextTask:
         )
         pairs = list(zip(kept, read["train"], strict=True))
         read["train"] = [example for labelled, example in pairs if labelled]
-        unlabelled = [example for labelled, example in pairs if not labelled]
+        unlabelled += [example for labelled, example in pairs if not labelled]
         fingerprints["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
     splits = {}
     for split, examples in read.items():
@@ -295,7 +313,7 @@ def load_text_task(source: TextSource) -> TextTask:
         fingerprints={split: fingerprints[split] for split in given},
         columns=columns,
         assignment=_assignment(train, held, assigned),
-        unlabelled=_indexed(unlabelled, labels, trained_on) if unlabelled else None,
+        unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
     )
 
 
@@ -354,6 +372,25 @@ def _split_anew(
     found = clean_split(groups.tolist(), labels, sizes, source.split_seed, source.name)
     pairs = list(zip(found, examples, strict=True))
     return {split: [example for own, example in pairs if own == split] for split in read}
+
+
+def _without_labels(
+    name: str, source: str, examples: Sequence[Example]
+) -> tuple[list[Example], list[Example]]:
+    """Return the examples without a label, and the others.
+
+    Raises:
+        UserError: all are without one.
+    """
+    without = [example for example in examples if not example.label]
+    if len(without) == len(examples):
+        raise UserError(f"{source} holds no labelled examples")
+    if without:
+        log.warning(
+            "task %s: %s: %s of %s rows have no label; their texts are unlabelled text of the task",
+            name, source, f"{len(without):,}", f"{len(examples):,}",
+        )  # fmt: skip
+    return without, [example for example in examples if example.label]
 
 
 def _assignment(

@@ -48,6 +48,27 @@ def test_one_file_of_labels_is_enough(tmp_path, said):
     assert warnings == []
 
 
+def test_rows_without_a_label_are_unlabelled_text_where_that_is_asked_for(tmp_path, said):
+    rows = [*rows_of("AB"), ("no label", ""), ("none either", " ")]
+    train = as_csv(tmp_path / "labels.csv", rows)
+    with pytest.raises(UserError, match=r"line 22: .* or remove the row \(task.empty_label=unlab"):
+        FileTask(train=train, **OWN).load()
+    task, warnings = said(FileTask(train=train, empty_label="unlabelled", **OWN).load)
+    assert warnings == [
+        f"task own: {train}: 2 of 22 rows have no label; their texts are unlabelled text of the "
+        "task"
+    ]
+    assert [len(part) for part in (task.train, task.dev, task.test)] == [12, 4, 4]
+    assert task.labels == ("A", "B")
+    assert set(task.own_texts["text"]) == {*task.train.texts, "no label", "none either"}
+    dev = as_csv(tmp_path / "dev.csv", [("no label", ""), ("b", "A")])
+    with pytest.raises(UserError, match=r"dev.csv, line 2: .* or remove the row$"):
+        FileTask(train=train, dev=dev, empty_label="unlabelled", **OWN).load()
+    bare = as_csv(tmp_path / "bare.csv", [("a", ""), ("b", "")])
+    with pytest.raises(UserError, match="holds no labelled examples"):
+        FileTask(train=bare, empty_label="unlabelled", text="text", label="label", **OWN).load()
+
+
 def test_files_of_several_formats_make_one_task(tmp_path):
     train = as_csv(tmp_path / "train.csv", rows_of([10, 9]))
     dev = as_csv(tmp_path / "dev.tsv", rows_of([9, 10], 2, start=50), separator="\t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datasets
 import pandas as pd
 import pytest
+from torch.utils.data import DataLoader, Subset
 
 from src.data.given import auxiliary_of, table_of
 from src.data.tartan_data import TartanData
@@ -20,6 +21,9 @@ from src.objectives.masked_lm import MaskedLM
         (datasets.Dataset.from_dict({"a": ["x"]}), None, r"no column 'text', only \['a'\]"),
         (datasets.Dataset.from_dict({"a": ["x"]}), "b", r"no column 'b', only \['a'\]"),
         (["fine", "half \ud800"], None, "half of a surrogate pair"),
+        (["fine", 3.5], None, r"got list with a float$"),
+        ([{"a": "x"}], None, r"no column 'text', only \['a'\]"),
+        (pd.DataFrame({"a": ["x"]}), None, r"no column 'text', only \['a'\]"),
         ([], None, "holds no texts"),
         ({"a": 1}, None, "must be 'task'"),
         (MaskedLM(), None, r"or a TextAuxiliary\(objective=..., path=...\) .* got MaskedLM"),
@@ -36,6 +40,35 @@ def test_what_is_no_text_is_one_line(given, column, message):
 def test_the_named_column_is_the_text():
     given = datasets.Dataset.from_dict({"text": ["no"], "body": ["yes"]})
     assert auxiliary_of(given, "dapt", "body", 1).corpus.texts.to_dict() == {"text": ["yes"]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.DataFrame({"body": ["one", "two"], "n": [1, 2]}),
+        pd.DataFrame({"body": ["one", "two"]})["body"],
+        [{"body": "one"}, {"body": "two"}],
+    ],
+    ids=["frame", "column", "rows"],
+)
+def test_frames_and_rows_are_texts(given):
+    texts = auxiliary_of(given, "dapt", "body", 1).corpus.texts
+    assert texts.to_dict() == {"text": ["one", "two"]}
+
+
+def test_a_loader_part_or_stream_of_a_data_set_keeps_the_labels_names():
+    names = datasets.ClassLabel(names=["no", "yes"])
+    features = datasets.Features(text=datasets.Value("string"), label=names)
+    rows = [{"text": "a", "label": 1}, {"text": "b", "label": 0}]
+    whole = datasets.Dataset.from_list(rows, features=features)
+    for given in (
+        DataLoader(whole),
+        whole.to_iterable_dataset(),
+        DataLoader(Subset(whole, [0, 1])),
+    ):
+        assert [row.values["label"] for row in table_of(given, "train").rows()] == ["yes", "no"]
+    (only,) = table_of(Subset(whole, [1]), "train").rows()
+    assert only.values == {"text": "b", "label": "no"}
 
 
 def test_a_data_frame_is_a_table():
@@ -95,8 +128,8 @@ def test_equal_data_sets_have_equal_fingerprints():
         ),
         (
             [{"text": f"{i}", "label": "ab"[i % 2]} for i in range(8)],
-            {"dev_share": 0.1},
-            r"^dev_share=0.1 of the 8 .*; change it, or name a dev file: dev=FILE",
+            {"dev_share": 0.9},
+            r"^test_share=0.2 and dev_share=0.9: of the 8 .* name a dev file: dev=FILE",
         ),
         (
             [{"text": f"{i}", "label": "ab"[i % 2]} for i in range(20)],
@@ -108,6 +141,16 @@ def test_equal_data_sets_have_equal_fingerprints():
 def test_messages_name_the_arguments_of_a_program(rows, options, message, cache_dir):
     with pytest.raises(UserError, match=message):
         _ = TartanData(rows, encoder="tiny", cache_dir=cache_dir, **options).prepared
+
+
+def test_rows_of_a_data_frame_without_a_label_are_unlabelled_text(cache_dir):
+    frame = pd.DataFrame({"text": [f"t{i}" for i in range(24)], "label": [*"ab" * 10, *[None] * 4]})
+    frame.loc[23, "label"] = float("nan")
+    options = {"encoder": "tiny", "cache_dir": cache_dir, "auxiliaries": {"tapt": "task"}}
+    with pytest.raises(UserError, match=r"not null \(empty_label=unlabelled takes the texts"):
+        _ = TartanData(frame, **options).prepared
+    found = TartanData(frame, empty_label="unlabelled", **options).prepared
+    assert (len(found.splits.train), len(found.rows("tapt"))) == (12, 16)
 
 
 def test_warnings_name_the_arguments_of_a_program(cache_dir, caplog):
