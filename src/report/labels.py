@@ -19,10 +19,6 @@ METHODS = {
     "aang": "AANG",
 }
 """The paper's names of methods, in the order of its tables; other methods keep their own names."""
-JOINT = (
-    "mt_tartan", "meta_tartan", "tapt_mt_tartan", "tapt_meta_tartan", "aang_static", "aang",
-)  # fmt: skip
-"""Methods that train the end task together with its auxiliary tasks."""
 USUAL_WEIGHTINGS = {
     "mt_tartan": "uniform",
     "tapt_mt_tartan": "uniform",

@@ -63,6 +63,11 @@ class Setting:
         """The method's name in the config."""
         return self.result.method
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether its runs train the end task together with auxiliary tasks: no baselines."""
+        return self.result.is_joint
+
     def scores(self, part: Part) -> dict[int, float]:
         """Return the task's metric on a part of test, by seed, for seeds that have one."""
         found = {run.result.seed: run.result.score(part) for run in self.runs}

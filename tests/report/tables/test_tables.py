@@ -236,6 +236,14 @@ def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
     assert mt["training FLOPs"].words == "not counted"
 
 
+def test_a_joint_method_of_ones_own_is_no_baseline(tmp_path):
+    more = {"auxiliaries": ["tapt"]}
+    write_setting(tmp_path, "tapt", "tapt", LOW, **more)
+    write_setting(tmp_path, "mine", "mine2", HIGH, **more)
+    reference, _ = reference_of(bench_of(tmp_path).settings, "whole")
+    assert reference.method == "tapt"
+
+
 def test_what_the_scores_oriented_is_decided_by_both_tails(tmp_path):
     """Paired, five seeds: one-sided 1/32, two-sided 2/32; only the paper's table asks one way."""
     more = {"auxiliaries": ["tapt"], "task": "scierc"}
@@ -291,7 +299,7 @@ def test_a_column_of_one_seed_switches_no_test_of_the_papers_table_off(tmp_path)
 
 def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.65, 0.50, 0.52])
-    write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61])
+    write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61], auxiliaries=["tapt"])
     found = overview(bench_of(tmp_path), "whole", Choice(paired=True))
     assert row(found, 1)["difference"].words == "+3.00 (2 pairs)"
     assert row(found, 1)["95% interval"].words == "-98.65 to +104.65"
@@ -301,14 +309,15 @@ def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
 
 def test_equal_scores_have_no_interval(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.60] * 3)
-    write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3)
+    write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3, auxiliaries=["tapt"])
     found = row(overview(bench_of(tmp_path), "whole", Choice()), 1)
     assert (found["difference"].words, found["95% interval"].words) == ("+2.00", "–")
 
 
 def test_the_overview_without_a_baseline_compares_with_the_first(tmp_path):
-    write_setting(tmp_path, "mt", "mt_tartan", LOW, flops=2e12)
-    write_setting(tmp_path, "meta", "meta_tartan", HIGH, flops=3e12)
+    more = {"auxiliaries": ["tapt"]}
+    write_setting(tmp_path, "mt", "mt_tartan", LOW, flops=2e12, **more)
+    write_setting(tmp_path, "meta", "meta_tartan", HIGH, flops=3e12, **more)
     found = overview(bench_of(tmp_path), "whole", Choice())
     assert row(found)["difference"].words == "reference"
     assert row(found, 1)["training FLOPs"].words == "3.00e+12"
