@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from torchmetrics import Metric
 
@@ -37,6 +38,7 @@ from src.methods.parts import check_sampling, check_weighting
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
 from src.objectives.class_weights import class_weights, parsed
+from src.run_folder.name import as_given, option_of
 
 log = logging.getLogger(__name__)
 
@@ -271,7 +273,24 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
                     "auxiliary.%s.%s is not read: method=%s does not train on it",
                     name, option, config.method.name,
                 )  # fmt: skip
-    return {name: auxiliary for name, auxiliary in settings.items() if name in used}
+    found = {name: auxiliary for name, auxiliary in settings.items() if name in used}
+    _warn_of_unread_size(found)
+    return found
+
+
+def _warn_of_unread_size(used: Mapping[str, Auxiliary]) -> None:
+    """Warn where the command line gives `auxiliary.size`, and nothing that is trained takes it.
+
+    Experiments set it for whatever auxiliary tasks are chosen, so that its value tells nothing.
+    """
+    given = as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    if "auxiliary.size" not in map(option_of, given):
+        return
+    domain = [name for name, auxiliary in used.items() if auxiliary.kind == "domain"]
+    if any(getattr(used[name], "size", None) is None for name in domain):
+        return
+    own = f"auxiliary.{domain[0]}.size is given instead" if domain else ""
+    log.warning("auxiliary.size is not read: %s", own or "the run trains on no domain text")
 
 
 def auxiliary_context(

@@ -22,6 +22,7 @@ _LATEX = {
     "–": "--",
     "†": r"\textdagger{}",
     "‡": r"\textdaggerdbl{}",
+    "§": r"\S{}",
 }
 _FORMULA = ("=", "+", "-", "@")
 """First characters of a cell that a spreadsheet takes for a formula."""

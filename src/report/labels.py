@@ -19,10 +19,6 @@ METHODS = {
     "aang": "AANG",
 }
 """The paper's names of methods, in the order of its tables; other methods keep their own names."""
-JOINT = (
-    "mt_tartan", "meta_tartan", "tapt_mt_tartan", "tapt_meta_tartan", "aang_static", "aang",
-)  # fmt: skip
-"""Methods that train the end task together with its auxiliary tasks."""
 USUAL_WEIGHTINGS = {
     "mt_tartan": "uniform",
     "tapt_mt_tartan": "uniform",
@@ -30,6 +26,8 @@ USUAL_WEIGHTINGS = {
     "tapt_meta_tartan": "meta",
 }
 """The usual weighting of a method, which labels omit; of other methods they omit any."""
+_LEARNED = ("meta_tartan", "tapt_meta_tartan", "aang")
+"""Methods whose joint stage learns weights with a meta head."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 """Methods whose names say what their auxiliary tasks are."""
 PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
@@ -38,6 +36,19 @@ PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
 def method_label(method: str) -> str:
     """Return a method's name, e.g. `META-TARTAN` for `meta_tartan`."""
     return METHODS.get(method, method)
+
+
+def usual_module(method: str, stage: str) -> tuple[str, ...]:
+    """Return the class below `src.methods` that trains a stage of a method of the paper.
+
+    Earlier names of it follow.
+    """
+    if stage == "joint":
+        learned = method in _LEARNED
+        return ("meta_tartan.MetaTartan",) if learned else ("mt_tartan.MTTartan",)
+    if stage.endswith("finetune"):
+        return ("fine_tuning.FineTuning", "finetuning.Finetuning")
+    return ("continued_pretraining.ContinuedPretraining",)
 
 
 def weighting_label(method: str, weighting: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, ValidationInfo, model_validator
 
+from src.core.task_names import END_TASK
 from src.evaluation.monitor import PERPLEXITY
 from src.files.durable import write_durably
 from src.files.plain import Plain, Short, is_bounded, read_json
@@ -130,6 +131,15 @@ class Stage(Plain):
         given = content.get("cost") or {}
         cost = own | given if isinstance(given, dict) else given
         return {**content, "cost": cost, "measured": {"seconds": content["seconds"]}}
+
+    @property
+    def accounts(self) -> set[str]:
+        """Names under which the stage counted costs or had weights: those of its tasks, and more.
+
+        Files of earlier versions have some of these counts only.
+        """
+        cost = self.cost
+        return {*cost.tokens, *cost.examples, *(cost.flops or {}), *self.final_task_weights}
 
     @property
     def flops(self) -> float | None:
@@ -269,6 +279,14 @@ class Result(Plain):
     def only_adapts(self) -> bool:
         """Whether the run has no end task: it adapted an encoder to text."""
         return not self.labels
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether a stage trained the end task together with auxiliary tasks."""
+        return any(
+            END_TASK in stage.accounts and not stage.accounts.isdisjoint(self.auxiliaries)
+            for stage in self.stages
+        )
 
     @property
     def test(self) -> Split:

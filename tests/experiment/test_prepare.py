@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 import src.experiment.run
@@ -12,7 +14,7 @@ from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
 from src.methods.module import TaskMixing
-from tests.in_process import config_of, toy
+from tests.in_process import CONF, config_of, toy
 
 
 @pytest.fixture
@@ -296,6 +298,34 @@ def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
     assert sizes["tapt"] == 48
     assert sizes["news"] in (95, 96)  # one line of the corpus is blank
     assert sizes["web"] == 191
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("tapt", ["auxiliary.size=10"], ["the run trains on no domain text"]),
+        ("finetune", ["auxiliary.size=10"], ["the run trains on no domain text"]),
+        ("dapt", ["auxiliary.size=2", "auxiliary.dapt.size=1"],
+         ["auxiliary.dapt.size is given instead"]),
+        ("dapt", ["auxiliary.size=2"], []),
+        ("tapt", [], []),
+    ],
+)  # fmt: skip
+def test_a_size_that_nothing_takes_is_warned_of(
+    method, given, said, data_dir, cache_dir, caplog, monkeypatch
+):
+    """Where the command line gives it: experiments set it for whatever tasks are chosen."""
+    options = toy(data_dir, cache_dir, method, *given)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        whole = compose("config", overrides=options, return_hydra_config=True)
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
+    HydraConfig.instance().set_config(whole)
+    config = config_of(options)
+    prepare(config, enabled_stages(config))
+    messages = [record.getMessage() for record in caplog.records]
+    assert [m for m in messages if "auxiliary.size" in m] == [
+        f"auxiliary.size is not read: {why}" for why in said
+    ]
 
 
 def test_a_meta_head_on_other_examples_needs_so_many(prepared):

@@ -56,6 +56,31 @@ def test_a_file_of_layout_1_is_read_as_one_of_layout_2(tmp_path):
     assert (result.flops, result.seconds, result.is_text) == (8e9, 63.0, True)
 
 
+@pytest.mark.parametrize(
+    ("counted", "joint"),
+    [
+        ({"final_task_weights": {"end_task": 0.5, "tapt": 0.5}}, True),
+        ({"cost": {"tokens": {"end_task": 9, "tapt": 9}}}, True),
+        ({"cost": {"examples": {"end_task": 9, "tapt": 9}}}, True),
+        ({"cost": {"flops": {"end_task": 9, "tapt": 9}}}, True),
+        ({"cost": {"flops": {"tapt": 9}}}, False),
+        ({"cost": {"flops": {"end_task": 9, "meta_gradient": 9}}}, False),
+        ({}, False),
+    ],
+)
+def test_joint_is_what_trained_the_end_task_with_auxiliary_tasks(counted, joint):
+    """Whatever the method is called; files of earlier versions lack some of the counts."""
+    auxiliaries = {"tapt": {"kind": "task", "size": 1, "examples": 8}}
+    stage = SMALL["stages"][0] | counted
+    assert small_result(auxiliaries=auxiliaries, stages=[stage]).is_joint is joint
+
+
+@pytest.mark.parametrize(("method", "joint"), [("tapt", False), ("tapt_mt_tartan", True)])
+def test_the_tasks_have_to_be_in_one_stage(tmp_path, method, joint):
+    write(tmp_path, result_of(method, 0, 0.5, auxiliaries=["tapt"]))
+    assert read_result(tmp_path).is_joint is joint
+
+
 def test_a_runs_own_result_is_kept_where_one_from_elsewhere_is_refused(tmp_path):
     """Long names and scores that are not finite are no reason to lose a training."""
     scores = {"examples": 4, "metrics": {"macro_f1": math.nan}}

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
 from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label, weighting_label
+from src.report.reading.apart import shortened
 from src.report.reading.grouping import Benchmark, Setting
 from src.run_folder.result import Part
 
@@ -28,7 +29,7 @@ class SizedPoint:
 
 
 def lines_of(bench: Benchmark, part: Part) -> dict[str, list[SizedPoint]]:
-    """Return each method's settings by amount of domain text, which is 0 without any.
+    """Return each method's settings on a corpus by amount of domain text, which is 0 without any.
 
     Of several settings of a method with the same amount, the one with most seeds is taken, then the
     best on dev.
@@ -48,7 +49,7 @@ def lines_of(bench: Benchmark, part: Part) -> dict[str, list[SizedPoint]]:
 
 
 def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
-    """Draw a line for each method, with a band of one standard deviation.
+    """Draw a line for each method and corpus, with a band of one standard deviation.
 
     Methods without domain text are horizontal lines.
 
@@ -62,7 +63,8 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     (axes,) = axes_of(picture)
     axes.set_xscale("log")
     what = "domain text" if bench.runs[0].result.is_text else "auxiliary images"
-    for index, (name, points) in enumerate(lines.items()):
+    names = shortened(list(lines), 60)
+    for index, (name, points) in enumerate(zip(names, lines.values(), strict=True)):
         _draw_line(axes, plain(name), points, style(index), what)
     sizes = sorted({p.size for points in lines.values() for p in points if p.size})
     axes.set_xticks(sizes)
@@ -100,11 +102,14 @@ def _draw_line(axes: Axes, name: str, points: list[SizedPoint], style: Style, wh
 
 def _family(setting: Setting) -> str:
     result = setting.result
-    other = weighting_label(result.method, result.weighting)
+    other = f" ({setting.variant})" if setting.variant else ""
+    other += weighting_label(result.method, result.weighting)
     other += " (shared head)" if head_kind(setting) == "shared" else ""
     named = result.method in NAMED_BY_AUXILIARIES
     names = " + ".join(name.upper() for name in result.auxiliaries)
-    return f"{method_label(result.method)}{other}{f', {names}' if names and not named else ''}"
+    corpora = ", ".join(dict.fromkeys(setting.corpora.values()))
+    other += f", {names}" if names and not named else ""
+    return f"{method_label(result.method)}{other}{f' ({corpora})' if corpora else ''}"
 
 
 def _size(setting: Setting) -> float:

@@ -68,5 +68,5 @@ def _points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None:
     )  # fmt: skip
     axes.plot(
         fmean(x for x, _ in points), fmean(y for _, y in points), linestyle="",
-        marker=style.marker, markersize=10, color=style.colour, label=plain(setting.label),
+        marker=style.marker, markersize=10, color=style.colour, label=plain(setting.short),
     )  # fmt: skip

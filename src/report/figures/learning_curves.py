@@ -71,6 +71,6 @@ def draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> bool:
     axes.plot(
         [x for x, _ in mean], [100 * y for _, y in mean], color=style.colour, linewidth=2,
         linestyle=style.line, marker=style.marker, markersize=4.5, markevery=max(1, len(mean) // 8),
-        label=plain(setting.label),
+        label=plain(setting.short),
     )  # fmt: skip
     return True

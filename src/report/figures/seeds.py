@@ -36,7 +36,7 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
             f"{mean:.1f}", (mean, place + 0.3), ha="center", va="bottom", fontsize=8,
             color="0.2",
         )  # fmt: skip
-    labels = [plain(f"{s.label} ({plural(len(s.scores(part)), 'seed')})") for s in scored]
+    labels = [plain(f"{s.short} ({plural(len(s.scores(part)), 'seed')})", 80) for s in scored]
     axes.set_yticks(range(len(scored)), labels)
     axes.set_ylim(-0.6, len(scored) - 0.2)
     axes.grid(visible=False, axis="y")

@@ -22,7 +22,9 @@ def learned(bench: Benchmark) -> Setting | None:
     fitting = [
         setting
         for setting in bench.settings
-        if setting.method == "meta_tartan" and head_kind(setting) != "shared"
+        if setting.method == "meta_tartan"
+        and not setting.variant
+        and head_kind(setting) != "shared"
     ]
     return max(fitting, key=lambda s: (len(s.runs), s.dev_mean), default=None)
 
@@ -55,7 +57,7 @@ def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -
         axes.set_xlabel("optimiser step")
         axes.set_title(plain(bench.label, 44), loc="left", fontweight="bold", fontsize=9.5, pad=18)
         axes.annotate(
-            plain(setting.label, 52), (0, 1), xytext=(0, 5), xycoords="axes fraction",
+            plain(setting.short), (0, 1), xytext=(0, 5), xycoords="axes fraction",
             textcoords="offset points", fontsize=8, color="0.35",
         )  # fmt: skip
         axes.legend(frameon=False, fontsize=8)

@@ -6,35 +6,31 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from src.core.task_names import parts_of
-from src.report.labels import (
-    METHODS,
-    NAMED_BY_AUXILIARIES,
-    method_label,
-    metric_label,
-    size_label,
-    weighting_label,
-)
+from src.report.labels import METHODS, metric_label
+from src.report.reading.apart import differing, shortened
 from src.report.reading.drawn_data import (
-    SPLIT_SEED,
     auxiliary_identity,
     drawn_by_seed,
     fingerprints_without_seed,
 )
+from src.report.reading.naming import (
+    auxiliaries_label,
+    corpora_names,
+    data_names,
+    labels_apart,
+    plain_label,
+)
+from src.report.reading.read_options import read_options, variant_of
 from src.report.reading.run import Run
 from src.run_folder.result import Part, Result, Split
 
-_TOLD = ("seed", "task.", "encoder.", "method.name", "classifier.")
-"""Options that a setting's label leaves out, because the result or the benchmark has them."""
-_SEEDS = ("seed", "encoder.seed")
-"""Options that are the run's seed, or follow it."""
-_SHOWN = 3
-"""Maximum number of options that a label shows."""
+_LONGEST = 60
+"""Maximum length of a label in figures [characters]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +42,17 @@ class Setting:
         label: name that tells it from the benchmark's other settings.
         runs: the runs in the order of their seeds; at least one.
         repeated: further runs with a seed that is in `runs` already; they are not counted.
+        short: the label, shortened for figures; no other setting's is the same.
+        corpora: the shown name of the domain text that each auxiliary task was given, where the
+            benchmark's settings were trained on several corpora; else empty.
     """
 
     key: str
     label: str
     runs: tuple[Run, ...]
     repeated: tuple[Run, ...] = ()
+    short: str = ""
+    corpora: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def result(self) -> Result:
@@ -62,6 +63,21 @@ class Setting:
     def method(self) -> str:
         """The method's name in the config."""
         return self.result.method
+
+    @property
+    def variant(self) -> str:
+        """Modules with which the paper's method was not trained as it is; empty if it was."""
+        return variant_of(self.runs[0])
+
+    @property
+    def auxiliaries(self) -> str:
+        """The auxiliary tasks in words; empty without any."""
+        return auxiliaries_label(self.result, self.corpora)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether its runs train the end task together with auxiliary tasks: no baselines."""
+        return self.result.is_joint
 
     def scores(self, part: Part) -> dict[int, float]:
         """Return the task's metric on a part of test, by seed, for seeds that have one."""
@@ -126,28 +142,26 @@ def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
 
     Runs that were not evaluated on test are left out.
     """
-    alike: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    alike: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in runs:
         if run.result.is_tested:
             alike[_data_of(run, drawn=True)].append(run)
     drawn = set().union(*(drawn_by_seed(members) for members in alike.values()))
-    sorted_runs: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    sorted_runs: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for members in alike.values():
         for run in members:
             sorted_runs[_data_of(run, run in drawn)].append(run)
-    versions: dict[tuple[str, ...], int] = defaultdict(int)
-    for task, encoder, _ in sorted_runs:
-        versions[(task, encoder)] += 1
+    names = data_names(sorted_runs, drawn)
     benches: list[Benchmark] = []
-    for (task, encoder, data), members in sorted(sorted_runs.items()):
-        # the same names for other data: the numbers must not be compared
-        suffix = f", data {data[:6]}" if versions[(task, encoder)] > 1 else ""
-        key = _key(f"{task}-{encoder}{suffix}", [bench.key for bench in benches])
+    for place, members in sorted(sorted_runs.items()):
+        task, encoder, _ = place
+        label = ", ".join([task, encoder, *filter(None, [names[place]])])
+        key = _key(label, [bench.key for bench in benches])
         draws_data = members[0] in drawn
         benches.append(
             Benchmark(
                 key,
-                f"{task}, {encoder}{suffix}",
+                label,
                 task,
                 encoder,
                 members[0].result.metric,
@@ -158,33 +172,15 @@ def benchmarks_of(runs: Iterable[Run]) -> list[Benchmark]:
     return benches
 
 
-def auxiliaries_label(result: Result) -> str:
-    """Return the auxiliary tasks in words, e.g. `DAPT 10x + TAPT`; empty without any."""
-    composed = [own for name, own in result.auxiliaries.items() if parts_of(name) is not None]
-    names = [f"{len(composed)} composed objectives"] if composed else []
-    sizes = {own.size for own in composed if own.kind != "task"}
-    names += [f"domain text {size_label(size)}" for size in sorted(sizes, key=str)]
-    for name, auxiliary in result.auxiliaries.items():
-        if auxiliary in composed:
-            continue
-        shown = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
-        sized = auxiliary.kind != "task" and result.is_text
-        names.append(f"{shown} {size_label(auxiliary.size)}" if sized else shown)
-    return " + ".join(names)
-
-
 def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
     """Return each setting's value of the options that differ, by name; None if absent.
 
-    Options of stages that a setting did not run are left out.
+    Options that a setting did not read are left out.
     """
-    options = [_options_of(setting.runs[0], run_stages=True) for setting in settings]
-    names = sorted(set().union(*options))
-    values = {name: [one.get(name) for one in options] for name in names}
-    return {name: row for name, row in values.items() if any(value != row[0] for value in row)}
+    return differing([read_options(setting.runs[0]) for setting in settings])
 
 
-def _data_of(run: Run, drawn: bool) -> tuple[str, ...]:
+def _data_of(run: Run, drawn: bool) -> tuple[str, str, str]:
     """Return what has to be equal for runs to be compared, of drawn data without the seed."""
     r = run.result
     fingerprints = fingerprints_without_seed(run) if drawn else r.fingerprints
@@ -195,65 +191,27 @@ def _settings_of(runs: Sequence[Run], bench: str, draws_data: bool) -> tuple[Set
     grouped: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         r = run.result
-        options = _options_of(run)
+        options = read_options(run)
         auxiliaries = {n: auxiliary_identity(a, draws_data) for n, a in r.auxiliaries.items()}
         grouped[_digest([r.method, r.weighting, auxiliaries, options])].append(run)
-    unnamed = []
+    settings = []
+    corpora = corpora_names([members[0] for members in grouped.values()])
     for members in grouped.values():
         by_seed: dict[int, Run] = {}
         for run in sorted(members, key=lambda run: run.name):
             by_seed.setdefault(run.result.seed, run)
         kept = tuple(by_seed[seed] for seed in sorted(by_seed))
         repeated = tuple(run for run in members if run not in kept)
-        unnamed.append(Setting("", _plain_label(members[0].result), kept, repeated))
-    unnamed.sort(key=_place)
-    named = []
-    for number, setting in enumerate(unnamed, 1):
-        alike = [other for other in unnamed if other.label == setting.label]
-        label = setting.label + _apart(setting, alike)
-        named.append(replace(setting, key=f"{bench}--setting-{number}", label=label))
-    return tuple(named)
-
-
-def _options_of(run: Run, run_stages: bool = False) -> dict[str, Any]:
-    """Return a run's options without its seeds; if asked, only those of stages that it ran.
-
-    The seed of its data is left out as well: what it chose is in the fingerprints.
-    """
-    stages = {stage.name for stage in run.result.stages}
-    kept = {}
-    for name, value in run.options.items():
-        place = name.split(".")
-        idle = place[:2] == ["method", "stages"] and stages.isdisjoint(place[2:3])
-        seeded = name == SPLIT_SEED or (name in _SEEDS and value == run.result.seed)
-        if not (run_stages and idle) and not seeded:
-            kept[name] = value
-    return kept
-
-
-def _plain_label(result: Result) -> str:
-    label = method_label(result.method)
-    if result.method in NAMED_BY_AUXILIARIES:
-        sizes = [size_label(a.size) for a in result.auxiliaries.values() if a.kind != "task"]
-        return " ".join([label, *sizes])
-    label += weighting_label(result.method, result.weighting)
-    auxiliaries = auxiliaries_label(result)
-    return f"{label}, {auxiliaries}" if auxiliaries else label
-
-
-def _apart(setting: Setting, alike: Sequence[Setting]) -> str:
-    """Return the options that tell a setting from others with the same label."""
-    if len(alike) == 1:
-        return ""
-    differing = {
-        name: row for name, row in differing_options(alike).items() if not name.startswith(_TOLD)
-    }
-    index = alike.index(setting)
-    shown = [f"{'.'.join(n.split('.')[-2:])}={row[index]}" for n, row in differing.items()]
-    if not shown:
-        return f" [{index + 1}]"
-    more = ", ..." if len(shown) > _SHOWN else ""
-    return f" [{', '.join(shown[:_SHOWN])}{more}]"
+        own = corpora[members[0]]
+        settings.append(Setting("", plain_label(kept[0], own), kept, repeated, corpora=own))
+    settings.sort(key=_place)
+    labels = labels_apart([one.runs[0] for one in settings], [one.label for one in settings])
+    return tuple(
+        replace(setting, key=f"{bench}--setting-{number}", label=label, short=short)
+        for number, (setting, label, short) in enumerate(
+            zip(settings, labels, shortened(labels, _LONGEST), strict=True), 1
+        )
+    )
 
 
 def _place(setting: Setting) -> tuple[Any, ...]:

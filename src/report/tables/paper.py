@@ -12,6 +12,7 @@ from pydantic import Field
 
 from src.files.plain import Plain
 from src.report.reading.grouping import Benchmark, Setting
+from src.report.reading.read_options import given_corpora
 
 
 class Column(Plain):
@@ -32,13 +33,17 @@ class Column(Plain):
     without: dict[str, Any] = Field(default_factory=dict)
 
     def holds(self, setting: Setting) -> bool:
-        """Return whether the setting belongs in this column."""
+        """Return whether the setting belongs in this column.
+
+        One with a module of one's own does not: it is another method than the paper's.
+        """
         result = setting.result
         kinds = sorted(a.kind for a in result.auxiliaries.values())
         sizes = {a.size for a in result.auxiliaries.values() if a.kind == "domain"}
         options = setting.runs[0].options
         return (
             result.method == self.method
+            and not setting.variant
             and (self.auxiliaries is None or kinds == sorted(self.auxiliaries))
             and (self.size is None or sizes == {self.size})
             and (self.weighting is None or result.weighting == self.weighting)
@@ -118,10 +123,11 @@ def paper_tables() -> list[PaperTable]:
 def candidate(column: Column, settings: Sequence[Setting]) -> Candidate | None:
     """Return the setting for a cell: of those that belong there, the one with most seeds.
 
-    Among equals the best on dev is taken; test decides nothing here.
+    Among equals the best on dev is taken; test decides nothing here. Settings on the domain text
+    that belongs to the task come before those on other text.
     """
     fitting = [setting for setting in settings if column.holds(setting)]
     if not fitting:
         return None
-    best = max(fitting, key=lambda setting: (len(setting.runs), setting.dev_mean))
+    best = max(fitting, key=lambda s: (not given_corpora(s.runs[0]), len(s.runs), s.dev_mean))
     return Candidate(best, len(fitting) - 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from src.report.labels import PARTS, plural
 from src.report.reading.grouping import Benchmark, Setting
+from src.report.reading.read_options import given_corpora
 from src.report.tables.paper import PaperTable, Published, candidate
 from src.report.tables.table import (
     NO_RUNS,
@@ -46,10 +47,10 @@ def paper_table(
     for row in ours:
         rows.append(_shown(table, row))
         if row.bench.task in table.published:
-            rows.append(_published(table, row.bench.task, row.bench.encoder))
+            rows.append(_published(table, row.bench.task, part, row.bench.encoder))
     shown = {row.bench.task for row in ours}
     others = [task for task in table.published if task not in shown]
-    rows += [_published(table, task, encoder="") for task in others]
+    rows += [_published(table, task, part) for task in others]
     columns = [column.label for column in table.columns.values()]
     columns += [f"p, {table.columns[name].label}" for name in table.tested]
     metrics = sorted({row.bench.metric_label for row in ours})
@@ -60,7 +61,7 @@ def paper_table(
         heads=("task", "runs"),
         columns=tuple(columns),
         rows=tuple(rows),
-        notes=tuple(_notes(table, ours, choice)),
+        notes=tuple(_notes(table, ours, part, choice)),
     )
 
 
@@ -72,6 +73,7 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
         cells[name] = NO_RUNS if found is None else score_of(found.setting, part, found.others)
         if found is not None:
             settings[name] = found.setting
+            cells[name] = _marked(cells[name], found.setting, bench.task in table.published)
     scores = {name: cell for name, cell in cells.items() if isinstance(cell, Score)}
     most = max((score.seeds for score in scores.values()), default=0)
     for name, score in scores.items():
@@ -88,6 +90,13 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
             if name in settings
         }
     return _OurRow(bench, cells, tested, ranking.left_out)
+
+
+def _marked(cell: Cell, setting: Setting, published: bool) -> Cell:
+    """Return a cell that tells the domain text, where that is not what the cell stands beside."""
+    given = given_corpora(setting.runs[0]) if published else {}
+    named = tuple(dict.fromkeys((given | dict(setting.corpora)).values()))
+    return replace(cell, corpora=named) if isinstance(cell, Score) else cell
 
 
 def _adjusted(rows: list[_OurRow]) -> list[_OurRow]:
@@ -122,8 +131,11 @@ def _p_cell(comparison: Comparison | None) -> Cell:
     return Number(comparison.p, words, comparison.ours)
 
 
-def _published(table: PaperTable, task: str, encoder: str) -> Row:
-    """Return the paper's row of a task, to stand below one of ours with `encoder` (empty: none)."""
+def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> Row:
+    """Return the paper's row of a task, to stand below one of ours with `encoder` (empty: none).
+
+    It is of the whole test split, also beside our numbers of the unseen part.
+    """
     row: Published = table.published[task]
     cells: list[Cell] = []
     for name in table.columns:
@@ -138,10 +150,11 @@ def _published(table: PaperTable, task: str, encoder: str) -> Row:
     ]
     another = " (another encoder)" if encoder and encoder not in table.encoder_names else ""
     whose = f"paper, {table.encoder}{another}, {table.seeds} seeds"
+    whose += "" if part == "whole" else f", {PARTS['whole']}"
     return Row(task, whose, tuple(cells), from_paper=True)
 
 
-def _notes(table: PaperTable, rows: Sequence[_OurRow], choice: Choice) -> list[str]:
+def _notes(table: PaperTable, rows: Sequence[_OurRow], part: Part, choice: Choice) -> list[str]:
     notes = ["Mean ± standard deviation over seeds, in percent."]
     if table.tested:
         labels = [table.columns[name].label for name in table.against]
@@ -157,8 +170,9 @@ def _notes(table: PaperTable, rows: Sequence[_OurRow], choice: Choice) -> list[s
             f"bold: p below {LEVEL}."
         )
     same = all(row.bench.encoder in table.encoder_names for row in rows)
+    of = "" if part == "whole" else f" of the {PARTS['whole']}"
     notes.append(
-        f"Rows marked 'paper' are its published numbers, with {table.encoder}"
+        f"Rows marked 'paper' are its published numbers{of}, with {table.encoder}"
         + ("." if same else ": another encoder than that of runs named otherwise.")
     )
     cells = [cell for row in rows for cell in row.cells.values() if isinstance(cell, Score)]
@@ -167,6 +181,9 @@ def _notes(table: PaperTable, rows: Sequence[_OurRow], choice: Choice) -> list[s
     if any(cell.others for cell in cells):
         notes.append(
             "‡: one of several settings that belong there: the one with most seeds, then the "
-            "best on dev."
+            "best on dev (on the task's own domain text, if any is)."
         )
+    named = dict.fromkeys(name for cell in cells for name in cell.corpora)
+    if named:
+        notes.append(f"§: with domain text of one's own: {', '.join(named)}.")
     return notes

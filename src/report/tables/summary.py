@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from src.report.labels import JOINT, PARTS, plural
+from src.report.labels import PARTS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.report.reading.search import Found
@@ -114,7 +114,7 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
     if claim is None or {claim.ours, claim.theirs} == {best, runner_up}:
         return [first]
     joint, baseline = "joint training with the highest mean", "best baseline"
-    ahead, behind = (joint, baseline) if claim.ours.method in JOINT else (baseline, joint)
+    ahead, behind = (joint, baseline) if claim.ours.is_joint else (baseline, joint)
     second: Sentence = (
         f"The {ahead}, ",
         Linked(claim.ours.label, claim.ours),

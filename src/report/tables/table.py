@@ -25,6 +25,7 @@ class Score:
         best: whether it is set in bold: significantly better than what it is compared with.
         fewer: whether it has fewer seeds than another cell of its row.
         others: number of further settings that would have belonged here.
+        corpora: names of domain text of one's own, where other text could have been meant.
     """
 
     mean: float
@@ -34,6 +35,7 @@ class Score:
     best: bool = False
     fewer: bool = False
     others: int = 0
+    corpora: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:

@@ -16,7 +16,7 @@ def to_csv(table: ResultTable) -> str:
     rows = [
         {
             "table": table.key,
-            "part": table.part,
+            "part": "whole" if row.from_paper else table.part,
             "row": escape_csv_cell(row.name),
             "whose": escape_csv_cell(row.whose),
             "column": escape_csv_cell(column),

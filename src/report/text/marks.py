@@ -6,8 +6,11 @@ from src.report.tables.table import Cell, Score
 
 
 def marks(cell: Cell) -> str:
-    """Return marks that a table's notes explain: `†` fewer seeds, `‡` one of several settings."""
+    """Return marks that a table's notes explain.
+
+    `†`: fewer seeds; `‡`: one of several settings; `§`: domain text of one's own.
+    """
     if not isinstance(cell, Score):
         return ""
-    found = [f"({cell.seeds})†"] if cell.fewer else []
-    return " ".join([*found, "‡"] if cell.others else found)
+    found = {f"({cell.seeds})†": cell.fewer, "‡": cell.others, "§": cell.corpora}
+    return " ".join(mark for mark, shown in found.items() if shown)

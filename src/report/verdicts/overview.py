@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from src.report.labels import JOINT, PARTS, plural, seconds_label
+from src.report.labels import PARTS, plural, seconds_label
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.statistics.effect import Effect
 from src.report.tables.table import (
@@ -82,7 +82,7 @@ def reference_of(
     does not train the tasks together; `ranking_of` says which of them are considered.
     """
     scored = [setting for setting in settings if setting.scores(part)]
-    baselines = [setting for setting in scored if setting.method not in JOINT]
+    baselines = [setting for setting in scored if not setting.is_joint]
     if not baselines:
         several = [setting for setting in scored if len(setting.scores(part)) > 1]
         return next(iter([*several, *scored]), None), ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from src.report.labels import JOINT
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.verdicts.comparison import Choice, Comparison, adjust, compare
 from src.report.verdicts.overview import comparisons_of
@@ -43,8 +42,8 @@ def verdict_of(bench: Benchmark, part: Part, choice: Choice) -> Verdict | None:
     ranked = ranking.settings
     if not ranked:
         return None
-    joint = [setting for setting in ranked if setting.method in JOINT]
-    others = [setting for setting in ranked if setting.method not in JOINT]
+    joint = [setting for setting in ranked if setting.is_joint]
+    others = [setting for setting in ranked if not setting.is_joint]
     table = comparisons_of(bench, part, choice) if choice.holm else []
     claim = None
     if joint and others:
@@ -78,11 +77,10 @@ def disagreements(whole: Verdict, unseen: Verdict) -> list[str]:
     for what, on_whole, on_unseen in pairs:
         if on_whole is None or on_unseen is None:
             continue
-        if what.startswith("joint") and on_whole.ours.method != on_unseen.ours.method:
-            was_joint = on_whole.ours.method in JOINT
-            if was_joint != (on_unseen.ours.method in JOINT):
-                ahead = "the best baseline is" if was_joint else "joint training is"
-                found.append(f"{ahead} ahead")
+        was_joint = on_whole.ours.is_joint
+        if what.startswith("joint") and was_joint != on_unseen.ours.is_joint:
+            ahead = "the best baseline is" if was_joint else "joint training is"
+            found.append(f"{ahead} ahead")
         if on_whole.significant != on_unseen.significant:
             is_it = "is" if on_unseen.significant else "is not"
             found.append(f"the difference between {what} {is_it} significant")

@@ -130,6 +130,22 @@ def test_figure_2_has_a_line_a_method_by_amount_of_domain_text(tmp_path):
     assert "multiples" in axes.get_xlabel()
 
 
+def test_figure_2_has_a_line_a_corpus_and_a_variant(tmp_path):
+    for size, path in ((1, "a.txt"), (2, "b.txt"), (10, "a.txt")):
+        options = {"auxiliary.dapt.path": path}
+        name = f"{size}{path}"
+        write_setting(tmp_path, name, "dapt", SCORES, auxiliaries=["dapt"], size=size,
+                      options=options)  # fmt: skip
+    options |= {"method.stages.joint.module": "mine.Mine"}
+    write_setting(tmp_path, "mine", "meta_tartan", SCORES, options=options, **BOTH)
+    found = lines_of(bench_of(tmp_path), "whole")
+    assert {name: [p.size for p in points] for name, points in found.items()} == {
+        "DAPT (a.txt)": [1, 10],
+        "DAPT (b.txt)": [2],
+        "META-TARTAN (Mine), DAPT + TAPT (a.txt)": [10],
+    }
+
+
 def test_figure_2_needs_two_sizes(tmp_path):
     write_setting(tmp_path, "mt", "mt_tartan", SCORES, **BOTH)
     assert draw_auxiliary_size(bench_of(tmp_path), "whole") is None
@@ -181,6 +197,24 @@ def test_figure_4_has_a_panel_a_task(tmp_path):
     figure = draw_weight_trajectories(benchmarks_of(read_all(tmp_path)), [])
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title(loc="left")[0] for axes in shown] == ["a", "b", "c", "d"]
+
+
+def test_figure_4_shows_no_module_of_ones_own(tmp_path):
+    options = {"method.stages.joint.module": "mine.Mine"}
+    write_setting(tmp_path, "mine", "meta_tartan", SCORES, options=options, **BOTH)
+    assert draw_weight_trajectories([bench_of(tmp_path)], []) is None
+
+
+def test_lines_with_long_names_are_told_apart(tmp_path):
+    for path in ("a", "b"):
+        options = {"auxiliary.dapt.path": f"{path}.txt", "method.stages.joint.lr": "x" * 90}
+        write_setting(tmp_path, path, "my_very_long_method_of_two_corpora_and_two_tasks", SCORES,
+                      options=options, **BOTH)  # fmt: skip
+    for draw in (draw_learning_curves, draw_cost):
+        (legend,) = draw(bench_of(tmp_path)).legends
+        assert len({text.get_text() for text in legend.get_texts()}) == 2
+    seeds = draw_seeds(bench_of(tmp_path), "whole").axes[0].get_yticklabels()
+    assert len({label.get_text() for label in seeds}) == 2
 
 
 def test_every_figure_has_axes_that_say_what_they_show(tmp_path):

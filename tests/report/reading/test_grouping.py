@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from src.report.labels import METHODS, usual_module
 from src.report.reading.grouping import benchmarks_of, differing_options
+from tests.in_process import STAGES
+from tests.in_process import config_of as config_of_command
 from tests.report.made_up_runs import (
     altered,
     bench_of,
@@ -194,10 +197,260 @@ def test_keys_are_fit_for_files_and_anchors(tmp_path):
     assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_") for key in keys)
 
 
-def test_options_of_stages_that_were_not_run_are_no_difference_to_look_at(tmp_path):
-    options = {"method.stages.last_finetune.lr": 1}
-    write_setting(tmp_path, "a", "finetune", [0.5], options=options)
-    write_setting(tmp_path, "b", "finetune", [0.5], options={"method.stages.last_finetune.lr": 2})
+def write_seeds(root, method, options, **more):
+    """A run for each of several sets of options, each with its own seed."""
+    for seed, own in enumerate(options):
+        result = result_of(method, seed, 0.5, **more)
+        write_run(root / str(seed), result, config_of(result, own))
+
+
+@pytest.mark.parametrize(
+    ("method", "auxiliaries", "option"),
+    [
+        ("finetune", [], "method.stages.last_finetune.lr"),
+        ("finetune", [], "auxiliary.size"),
+        ("finetune", [], "auxiliary.dapt.path"),
+        ("finetune", [], "auxiliary.decontaminate"),
+        ("finetune", [], "task.domain"),
+        ("tapt", ["tapt"], "auxiliary.size"),
+        ("tapt", ["tapt"], "auxiliary.seed"),
+        ("tapt", ["tapt"], "auxiliary.dapt.objective.masked"),
+    ],
+)
+def test_an_option_that_was_not_read_is_no_difference(tmp_path, method, auxiliaries, option):
+    write_seeds(tmp_path, method, [{option: 1}, {option: 2}], auxiliaries=auxiliaries)
+    (setting,) = bench_of(tmp_path).settings
+    assert len(setting.runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("auxiliaries", "option"),
+    [
+        (["dapt"], "auxiliary.size"),
+        (["dapt"], "auxiliary.dapt.objective.masked"),
+        (["tapt"], "auxiliary.decontaminate"),
+    ],
+)
+def test_an_option_that_was_read_is_a_difference(tmp_path, auxiliaries, option):
+    write_seeds(tmp_path, "mt_tartan", [{option: 1}, {option: 2}], auxiliaries=auxiliaries)
     bench = bench_of(tmp_path)
-    assert differing_options(bench.settings) == {}
-    assert labels(bench) == ["Fine-tuning [1]", "Fine-tuning [2]"]
+    assert list(differing_options(bench.settings)) == [option]
+
+
+def test_a_tasks_own_size_is_the_one_that_is_read(tmp_path):
+    own = {"auxiliary.dapt.size": 3}
+    options = [{"auxiliary.size": size} | own for size in (1, 2)]
+    write_seeds(tmp_path, "dapt", options, auxiliaries=["dapt"], size=3)
+    assert len(bench_of(tmp_path).settings) == 1
+
+
+def test_options_of_composed_objectives_are_read(tmp_path):
+    result = result_of("aang", 0, 0.5, auxiliaries=["dapt"])
+    result["auxiliaries"] = {"domain-mask-bidirectional-denoise": result["auxiliaries"]["dapt"]}
+    for path in ("a.txt", "b.txt"):
+        options = {"auxiliary.aang.data.domain.path": path}
+        write_run(tmp_path / path, result, config_of(result, options))
+    assert labels(bench_of(tmp_path)) == [
+        f"AANG, 1 composed objectives + domain text 10x ({path})" for path in ("a.txt", "b.txt")
+    ]
+
+
+def test_every_label_is_different_however_many_options_it_takes(tmp_path):
+    """Three options are shown where fewer would do, and more where they have to be."""
+    names = [f"method.stages.finetune.optimisation.o{i}" for i in range(5)]
+    for place in range(6):
+        options = {name: int(index == place) for index, name in enumerate(names)}
+        write_setting(tmp_path, f"s{place}", "finetune", [0.5], options=options)
+    found = labels(bench_of(tmp_path))
+    assert len(set(found)) == 6
+    assert found[5] == (
+        "Fine-tuning [optimisation.o0=0, optimisation.o1=0, optimisation.o2=0, optimisation.o3=0, "
+        "optimisation.o4=0]"
+    )
+    assert all("..." not in label for label in found)
+
+
+def test_options_that_need_not_be_shown_are_hinted_at(tmp_path):
+    for place in range(2):
+        options = {f"method.stages.finetune.o{i}": place for i in range(5)}
+        write_setting(tmp_path, f"s{place}", "finetune", [0.5], options=options)
+    assert labels(bench_of(tmp_path))[1] == (
+        "Fine-tuning [finetune.o0=1, finetune.o1=1, finetune.o2=1, ...]"
+    )
+
+
+def test_options_of_two_stages_are_told_apart(tmp_path):
+    for name, (tapt, finetune) in {"a": (1, 2), "b": (2, 1), "c": (1, 1)}.items():
+        options = {
+            "method.stages.tapt.optimisation.lr": tapt,
+            "method.stages.finetune.optimisation.lr": finetune,
+        }
+        write_setting(tmp_path, name, "tapt", [0.5], options=options, auxiliaries=["tapt"])
+    assert "TAPT [finetune.optimisation.lr=2, tapt.optimisation.lr=1]" in labels(bench_of(tmp_path))
+
+
+def test_options_that_labels_leave_out_are_shown_where_no_others_differ(tmp_path):
+    for value in ("balanced", None):
+        options = {"classifier.class_weights": value}
+        write_setting(tmp_path, str(value), "finetune", [0.5], options=options)
+    assert labels(bench_of(tmp_path)) == [
+        "Fine-tuning [classifier.class_weights=null]",
+        "Fine-tuning [classifier.class_weights=balanced]",
+    ]
+
+
+def test_settings_that_no_option_tells_apart_are_named_by_their_folder(tmp_path):
+    for name in ("a", "b"):
+        result = result_of("dapt", 0, 0.5, auxiliaries=["dapt"])
+        result = altered(result, "auxiliaries.dapt.fingerprint", name)
+        write_run(tmp_path / name, result)
+    assert labels(bench_of(tmp_path)) == ["DAPT 10x [a]", "DAPT 10x [b]"]
+
+
+def test_short_labels_are_different_too(tmp_path):
+    names = ("x" * 80 + "a", "x" * 80 + "b", "a" + "x" * 80, "b" + "x" * 80, "y" * 40)
+    for name in (*names, "x" * 100, "x" * 101):
+        write_setting(tmp_path, name, name, [0.5])
+    settings = bench_of(tmp_path).settings
+    assert len({setting.short for setting in settings}) == 7
+    assert max(len(setting.short) for setting in settings) == 60
+    assert all(setting.short == setting.label for setting in settings if len(setting.label) < 60)
+
+
+OURS, MINE = "src.methods.meta_tartan.MetaTartan", "mine.fixed_embeddings.FixedEmbeddings"
+
+
+@pytest.mark.parametrize(
+    ("module", "label"),
+    [
+        (OURS, "META-TARTAN, TAPT"),
+        (MINE, "META-TARTAN (FixedEmbeddings), TAPT"),
+        ("src.methods.mt_tartan.MTTartan", "META-TARTAN (MTTartan), TAPT"),
+        ("mine.methods.MetaTartan", "META-TARTAN (mine.methods.MetaTartan), TAPT"),
+    ],
+)
+def test_a_method_with_another_module_is_named_so(tmp_path, module, label):
+    options = {"method.stages.joint.module": module}
+    write_setting(tmp_path, "a", "meta_tartan", [0.5], options=options, auxiliaries=["tapt"])
+    assert labels(bench_of(tmp_path)) == [label]
+
+
+def test_another_stages_module_is_named_with_the_stage(tmp_path):
+    options = {
+        "method.stages.tapt.module": "src.methods.continued_pretraining.ContinuedPretraining",
+        "method.stages.finetune.module": MINE,
+    }
+    write_setting(tmp_path, "a", "tapt", [0.5], options=options, auxiliaries=["tapt"])
+    write_setting(tmp_path, "b", "mine2", [0.5], options={"method.stages.joint.module": MINE})
+    assert labels(bench_of(tmp_path)) == ["TAPT (finetune: FixedEmbeddings)", "mine2"]
+
+
+def test_earlier_names_of_modules_are_no_variants(tmp_path):
+    options = {"method.stages.finetune.module": "src.methods.finetuning.Finetuning"}
+    write_setting(tmp_path, "a", "finetune", [0.5], options=options)
+    assert labels(bench_of(tmp_path)) == ["Fine-tuning"]
+
+
+@pytest.mark.parametrize("method", [method for method in STAGES if method in METHODS])
+def test_the_papers_methods_are_no_variants_of_themselves(method):
+    config = config_of_command([f"method={method}"])
+    for name, stage in config.method.stages.items():
+        assert stage.module == f"src.methods.{usual_module(method, name)[0]}"
+
+
+def test_corpora_are_named_where_they_differ(tmp_path):
+    """Also where their sizes differ, which alone would tell the settings apart."""
+    for size, path in ((1, "/texts/news.txt"), (10, "other/news.txt"), (2, None)):
+        write_setting(
+            tmp_path, str(size), "dapt", [0.5], auxiliaries=["dapt"], size=size,
+            options={"auxiliary.dapt.path": path},
+        )  # fmt: skip
+    bench = bench_of(tmp_path)
+    assert labels(bench) == ["DAPT 1x (texts/news.txt)", "DAPT 2x", "DAPT 10x (other/news.txt)"]
+
+
+def test_one_corpus_is_not_named(tmp_path):
+    for size in (1, 10):
+        write_setting(
+            tmp_path, str(size), "mt_tartan", [0.5], auxiliaries=["dapt"], size=size,
+            options={"auxiliary.dapt.path": "news.txt"},
+        )  # fmt: skip
+    assert labels(bench_of(tmp_path)) == ["MT-TARTAN, DAPT 1x", "MT-TARTAN, DAPT 10x"]
+
+
+@pytest.mark.parametrize(
+    ("path", "hub", "domain", "name"),
+    [
+        ("a/b.txt", None, "c.txt", "b.txt"),
+        (None, "org/texts", "c.txt", "texts"),
+        (None, None, "c.txt", "c.txt"),
+    ],
+)
+def test_a_corpus_may_be_of_the_hub_or_the_tasks_option(tmp_path, path, hub, domain, name):
+    options = {
+        "auxiliary.dapt.path": path, "auxiliary.dapt.hub": hub, "task.domain": domain,
+    }  # fmt: skip
+    more = {"auxiliaries": ["dapt"]}
+    write_setting(tmp_path, "a", "dapt", [0.5], options=options, **more)
+    write_setting(tmp_path, "b", "mt_tartan", [0.5], **more)
+    assert labels(bench_of(tmp_path)) == [f"DAPT 10x ({name})", "MT-TARTAN, DAPT 10x"]
+
+
+def write_data(root, name, options, seed=0):
+    """A run on data that only it has."""
+    result = altered(result_of("finetune", seed, 0.5), "fingerprints.train", name * 64)
+    write_run(root / name, result, config_of(result, options))
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (
+            [{"task.train": "/x/a.csv"}, {"task.train": "/x/b.csv"}],
+            ["task.train=a.csv", "task.train=b.csv"],
+        ),
+        (
+            [{"task.train": "/x/a.csv"}, {"task.train": "/y/a.csv"}],
+            ["task.train=x/a.csv", "task.train=y/a.csv"],
+        ),
+        (
+            [{"task.test_share": 0.2, "task.max_length": 9}, {"task.test_share": 0.1}],
+            ["task.test_share=0.2", "task.test_share=0.1"],
+        ),
+        (
+            [{"task.split_seed": 0}, {"task.split_seed": 1}],
+            ["task.split_seed=0", "task.split_seed=1"],
+        ),
+        ([{"task.max_length": 64}, {"task.max_length": 9}],
+         ["task.max_length=64", "task.max_length=9"]),
+        ([{"seed": 0}, {"seed": 0}], ["data ", "data "]),
+    ],
+)  # fmt: skip
+def test_data_of_one_task_are_named_by_the_options_that_differ(tmp_path, options, names):
+    for name, own in zip("ab", options, strict=True):
+        write_data(tmp_path, name, {"task.metric": "macro_f1", **own})
+    found = [bench.label for bench in benchmarks_of(read_all(tmp_path))]
+    assert len(set(found)) == 2
+    for label, name in zip(sorted(found), sorted(names), strict=True):
+        assert label.startswith(f"toy, tiny, {name}")
+        assert ("data" in label) == (name == "data ")
+
+
+def test_data_that_options_tell_in_part_have_a_hash_too(tmp_path):
+    for name, train in (("a", "a.csv"), ("b", "a.csv"), ("c", "c.csv")):
+        write_data(tmp_path, name, {"task.train": train})
+    found = sorted(bench.label for bench in benchmarks_of(read_all(tmp_path)))
+    assert found[2] == "toy, tiny, task.train=c.csv"
+    assert all(label.startswith("toy, tiny, task.train=a.csv, data ") for label in found[:2])
+
+
+def test_data_that_each_seed_draws_are_named_so(tmp_path):
+    for seed in range(3):
+        write_drawn(tmp_path / f"drawn{seed}", result_of("finetune", seed, 0.5), seed)
+    for seed in range(2):
+        write_drawn(tmp_path / f"fixed{seed}", result_of("finetune", seed, 0.5), 5)
+    found = {bench.label: len(bench.runs) for bench in benchmarks_of(read_all(tmp_path))}
+    assert found == {
+        "toy, tiny, task.split_seed=each run's": 3,
+        "toy, tiny, task.split_seed=5": 2,
+    }

@@ -72,6 +72,18 @@ def test_a_baseline_that_wins_is_said_to_win(tmp_path):
     assert claim.endswith("But it was picked from 4 settings by this same split: p flatters it.")
 
 
+def test_a_joint_method_of_ones_own_is_joint_training(tmp_path):
+    more = {"auxiliaries": ["dapt"]}
+    write_setting(tmp_path, "mine", "mine2", HIGH, **more)
+    write_setting(tmp_path, "mt", "mt_tartan", [0.55, 0.56, 0.57, 0.58], **more)
+    write_setting(tmp_path, "dapt", "dapt", LOW, **more)
+    _, claim, _ = said(tmp_path)
+    assert claim.startswith(
+        "The joint training with the highest mean, mine2, DAPT 10x, is ahead of the best baseline, "
+        "DAPT 10x"
+    )
+
+
 def test_one_seed_says_nothing_about_chance(tmp_path):
     two(tmp_path, [0.6], [0.5])
     (first, _) = said(tmp_path)

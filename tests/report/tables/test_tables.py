@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
 from src.report.reading.grouping import benchmarks_of
 from src.report.tables.paper import PaperTable, paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.table import Number, Score, Words, p_words
+from src.report.text.csv import to_csv
+from src.report.text.marks import marks
 from src.report.verdicts.comparison import Choice, adjust, compare
 from src.report.verdicts.overview import overview, reference_of
 from tests.report.made_up_runs import (
@@ -137,6 +142,15 @@ def test_the_unseen_part_has_a_table_of_its_own(tmp_path):
     assert not row(unseen)["MT-TARTAN"].best
     assert row(unseen)["TAPT"].words == "61.50 ± 1.29"
     assert "not in train" in unseen.title
+    assert unseen.rows[1].whose == (
+        "paper, RoBERTa-base (another encoder), 10 seeds, whole test split"
+    )
+    assert any("published numbers of the whole test split" in note for note in unseen.notes)
+    assert "whole test split" not in " ".join([whole.rows[1].whose, *whole.notes])
+    rows = list(csv.DictReader(io.StringIO(to_csv(unseen))))
+    assert {(one["part"], one["whose"][:5]) for one in rows} == {
+        ("unseen", "ours,"), ("whole", "paper"),
+    }  # fmt: skip
 
 
 def test_the_comparison_is_with_the_better_baseline(tmp_path):
@@ -160,6 +174,39 @@ def test_sizes_weightings_and_ablations_keep_runs_out_of_a_column(tmp_path):
     write_setting(tmp_path, "d", "meta_tartan", LOW, **both)
     cells = row(shown(tmp_path, "table_2"))
     assert (cells["MT-TARTAN"].words, cells["META-TARTAN"].words) == ("no runs", "51.50 ± 1.29")
+
+
+def test_a_module_of_ones_own_is_not_the_papers_method(tmp_path):
+    more = {"auxiliaries": ["tapt"], "task": "scierc"}
+    options = {"method.stages.joint.module": "mine.FixedEmbeddings"}
+    write_setting(tmp_path, "mine", "meta_tartan", HIGH, options=options, **more)
+    assert shown(tmp_path, "table_1") is None
+    write_setting(tmp_path, "meta", "meta_tartan", LOW[:2], **more)
+    cell = row(shown(tmp_path, "table_1"))["META-TARTAN"]
+    assert (cell.seeds, cell.others) == (2, 0)
+
+
+def test_a_corpus_of_ones_own_is_marked_beside_the_papers(tmp_path):
+    more = {"auxiliaries": ["dapt"], "task": "scierc"}
+    own = {"auxiliary.dapt.path": "texts/mine.txt"}
+    write_setting(tmp_path, "mine", "dapt", HIGH, options=own, **more)
+    found = shown(tmp_path, "table_2")
+    assert marks(row(found)["DAPT"]) == "§"
+    assert found.notes[-1] == "§: with domain text of one's own: texts/mine.txt."
+    write_setting(tmp_path, "theirs", "dapt", LOW[:2], **more)
+    cell = row(shown(tmp_path, "table_2"))["DAPT"]
+    assert (cell.seeds, marks(cell)) == (2, "‡")
+
+
+def test_a_corpus_of_a_task_of_ones_own_is_marked_if_there_are_others(tmp_path):
+    more = {"auxiliaries": ["dapt"], "task": "own"}
+    for name in ("a", "b"):
+        options = {"auxiliary.dapt.path": f"{name}.txt"}
+        method = {"a": "dapt", "b": "mt_tartan"}[name]
+        found = shown(tmp_path, "table_2") if name == "b" else None
+        write_setting(tmp_path, name, method, HIGH, options=options, **more)
+    assert marks(row(found)["DAPT"]) == ""
+    assert marks(row(shown(tmp_path, "table_2"))["DAPT"]) == "§"
 
 
 def test_of_several_settings_the_one_best_on_dev_is_shown_and_marked(tmp_path):
@@ -236,6 +283,14 @@ def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
     assert mt["training FLOPs"].words == "not counted"
 
 
+def test_a_joint_method_of_ones_own_is_no_baseline(tmp_path):
+    more = {"auxiliaries": ["tapt"]}
+    write_setting(tmp_path, "tapt", "tapt", LOW, **more)
+    write_setting(tmp_path, "mine", "mine2", HIGH, **more)
+    reference, _ = reference_of(bench_of(tmp_path).settings, "whole")
+    assert reference.method == "tapt"
+
+
 def test_what_the_scores_oriented_is_decided_by_both_tails(tmp_path):
     """Paired, five seeds: one-sided 1/32, two-sided 2/32; only the paper's table asks one way."""
     more = {"auxiliaries": ["tapt"], "task": "scierc"}
@@ -291,7 +346,7 @@ def test_a_column_of_one_seed_switches_no_test_of_the_papers_table_off(tmp_path)
 
 def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.65, 0.50, 0.52])
-    write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61])
+    write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61], auxiliaries=["tapt"])
     found = overview(bench_of(tmp_path), "whole", Choice(paired=True))
     assert row(found, 1)["difference"].words == "+3.00 (2 pairs)"
     assert row(found, 1)["95% interval"].words == "-98.65 to +104.65"
@@ -301,14 +356,15 @@ def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
 
 def test_equal_scores_have_no_interval(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.60] * 3)
-    write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3)
+    write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3, auxiliaries=["tapt"])
     found = row(overview(bench_of(tmp_path), "whole", Choice()), 1)
     assert (found["difference"].words, found["95% interval"].words) == ("+2.00", "–")
 
 
 def test_the_overview_without_a_baseline_compares_with_the_first(tmp_path):
-    write_setting(tmp_path, "mt", "mt_tartan", LOW, flops=2e12)
-    write_setting(tmp_path, "meta", "meta_tartan", HIGH, flops=3e12)
+    more = {"auxiliaries": ["tapt"]}
+    write_setting(tmp_path, "mt", "mt_tartan", LOW, flops=2e12, **more)
+    write_setting(tmp_path, "meta", "meta_tartan", HIGH, flops=3e12, **more)
     found = overview(bench_of(tmp_path), "whole", Choice())
     assert row(found)["difference"].words == "reference"
     assert row(found, 1)["training FLOPs"].words == "3.00e+12"
