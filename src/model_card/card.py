@@ -12,7 +12,6 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from src.core.task_names import END_TASK
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
@@ -52,7 +51,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         result=result.as_json(),
         text=text,
         pairs=bool(result.data.get("columns", {}).get("text_pair")),
-        joint=_is_joint(result),
+        joint=result.is_joint,
         in_parts=(target / HEAD).is_file(),
         max_length=config.task.get("max_length"),
         results=_results(result),
@@ -90,15 +89,10 @@ def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
         library_name="transformers" if text else None,
         pipeline_tag=kind,
         base_model=base_model(config),
-        tags=[kind, "tartan", *(["end-task-aware-training"] if _is_joint(result) else [])],
+        tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
         metrics=sorted({one.metric_type for one in found}),
         eval_results=found,
     )
-
-
-def _is_joint(result: Result) -> bool:
-    """Return whether a stage trained the end task together with auxiliary tasks."""
-    return END_TASK in result.final_task_weights
 
 
 def _metrics(part: Scores) -> dict[str, float]:
