@@ -26,7 +26,7 @@ from src.distributed.identity import is_main_process, torchrun_processes
 from src.distributed.parent import end_with
 from src.errors import UserError, first_line
 from src.run_folder.lock import BusyError
-from src.run_folder.name import as_given, command_of, run_name
+from src.run_folder.name import arguments_of, command_of, places_of, run_name
 from src.run_folder.run_next import dev_score
 from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
 from src.run_folder.unbegun import remove_unbegun
@@ -81,11 +81,12 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     """Run a job of a sweep, whose other jobs go on if this one fails."""
     hydra_config = HydraConfig.get()
     number, overrides = int(hydra_config.job.num), hydra_config.overrides
-    command = command_of(overrides.task, overrides.hydra)
+    places = places_of(hydra_config)
+    command = command_of(overrides.task, places)
     try:
         folder = _run_folder(config, folder)
         report_job(number, "started", folder, command)
-        with processes_get_arguments(as_given(overrides.task)):
+        with processes_get_arguments(arguments_of(overrides.task, places)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         print(f"job {number}: {error}", file=sys.stderr)

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import cast
+from typing import Any, cast
 
 from omegaconf import OmegaConf
 
@@ -33,6 +33,10 @@ PROGRAM = ("python", "-m", "src.run")
 """The beginning of a run's command."""
 RESULT = "result.json"
 """File in a run folder whose presence says that the run is finished."""
+_CONFIG_DIR = "--config-dir="
+"""Flag that adds a folder of configs."""
+_OF_CONFIG_DIR = "command-line"
+"""Hydra's name of the flag among the places of configs."""
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
 _LONGEST = 40
 """Maximum length of a name that lists all options; longer ones end in a digest [characters]."""
@@ -84,15 +88,50 @@ def _words(parts: Mapping[str, str]) -> str:
     return "-".join(word for word in words if word)[:_WORDS].strip("-.")
 
 
-def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) -> str:
+def command_of(overrides: Sequence[str], places: Sequence[str] = ()) -> str:
     """Return the command that runs a job alone.
 
     Args:
         overrides: the job's overrides.
-        hydra_overrides: Hydra's own overrides; only the places of configs and runs are taken over.
+        places: what `places_of` returns.
     """
-    found = [o for o in as_given(hydra_overrides) if o.startswith(_PLACES)]
-    return shlex.join([*PROGRAM, *as_given(overrides), *found])
+    return shlex.join([*PROGRAM, *arguments_of(overrides, places)])
+
+
+def arguments_of(overrides: Sequence[str], places: Sequence[str] = ()) -> list[str]:
+    """Return the arguments of the command that runs a job alone; flags come first.
+
+    Args:
+        overrides: the job's overrides.
+        places: what `places_of` returns.
+    """
+    flags = [place for place in places if place.startswith("--")]
+    return [*flags, *as_given(overrides), *(place for place in places if place not in flags)]
+
+
+def places_of(hydra: Any) -> list[str]:
+    """Return what a command says about the places of configs and runs: a flag, and overrides.
+
+    Args:
+        hydra: Hydra's own settings, as a config or as read from a file, of any content.
+    """
+    if OmegaConf.is_config(hydra):
+        hydra = OmegaConf.to_container(hydra, resolve=False)
+    sources = _list_in(hydra, "runtime", "config_sources")
+    folders = [
+        f"{_CONFIG_DIR}{source['path']}"
+        for source in sources
+        if isinstance(source, dict) and source.get("provider") == _OF_CONFIG_DIR
+        if isinstance(source.get("path"), str)
+    ]
+    given = [o for o in _list_in(hydra, "overrides", "hydra") if isinstance(o, str)]
+    return folders[:1] + [o for o in given if o.startswith(_PLACES)]
+
+
+def _list_in(node: Any, *names: str) -> list[Any]:
+    for name in names:
+        node = node.get(name) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else []
 
 
 def option_of(override: str) -> str:

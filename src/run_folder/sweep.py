@@ -21,7 +21,14 @@ from omegaconf import DictConfig, OmegaConf
 from src.errors import printable
 from src.files.durable import write_durably
 from src.run_folder.lock import is_running
-from src.run_folder.name import RESULT, as_given, command_of, is_elsewhere, option_of
+from src.run_folder.name import (
+    RESULT,
+    as_given,
+    command_of,
+    is_elsewhere,
+    option_of,
+    places_of,
+)
 from src.run_folder.run_next import write_run_next
 from src.run_folder.stop import stop
 
@@ -141,8 +148,8 @@ def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
         jobs: the overrides of each job.
         config: the sweep's config, with `hydra`.
     """
-    own = config.hydra.overrides.get("hydra", [])
-    return [command_of(job, own) for job in jobs]
+    places = places_of(config.hydra)
+    return [command_of(job, places) for job in jobs]
 
 
 def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:

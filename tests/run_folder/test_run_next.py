@@ -48,3 +48,8 @@ def test_seeds_of_the_same_settings_count_by_their_mean(tmp_path):
 def test_without_a_finished_job_there_is_no_command(tmp_path):
     write_run_next([job(tmp_path, 0, None, "lr=1")], tmp_path)
     assert not (tmp_path / RUN_NEXT).exists()
+
+
+def test_flags_stand_before_the_options(tmp_path):
+    write_run_next([job(tmp_path, 0, 0.5, "--config-dir=/my conf", "lr=1")], tmp_path)
+    assert command_in(tmp_path) == ["--config-dir=/my conf", "lr=1", "seed=0,1,2"]

@@ -207,3 +207,11 @@ def test_a_jobs_command_leads_to_where_its_sweep_put_it(tmp_path):
     config.hydra.overrides.hydra = ["hydra.sweep.dir=my runs", "hydra.mode=MULTIRUN"]
     commands = [shlex.split(command)[3:] for command in planned_commands(config)]
     assert commands == [[f"seed={seed}", "hydra.sweep.dir=my runs"] for seed in (0, 1)]
+
+
+def test_a_jobs_command_finds_the_configs_of_its_sweep(tmp_path):
+    config = config_of(tmp_path, "seed=0,1")
+    source = {"provider": "command-line", "path": "/my_conf", "schema": "file"}
+    config.hydra.runtime = {"config_sources": [source]}
+    commands = [shlex.split(command)[3:] for command in planned_commands(config)]
+    assert commands == [["--config-dir=/my_conf", f"seed={seed}"] for seed in (0, 1)]
