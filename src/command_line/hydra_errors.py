@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
+from src.configuration.package_header import HEADER
 
 _CONF = Path(__file__).parents[2] / "conf"
 _FULL = "HYDRA_FULL_ERROR"
@@ -48,9 +49,12 @@ _LAUNCHERS = {
 _WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
 """Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
 _WITHOUT_PACKAGE = re.compile(
-    r"In '((?:experiment|search|debug)/.+?)': Could not override '[^']+@(?:experiment|search|debug)"
+    r"In '((experiment|search|debug|method)/.+?)': Could not override '[^']+@\2\.(?!stages\b)"
 )
-"""Hydra's message of a file whose options are not those of the whole config."""
+"""Hydra's message of a file whose options are not those of the whole config.
+
+In a method's file, what it names as `stages` lies below `method` in any case.
+"""
 _NO_TRIAL = "No trials are completed yet."
 """Message of Optuna's sweeper if every trial failed."""
 _EXTRAS = {
@@ -210,7 +214,7 @@ def explanation(error: Exception) -> str:
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))
     if unset is not None:
-        return f'{unset[1]}.yaml lacks the line "# @package _global_" among the comments at its top'
+        return f"{unset[1]}.yaml lacks {HEADER}"
     said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
     return said + next((advice for part, advice in _PHRASES.items() if part in said), "")
 
