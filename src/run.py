@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
@@ -25,6 +24,7 @@ from src.distributed.command import processes_get_arguments
 from src.distributed.identity import is_main_process, torchrun_processes
 from src.distributed.parent import end_with
 from src.errors import UserError, first_line
+from src.run_folder.advice import folder_option, in_sweep
 from src.run_folder.lock import BusyError
 from src.run_folder.name import arguments_of, command_of, places_of, run_name
 from src.run_folder.run_next import dev_score
@@ -55,7 +55,7 @@ def main(config: DictConfig) -> float | None:
     Exit codes: 0, 1 for an error, 128 + n where signal n ended the run (143: SIGTERM, 130: Ctrl-C).
     """
     folder = Path(HydraConfig.get().runtime.output_dir)
-    if HydraConfig.get().mode == RunMode.MULTIRUN:
+    if in_sweep():
         return _sweep_job(config, folder)
     search = HydraConfig.get().runtime.choices.get("search")
     if search and is_main_process():
@@ -153,7 +153,7 @@ def _run_folder(config: DictConfig, folder: Path) -> Path:
     if not config.resume and torchrun_processes() is not None:
         raise UserError(
             "with resume=false each process would choose a folder of its own; name a new one "
-            "instead: hydra.run.dir=FOLDER"
+            f"instead: {folder_option()}"
         )
     if not is_main_process():
         logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
@@ -192,10 +192,13 @@ def _say_how_to_go_on(folder: Path) -> None:
     if not is_main_process():
         return
     began = HydraConfig.get().runtime.output_dir
-    how = "" if Path(began) == folder else f" with hydra.run.dir={folder} and without resume=false"
+    command = "the command of this job alone" if in_sweep() else "the same command"
+    how = f"{command} goes on in {folder} with hydra.run.dir={folder} and without resume=false"
+    if Path(began) == folder:
+        how = f"the same command goes on in {folder}"
     # where nobody reads any more, the signal has to end the other jobs of a sweep all the same
     with suppress(BrokenPipeError):
-        print(f"stopped by a signal; the same command goes on in {folder}{how}", file=sys.stderr)
+        print(f"stopped by a signal; {how}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -197,6 +197,18 @@ def test_commands_that_are_printed_or_kept_find_configs_of_ones_own(
         assert shown.returncode == 0, shown.stderr
 
 
+def test_a_sweep_is_told_of_an_option_that_it_takes(run_cli, finetune_options, tmp_path):
+    sweep = ["-m", *finetune_options, "hydra.sweep.subdir=one"]
+    assert run_cli(*sweep, "seed=0").returncode == 0
+    refused = run_cli(*sweep, "seed=1")
+    assert refused.returncode == 1
+    (line,) = [line for line in refused.stderr.splitlines() if line.startswith("error:")]
+    assert "one holds another run: seed is 0 there, 1 here" in line
+    assert "; name another folder: hydra.sweep.dir=FOLDER, or" in line
+    alone = run_cli(*finetune_options, "seed=1", "hydra.run.dir=runs/one")
+    assert "; name another folder: hydra.run.dir=FOLDER, or" in error_line(alone)
+
+
 def test_a_job_that_fails_unexpectedly_is_in_the_table_and_its_log(
     run_cli, finetune_options, tmp_path
 ):
