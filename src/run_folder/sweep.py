@@ -131,14 +131,19 @@ def planned_jobs(config: DictConfig) -> list[list[str]] | None:
     sweeper = config.hydra.sweeper
     if sweeper._target_ != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
         return None
-    given = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
-    given += as_given(config.hydra.overrides.task)
     try:
-        overrides = OverridesParser.create().parse_overrides(given)
+        overrides = OverridesParser.create().parse_overrides(_given(config))
         batches = BasicSweeper.split_arguments(overrides, None)
     except HydraException:  # a glob is resolved by Hydra's own loader of configs alone
         return None
     return [list(job) for batch in batches for job in batch]
+
+
+def _given(config: DictConfig) -> list[str]:
+    """Return the overrides of a sweep, those of its config first."""
+    params = config.hydra.sweeper.params or {}
+    own = [f"{key}={value}" for key, value in params.items()]
+    return own + as_given(config.hydra.overrides.task)
 
 
 def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
@@ -177,11 +182,24 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
         first, before = seen.setdefault(named, (number, job))
         if first != number:
             options = sorted({option_of(o) for o in set(job) ^ set(before)})
-            differ = f"only in {', '.join(options)}" if options else "in nothing"
+            if not options:
+                stop(f"the sweep has the same job twice: {_repeated(config) or ' '.join(job)}")
             stop(
-                f"jobs {first} and {number} of the sweep differ {differ}, which is not part of a "
-                "run's folder; run each alone, with another hydra.sweep.dir=FOLDER"
+                f"jobs {first} and {number} of the sweep differ only in {', '.join(options)}, "
+                "which is not part of a run's folder; run each alone, with another "
+                "hydra.sweep.dir=FOLDER"
             )
+
+
+def _repeated(config: DictConfig) -> str | None:
+    """Return which value of an option a sweep has twice; None where there is none."""
+    for override in OverridesParser.create().parse_overrides(_given(config)):
+        values = list(override.sweep_string_iterator()) if override.is_sweep_override() else []
+        for value in values:
+            if values.count(value) > 1:
+                name = override.get_key_element()
+                return f"{name}={value} is repeated in {override.input_line}; name each value once"
+    return None
 
 
 def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:
