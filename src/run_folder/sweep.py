@@ -23,6 +23,7 @@ from src.files.durable import write_durably
 from src.run_folder.lock import is_running
 from src.run_folder.name import (
     RESULT,
+    arguments_of,
     as_given,
     command_of,
     is_elsewhere,
@@ -88,7 +89,7 @@ class SweepReport(Callback):
         jobs = [_as_it_stands(job) for job in jobs]
         print_table(jobs)
         if not config.get("evaluate_test", True):
-            write_run_next(jobs, Path(config.hydra.sweep.dir))
+            write_run_next(jobs, Path(config.hydra.sweep.dir), _search_of(config))
         if any(job["state"] not in DONE for job in jobs):
             raise SystemExit(1)
 
@@ -155,6 +156,14 @@ def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
     """
     places = places_of(config.hydra)
     return [command_of(job, places) for job in jobs]
+
+
+def _search_of(config: DictConfig) -> list[str]:
+    """Return the arguments of a search that say what it searches, and from where."""
+    own = as_given(config.hydra.overrides.get("hydra", []))
+    space = [o for o in own if option_of(o).startswith("hydra.sweeper.params")]
+    given = [o for o in as_given(config.hydra.overrides.task) if not is_elsewhere(option_of(o))]
+    return arguments_of([*given, *space], places_of(config.hydra))
 
 
 def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:

@@ -13,6 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.run_folder import sweep
+from src.run_folder.result import write_result
 from src.run_folder.sweep import (
     ENDED,
     PLAN,
@@ -22,6 +23,7 @@ from src.run_folder.sweep import (
     planned_jobs,
     report_job,
 )
+from tests.run_folder.small_result import small_result
 
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
@@ -224,3 +226,26 @@ def test_a_jobs_command_finds_the_configs_of_its_sweep(tmp_path):
     config.hydra.runtime = {"config_sources": [source]}
     commands = [shlex.split(command)[3:] for command in planned_commands(config)]
     assert commands == [["--config-dir=/my_conf", f"seed={seed}"] for seed in (0, 1)]
+
+
+def test_searches_of_one_folder_leave_each_other_their_commands(tmp_path, capsys):
+    (tmp_path / "run0").mkdir()
+    scores = {"examples": 4, "metrics": {"macro_f1": 0.5, "loss": 9.0}}
+    write_result(small_result(dev={"whole": scores, "unseen": scores}), tmp_path / "run0")
+    for own, name in [
+        (["hydra.sweeper.n_trials=2"], "run_next.txt"),
+        (["hydra.sweeper.params.lr=1,2"], "run_next-2.txt"),
+        (["hydra.sweeper.n_trials=4", "hydra.mode=MULTIRUN"], "run_next.txt"),
+    ]:
+        config = config_of(tmp_path, "+search=paper", "logger=none")
+        config.evaluate_test = False
+        config.hydra.overrides.hydra = own
+        report = SweepReport()
+        report.on_multirun_start(config)
+        report_job(0, "finished", tmp_path / "run0", "python -m src.run seed=0")
+        report.on_multirun_end(config)
+        assert f"({tmp_path}/{name})" in capsys.readouterr().out
+    (found_by,) = [
+        line for line in (tmp_path / name).read_text().splitlines() if "found by" in line
+    ]
+    assert found_by == "# found by: python -m src.run -m +search=paper"
