@@ -19,6 +19,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from src.command_line.flags import flags_first
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
@@ -95,13 +96,14 @@ _NO_FOLDER = re.compile(r"provider=hydra\.searchpath.*, path=(.*) is not availab
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
-    `experiment=NAME` stands for `+experiment=NAME`.
+    `experiment=NAME` stands for `+experiment=NAME`, and flags such as `-m` may stand anywhere.
     """
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
             print(f"error: {name!a} is not UTF-8; rename the file or folder", file=sys.stderr)
             sys.exit(1)
-    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
+    given = flags_first(sys.argv[1:])
+    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
     wanted = os.environ.get(_FULL, "0") == "1"
     os.environ[_FULL] = "1"
     warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
