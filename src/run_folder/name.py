@@ -6,7 +6,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 from omegaconf import OmegaConf
@@ -51,7 +51,9 @@ def as_given(overrides: Sequence[str]) -> list[str]:
     return list(overrides)
 
 
-def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
+def run_name(
+    overrides: Sequence[str], task: str, method: str, seed: int, runs: str | None = None
+) -> str:
     """Return the folder of a command line's run, relative to the folder of all runs.
 
     E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values and
@@ -62,6 +64,7 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
         task: name of the task, used with `method` where no experiment is named.
         method: name of the method.
         seed: the seed, which is always part of the name.
+        runs: the folder of all runs; a run that an earlier version began there keeps its name.
     """
     named = f"{task}_{method}"
     parts: dict[str, str] = {}
@@ -74,16 +77,29 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
     parts["seed"] = str(seed)
     exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
     name = re.sub(r"[^A-Za-z0-9._+=,@-]+", "-", exact)
-    if len(name) > _LONGEST:
-        digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
-        name = f"{_words(parts)}-seed{seed}-{digest}"
-    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', named)}/{name}"
+    above = re.sub(r"[^A-Za-z0-9._+-]+", "-", named)
+    if len(name) <= _LONGEST:
+        return f"{above}/{name}"
+    digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
+    name = f"{above}/{_words(parts)}-seed{seed}-{digest}"
+    earlier = f"{above}/{_words(parts, fractions=False)}-seed{seed}-{digest}"
+    return earlier if runs is not None and Path(runs, earlier).is_dir() else name
 
 
-def _words(parts: Mapping[str, str]) -> str:
-    """Return the options' values, the task's first; of paths the last part, without its ending."""
+def _words(parts: Mapping[str, str], *, fractions: bool = True) -> str:
+    """Return the options' values, the task's first; of paths the last part, without its ending.
+
+    Args:
+        parts: the options.
+        fractions: keep what stands behind a decimal point, which earlier versions took for the
+            ending of a path.
+    """
     keys = sorted(parts.keys() - {"seed"}, key=lambda key: (not key.startswith("task"), key))
-    values = [PurePath(parts[key].strip("'\"")).stem or key for key in keys]
+    paths = [PurePath(parts[key].strip("'\"")) for key in keys]
+    values = [
+        (path.name if fractions and path.suffix[1:2].isdigit() else path.stem) or key
+        for key, path in zip(keys, paths, strict=True)
+    ]
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values]
     return "-".join(word for word in words if word)[:_WORDS].strip("-.")
 

@@ -136,6 +136,27 @@ def test_a_long_name_has_the_values_and_a_digest():
     assert re.fullmatch("custom/labels-my-texts-minilm-seed3-[0-9a-f]{6}", own)
 
 
+SHARES = [*LONG[:2], "weighting.eta=1.0e-3", "+x=[0.1,0.25]"]
+
+
+@pytest.mark.parametrize("share", ["0.34", "0.334"])
+def test_fractions_of_a_long_name_are_whole(share):
+    assert name(f"task.test_share={share}", *LONG[:3]).startswith(f"toy_finetune/a-b-c-{share}-")
+    own = name(*SHARES).partition("/")[2]
+    assert re.fullmatch("a-b-1.0e-3-0.1-0.25-seed0-[0-9a-f]{6}", own)
+
+
+def test_a_run_of_an_earlier_version_keeps_its_name(tmp_path):
+    found = run_name(SHARES, "toy", "finetune", 0, str(tmp_path))
+    assert found == name(*SHARES)
+    earlier = tmp_path / f"toy_finetune/a-b-1-0.1-0-seed0-{found[-6:]}"
+    earlier.mkdir(parents=True)
+    again = run_name(SHARES, "toy", "finetune", 0, str(tmp_path))
+    assert tmp_path / again == earlier
+    assert run_name([*SHARES, "seed=1"], "toy", "finetune", 1, str(tmp_path)) != again
+    assert run_name(SHARES, "toy", "finetune", 0, str(tmp_path / "other")) == found
+
+
 def test_long_names_differ_where_the_options_do():
     names = {name(*LONG, f"zzz={value}") for value in range(50)}
     assert len(names) == 50
