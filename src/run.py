@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
@@ -25,8 +24,9 @@ from src.distributed.command import processes_get_arguments
 from src.distributed.identity import is_main_process, torchrun_processes
 from src.distributed.parent import end_with
 from src.errors import UserError, first_line
+from src.run_folder.advice import folder_option, in_sweep
 from src.run_folder.lock import BusyError
-from src.run_folder.name import as_given, command_of, run_name
+from src.run_folder.name import arguments_of, command_of, places_of, run_name
 from src.run_folder.run_next import dev_score
 from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
 from src.run_folder.unbegun import remove_unbegun
@@ -55,7 +55,7 @@ def main(config: DictConfig) -> float | None:
     Exit codes: 0, 1 for an error, 128 + n where signal n ended the run (143: SIGTERM, 130: Ctrl-C).
     """
     folder = Path(HydraConfig.get().runtime.output_dir)
-    if HydraConfig.get().mode == RunMode.MULTIRUN:
+    if in_sweep():
         return _sweep_job(config, folder)
     search = HydraConfig.get().runtime.choices.get("search")
     if search and is_main_process():
@@ -81,11 +81,12 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     """Run a job of a sweep, whose other jobs go on if this one fails."""
     hydra_config = HydraConfig.get()
     number, overrides = int(hydra_config.job.num), hydra_config.overrides
-    command = command_of(overrides.task, overrides.hydra)
+    places = places_of(hydra_config)
+    command = command_of(overrides.task, places)
     try:
         folder = _run_folder(config, folder)
         report_job(number, "started", folder, command)
-        with processes_get_arguments(as_given(overrides.task)):
+        with processes_get_arguments(arguments_of(overrides.task, places)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         print(f"job {number}: {error}", file=sys.stderr)
@@ -152,7 +153,7 @@ def _run_folder(config: DictConfig, folder: Path) -> Path:
     if not config.resume and torchrun_processes() is not None:
         raise UserError(
             "with resume=false each process would choose a folder of its own; name a new one "
-            "instead: hydra.run.dir=FOLDER"
+            f"instead: {folder_option()}"
         )
     if not is_main_process():
         logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
@@ -191,10 +192,13 @@ def _say_how_to_go_on(folder: Path) -> None:
     if not is_main_process():
         return
     began = HydraConfig.get().runtime.output_dir
-    how = "" if Path(began) == folder else f" with hydra.run.dir={folder} and without resume=false"
+    command = "the command of this job alone" if in_sweep() else "the same command"
+    how = f"{command} goes on in {folder} with hydra.run.dir={folder} and without resume=false"
+    if Path(began) == folder:
+        how = f"the same command goes on in {folder}"
     # where nobody reads any more, the signal has to end the other jobs of a sweep all the same
     with suppress(BrokenPipeError):
-        print(f"stopped by a signal; the same command goes on in {folder}{how}", file=sys.stderr)
+        print(f"stopped by a signal; {how}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from src.report.reading.run import read_command
 from src.run import exit_code
 from tests.conftest import ROOT
 from tests.in_process import config_of
@@ -173,6 +174,39 @@ def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others
     assert sorted(states) == ["failed", "failed", "finished before", "finished, resumed"]
     assert (finished / "result.json").stat().st_mtime_ns == before
     assert (interrupted / "result.json").is_file()
+
+
+def test_commands_that_are_printed_or_kept_find_configs_of_ones_own(
+    run_cli, finetune_options, tmp_path
+):
+    own = tmp_path / "my_conf" / "experiment" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# @package _global_\nmicro_batch_size: 0\n")
+    options = ["--config-dir", "my_conf", "+experiment=mine", *finetune_options]
+    swept = run_cli("-m", *options, "evaluate_test=false", "micro_batch_size=0,8")
+    assert swept.returncode == 1
+    (failed,) = re.findall(r"^  (python -m src\.run .*=0)$", swept.stdout, re.MULTILINE)
+    (found,) = re.findall(r"^  (python -m src\.run -m .*)$", swept.stdout, re.MULTILINE)
+    (card,) = (tmp_path / "runs").rglob("classifier/README.md")
+    (of_card,) = re.findall(r"^python -m src\.run .*$", card.read_text(), re.MULTILINE)
+    (run,) = (tmp_path / "runs").rglob("result.json")
+    for command in (failed, found, of_card, read_command(run.parent)):
+        assert f" --config-dir={tmp_path}/my_conf " in command
+        arguments = [word for word in shlex.split(command)[3:] if word != "-m"]
+        shown = run_cli(*(a for a in arguments if not a.startswith("seed=")), "--cfg", "job")
+        assert shown.returncode == 0, shown.stderr
+
+
+def test_a_sweep_is_told_of_an_option_that_it_takes(run_cli, finetune_options, tmp_path):
+    sweep = ["-m", *finetune_options, "hydra.sweep.subdir=one"]
+    assert run_cli(*sweep, "seed=0").returncode == 0
+    refused = run_cli(*sweep, "seed=1")
+    assert refused.returncode == 1
+    (line,) = [line for line in refused.stderr.splitlines() if line.startswith("error:")]
+    assert "one holds another run: seed is 0 there, 1 here" in line
+    assert "; name another folder: hydra.sweep.dir=FOLDER, or" in line
+    alone = run_cli(*finetune_options, "seed=1", "hydra.run.dir=runs/one")
+    assert "; name another folder: hydra.run.dir=FOLDER, or" in error_line(alone)
 
 
 def test_a_job_that_fails_unexpectedly_is_in_the_table_and_its_log(

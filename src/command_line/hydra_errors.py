@@ -19,8 +19,10 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from src.command_line.flags import flags_first
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
+from src.configuration.package_header import HEADER
 
 _CONF = Path(__file__).parents[2] / "conf"
 _FULL = "HYDRA_FULL_ERROR"
@@ -48,9 +50,12 @@ _LAUNCHERS = {
 _WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
 """Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
 _WITHOUT_PACKAGE = re.compile(
-    r"In '((?:experiment|search|debug)/.+?)': Could not override '[^']+@(?:experiment|search|debug)"
+    r"In '((experiment|search|debug|method)/.+?)': Could not override '[^']+@\2\.(?!stages\b)"
 )
-"""Hydra's message of a file whose options are not those of the whole config."""
+"""Hydra's message of a file whose options are not those of the whole config.
+
+In a method's file, what it names as `stages` lies below `method` in any case.
+"""
 _NO_TRIAL = "No trials are completed yet."
 """Message of Optuna's sweeper if every trial failed."""
 _EXTRAS = {
@@ -91,13 +96,14 @@ _NO_FOLDER = re.compile(r"provider=hydra\.searchpath.*, path=(.*) is not availab
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
-    `experiment=NAME` stands for `+experiment=NAME`.
+    `experiment=NAME` stands for `+experiment=NAME`, and flags such as `-m` may stand anywhere.
     """
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
             print(f"error: {name!a} is not UTF-8; rename the file or folder", file=sys.stderr)
             sys.exit(1)
-    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
+    given = flags_first(sys.argv[1:])
+    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
     wanted = os.environ.get(_FULL, "0") == "1"
     os.environ[_FULL] = "1"
     warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
@@ -211,7 +217,7 @@ def explanation(error: Exception) -> str:
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))
     if unset is not None:
-        return f'{unset[1]}.yaml lacks the line "# @package _global_" among the comments at its top'
+        return f"{unset[1]}.yaml lacks {HEADER}"
     said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
     return said + next((advice for part, advice in _PHRASES.items() if part in said), "")
 

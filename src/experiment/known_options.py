@@ -9,13 +9,11 @@ from dataclasses import fields
 
 from omegaconf import DictConfig, OmegaConf
 
+from src.configuration.package_header import HEADER, misplaced_group
 from src.errors import UserError
 from src.experiment.settings import RunSettings
 
 log = logging.getLogger(__name__)
-
-_GROUPS = ("experiment", "search", "debug")
-"""Groups whose files set options of the whole config."""
 
 
 def check_top_level(config: DictConfig, beside: Collection[str] = ()) -> None:
@@ -31,15 +29,15 @@ def check_top_level(config: DictConfig, beside: Collection[str] = ()) -> None:
     Raises:
         UserError: a group of options is none of a run's.
     """
+    group = misplaced_group(config)
+    if group is not None:
+        raise UserError(
+            f"the options of {group} are not those of the run: a file of {group}/ needs {HEADER}"
+        )
     known = {field.name for field in fields(RunSettings)}
     unknown = {str(name) for name in config} - known - set(beside)
     referred = set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))
     for name in sorted(unknown - referred):
-        if name in _GROUPS:
-            raise UserError(
-                f"the options of {name} are not those of the run: a file of {name}/ needs the line "
-                '"# @package _global_" among the comments at its top'
-            )
         if isinstance(config._get_node(name), Mapping):
             raise UserError(f"there is no option {name}, and no option refers to it")
         log.warning("there is no option %s, and no option refers to it: it has no effect", name)

@@ -19,7 +19,7 @@ from src.files.escape import code_block, escape_markdown
 from src.files.home import shell_command, without_home
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
-from src.run_folder.name import PROGRAM, as_given
+from src.run_folder.name import PROGRAM, arguments_of, places_of
 from src.run_folder.result import Result, Scores
 
 _TEMPLATE = Path(__file__).with_name("card.md")
@@ -192,4 +192,5 @@ def command() -> str | None:
     """Return the command that is running; None inside another program."""
     if not HydraConfig.initialized():
         return None
-    return shell_command([*PROGRAM, *as_given(HydraConfig.get().overrides.task)])
+    hydra = HydraConfig.get()
+    return shell_command([*PROGRAM, *arguments_of(hydra.overrides.task, places_of(hydra))])

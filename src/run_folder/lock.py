@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from src.distributed.identity import is_main_process
 from src.errors import UserError
 from src.files.links import check_written_folder
+from src.run_folder.advice import folder_option
 
 LOCK = "run.lock"
 """Lock file in a run folder."""
@@ -69,8 +70,7 @@ def exclusive_run(folder: Path) -> Iterator[None]:
         raise _busy(folder) from error
     except OSError as error:
         raise UserError(
-            f"cannot write to {folder} ({error.strerror}); name another folder: "
-            "hydra.run.dir=FOLDER"
+            f"cannot write to {folder} ({error.strerror}); name another folder: {folder_option()}"
         ) from error
     with ExitStack() as held:
         held.callback(lock.release)
@@ -84,7 +84,7 @@ def exclusive_run(folder: Path) -> Iterator[None]:
 def _busy(folder: Path) -> BusyError:
     return BusyError(
         f"another process is running in {folder}; wait for it, or name another folder: "
-        "hydra.run.dir=FOLDER"
+        f"{folder_option()}"
     )
 
 

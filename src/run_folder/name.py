@@ -6,8 +6,8 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
-from typing import cast
+from pathlib import Path, PurePath
+from typing import Any, cast
 
 from omegaconf import OmegaConf
 
@@ -33,6 +33,10 @@ PROGRAM = ("python", "-m", "src.run")
 """The beginning of a run's command."""
 RESULT = "result.json"
 """File in a run folder whose presence says that the run is finished."""
+_CONFIG_DIR = "--config-dir="
+"""Flag that adds a folder of configs."""
+_OF_CONFIG_DIR = "command-line"
+"""Hydra's name of the flag among the places of configs."""
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
 _LONGEST = 40
 """Maximum length of a name that lists all options; longer ones end in a digest [characters]."""
@@ -47,7 +51,9 @@ def as_given(overrides: Sequence[str]) -> list[str]:
     return list(overrides)
 
 
-def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
+def run_name(
+    overrides: Sequence[str], task: str, method: str, seed: int, runs: str | None = None
+) -> str:
     """Return the folder of a command line's run, relative to the folder of all runs.
 
     E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values and
@@ -58,6 +64,7 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
         task: name of the task, used with `method` where no experiment is named.
         method: name of the method.
         seed: the seed, which is always part of the name.
+        runs: the folder of all runs; a run that an earlier version began there keeps its name.
     """
     named = f"{task}_{method}"
     parts: dict[str, str] = {}
@@ -70,29 +77,77 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
     parts["seed"] = str(seed)
     exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
     name = re.sub(r"[^A-Za-z0-9._+=,@-]+", "-", exact)
-    if len(name) > _LONGEST:
-        digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
-        name = f"{_words(parts)}-seed{seed}-{digest}"
-    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', named)}/{name}"
+    above = re.sub(r"[^A-Za-z0-9._+-]+", "-", named)
+    if len(name) <= _LONGEST:
+        return f"{above}/{name}"
+    digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
+    name = f"{above}/{_words(parts)}-seed{seed}-{digest}"
+    earlier = f"{above}/{_words(parts, fractions=False)}-seed{seed}-{digest}"
+    return earlier if runs is not None and Path(runs, earlier).is_dir() else name
 
 
-def _words(parts: Mapping[str, str]) -> str:
-    """Return the options' values, the task's first; of paths the last part, without its ending."""
+def _words(parts: Mapping[str, str], *, fractions: bool = True) -> str:
+    """Return the options' values, the task's first; of paths the last part, without its ending.
+
+    Args:
+        parts: the options.
+        fractions: keep what stands behind a decimal point, which earlier versions took for the
+            ending of a path.
+    """
     keys = sorted(parts.keys() - {"seed"}, key=lambda key: (not key.startswith("task"), key))
-    values = [PurePath(parts[key].strip("'\"")).stem or key for key in keys]
+    paths = [PurePath(parts[key].strip("'\"")) for key in keys]
+    values = [
+        (path.name if fractions and path.suffix[1:2].isdigit() else path.stem) or key
+        for key, path in zip(keys, paths, strict=True)
+    ]
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values]
     return "-".join(word for word in words if word)[:_WORDS].strip("-.")
 
 
-def command_of(overrides: Sequence[str], hydra_overrides: Sequence[str] = ()) -> str:
+def command_of(overrides: Sequence[str], places: Sequence[str] = ()) -> str:
     """Return the command that runs a job alone.
 
     Args:
         overrides: the job's overrides.
-        hydra_overrides: Hydra's own overrides; only the places of configs and runs are taken over.
+        places: what `places_of` returns.
     """
-    found = [o for o in as_given(hydra_overrides) if o.startswith(_PLACES)]
-    return shlex.join([*PROGRAM, *as_given(overrides), *found])
+    return shlex.join([*PROGRAM, *arguments_of(overrides, places)])
+
+
+def arguments_of(overrides: Sequence[str], places: Sequence[str] = ()) -> list[str]:
+    """Return the arguments of the command that runs a job alone; flags come first.
+
+    Args:
+        overrides: the job's overrides.
+        places: what `places_of` returns.
+    """
+    flags = [place for place in places if place.startswith("--")]
+    return [*flags, *as_given(overrides), *(place for place in places if place not in flags)]
+
+
+def places_of(hydra: Any) -> list[str]:
+    """Return what a command says about the places of configs and runs: a flag, and overrides.
+
+    Args:
+        hydra: Hydra's own settings, as a config or as read from a file, of any content.
+    """
+    if OmegaConf.is_config(hydra):
+        hydra = OmegaConf.to_container(hydra, resolve=False)
+    sources = _list_in(hydra, "runtime", "config_sources")
+    folders = [
+        f"{_CONFIG_DIR}{source['path']}"
+        for source in sources
+        if isinstance(source, dict) and source.get("provider") == _OF_CONFIG_DIR
+        if isinstance(source.get("path"), str)
+    ]
+    given = [o for o in _list_in(hydra, "overrides", "hydra") if isinstance(o, str)]
+    return folders[:1] + [o for o in given if o.startswith(_PLACES)]
+
+
+def _list_in(node: Any, *names: str) -> list[Any]:
+    for name in names:
+        node = node.get(name) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else []
 
 
 def option_of(override: str) -> str:

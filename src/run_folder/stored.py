@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from src.configuration.differing import differing
 from src.errors import UserError, first_line
 from src.files.plain import LARGEST, parse_yaml
+from src.run_folder.advice import folder_option
 from src.run_folder.name import RESULT, is_elsewhere
 from src.run_folder.result import Result, read_result
 
@@ -91,7 +92,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise UserError(
             f"{folder} holds another run: {first} is {stored.get(first)!r} there, "
-            f"{ours.get(first)!r} here{more}; name another folder: hydra.run.dir=FOLDER, or start "
+            f"{ours.get(first)!r} here{more}; name another folder: {folder_option()}, or start "
             "over beside it with resume=false"
         )
 

@@ -21,7 +21,15 @@ from omegaconf import DictConfig, OmegaConf
 from src.errors import printable
 from src.files.durable import write_durably
 from src.run_folder.lock import is_running
-from src.run_folder.name import RESULT, as_given, command_of, is_elsewhere, option_of
+from src.run_folder.name import (
+    RESULT,
+    arguments_of,
+    as_given,
+    command_of,
+    is_elsewhere,
+    option_of,
+    places_of,
+)
 from src.run_folder.run_next import write_run_next
 from src.run_folder.stop import stop
 
@@ -81,7 +89,7 @@ class SweepReport(Callback):
         jobs = [_as_it_stands(job) for job in jobs]
         print_table(jobs)
         if not config.get("evaluate_test", True):
-            write_run_next(jobs, Path(config.hydra.sweep.dir))
+            write_run_next(jobs, Path(config.hydra.sweep.dir), _search_of(config))
         if any(job["state"] not in DONE for job in jobs):
             raise SystemExit(1)
 
@@ -124,14 +132,19 @@ def planned_jobs(config: DictConfig) -> list[list[str]] | None:
     sweeper = config.hydra.sweeper
     if sweeper._target_ != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
         return None
-    given = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
-    given += as_given(config.hydra.overrides.task)
     try:
-        overrides = OverridesParser.create().parse_overrides(given)
+        overrides = OverridesParser.create().parse_overrides(_given(config))
         batches = BasicSweeper.split_arguments(overrides, None)
     except HydraException:  # a glob is resolved by Hydra's own loader of configs alone
         return None
     return [list(job) for batch in batches for job in batch]
+
+
+def _given(config: DictConfig) -> list[str]:
+    """Return the overrides of a sweep, those of its config first."""
+    params = config.hydra.sweeper.params or {}
+    own = [f"{key}={value}" for key, value in params.items()]
+    return own + as_given(config.hydra.overrides.task)
 
 
 def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
@@ -141,8 +154,16 @@ def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
         jobs: the overrides of each job.
         config: the sweep's config, with `hydra`.
     """
-    own = config.hydra.overrides.get("hydra", [])
-    return [command_of(job, own) for job in jobs]
+    places = places_of(config.hydra)
+    return [command_of(job, places) for job in jobs]
+
+
+def _search_of(config: DictConfig) -> list[str]:
+    """Return the arguments of a search that say what it searches, and from where."""
+    own = as_given(config.hydra.overrides.get("hydra", []))
+    space = [o for o in own if option_of(o).startswith("hydra.sweeper.params")]
+    given = [o for o in as_given(config.hydra.overrides.task) if not is_elsewhere(option_of(o))]
+    return arguments_of([*given, *space], places_of(config.hydra))
 
 
 def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
@@ -170,11 +191,24 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
         first, before = seen.setdefault(named, (number, job))
         if first != number:
             options = sorted({option_of(o) for o in set(job) ^ set(before)})
-            differ = f"only in {', '.join(options)}" if options else "in nothing"
+            if not options:
+                stop(f"the sweep has the same job twice: {_repeated(config) or ' '.join(job)}")
             stop(
-                f"jobs {first} and {number} of the sweep differ {differ}, which is not part of a "
-                "run's folder; run each alone, with another hydra.sweep.dir=FOLDER"
+                f"jobs {first} and {number} of the sweep differ only in {', '.join(options)}, "
+                "which is not part of a run's folder; run each alone, with another "
+                "hydra.sweep.dir=FOLDER"
             )
+
+
+def _repeated(config: DictConfig) -> str | None:
+    """Return which value of an option a sweep has twice; None where there is none."""
+    for override in OverridesParser.create().parse_overrides(_given(config)):
+        values = list(override.sweep_string_iterator()) if override.is_sweep_override() else []
+        for value in values:
+            if values.count(value) > 1:
+                name = override.get_key_element()
+                return f"{name}={value} is repeated in {override.input_line}; name each value once"
+    return None
 
 
 def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:

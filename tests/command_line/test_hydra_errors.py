@@ -261,10 +261,37 @@ def test_a_config_that_is_no_yaml_is_one_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith(f"error: {path}, line 2: ")
 
 
-def test_an_experiment_that_lacks_its_package_is_named():
+LACKS = 'lacks the line "# @package _global_" as its first line, before any other comment'
+
+
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [
+        ("experiment/mine", "task@experiment.task"),
+        ("search/mine", "hydra/sweeper@search.hydra.sweeper"),
+        ("method/mine", "weighting@method.weighting"),
+        ("method/mine", "stage@method.method.stages.joint"),
+    ],
+)
+def test_a_file_that_lacks_its_package_is_named(file, what):
     error = ConfigCompositionException(
-        "In 'experiment/mine': Could not override 'task@experiment.task'.\nDid you mean ...?"
+        f"In '{file}': Could not override '{what}'.\nDid you mean ...?"
     )
-    assert explanation(error).startswith(
-        'experiment/mine.yaml lacks the line "# @package _global_"'
+    assert explanation(error) == f"{file}.yaml {LACKS}"
+
+
+@pytest.mark.parametrize("file", ["experiment/mine", "method/mine"])
+def test_a_stage_that_is_not_there_is_not_explained_away(file):
+    error = ConfigCompositionException(
+        f"In '{file}': Could not override 'stage@method.stages.joint'.\nDid you mean ...?"
     )
+    assert "lacks" not in explanation(error)
+
+
+def test_what_hydra_says_of_a_methods_file_is_explained(run_cli, tmp_path):
+    own = tmp_path / "my_conf" / "method" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# mine\n# @package _global_\ndefaults:\n  - override /weighting: meta\n")
+    finished = run_cli("--config-dir", "my_conf", "method=mine", timeout=60)
+    assert finished.returncode == 1
+    assert finished.stderr == f"error: method/mine.yaml {LACKS}\n"

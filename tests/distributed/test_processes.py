@@ -220,7 +220,11 @@ def test_torchrun_starts_the_processes_too(options, tmp_path):
 @pytest.mark.processes
 def test_a_sweep_in_several_processes(options, tmp_path):
     meta = options("meta_tartan", "max_steps=3")
-    sweep = [*PROGRAM, "-m", *meta, *several(2), "seed=0,1", "hydra.sweep.dir=runs"]
+    own = tmp_path / "my_conf" / "experiment" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# @package _global_\nmax_steps: 3\n")
+    sweep = [*PROGRAM, "-m", "--config-dir=my_conf", "+experiment=mine", *meta, *several(2)]
+    sweep += ["seed=0,1", "hydra.sweep.dir=runs"]
     code, output = finished(sweep, tmp_path)
     assert code == 0, output
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 2

@@ -34,8 +34,8 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
-CONFIG = re.compile(r"# (?:my_)?conf/(\S+\.yaml)\n")
-"""The first line of a block that is a config of the reader's own."""
+CONFIG = re.compile(r"(?:# @package \S+\n)?# (?:my_)?conf/(\S+\.yaml)\n")
+"""The first lines of a block that is a config of the reader's own."""
 PROGRAMS = {"run", "check", "predict", "build_corpus", "compare", "report", "study", "bench"}
 TARGETS = (ROOT / "Makefile").read_text()
 
@@ -82,7 +82,7 @@ def conf(tmp_path_factory) -> str:
             if name is not None:
                 path = folder / name[1]
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(block[name.end() :], encoding="utf-8")
+                path.write_text(block, encoding="utf-8")
     return str(folder)
 
 

@@ -228,7 +228,7 @@ def test_values_of_ones_own_stand_beside_the_options():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("experiment", 'a file of experiment/ needs the line "# @package _global_"'),
+        ("experiment", 'of experiment/ needs the line "# @package _global_" as its first line'),
         ("hparams", "there is no option hparams, and no option refers to it"),
     ],
 )

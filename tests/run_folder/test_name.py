@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 from omegaconf import OmegaConf
 
-from src.run_folder.name import command_of, run_name
+from src.run_folder.name import command_of, places_of, run_name
 
 
 def name(*overrides, task="toy", method="finetune", seed=0) -> str:
@@ -23,6 +24,38 @@ def test_interpolations_are_named_as_they_were_given():
     found = run_name(OmegaConf.create({"task": given}).task, "toy", "finetune", 0)
     assert found == name(*given)
     assert command_of(OmegaConf.create(given)).endswith("'a=${.b}' 'c=${oc.env:NO_SUCH_VARIABLE}'")
+
+
+SOURCES = [
+    {"provider": "hydra", "path": "hydra.conf", "schema": "pkg"},
+    {"provider": "command-line", "path": "/my conf", "schema": "file"},
+    {"provider": "main", "path": "/checkout/conf", "schema": "file"},
+]
+
+
+@pytest.mark.parametrize("wrapped", [dict, OmegaConf.create])
+def test_a_command_says_where_configs_and_runs_are(wrapped):
+    given = ["hydra.searchpath=[file://here]", "hydra.mode=MULTIRUN", "hydra.sweep.dir=runs/a"]
+    hydra = wrapped({"runtime": {"config_sources": SOURCES}, "overrides": {"hydra": given}})
+    command = command_of(["seed=1", "lr=2"], places_of(hydra))
+    assert shlex.split(command) == [
+        *("python", "-m", "src.run", "--config-dir=/my conf", "seed=1", "lr=2"),
+        *("hydra.searchpath=[file://here]", "hydra.sweep.dir=runs/a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "hydra",
+    [
+        None,
+        [],
+        {"runtime": 3, "overrides": []},
+        {"runtime": {"config_sources": [1, {"provider": "command-line", "path": 2}]}},
+        {"overrides": {"hydra": [4]}},
+    ],
+)
+def test_settings_of_any_content_are_read(hydra):
+    assert places_of(hydra) == []
 
 
 def test_without_an_experiment_task_and_method_do():
@@ -101,6 +134,27 @@ def test_a_long_name_has_the_values_and_a_digest():
         seed=3,
     )
     assert re.fullmatch("custom/labels-my-texts-minilm-seed3-[0-9a-f]{6}", own)
+
+
+SHARES = [*LONG[:2], "weighting.eta=1.0e-3", "+x=[0.1,0.25]"]
+
+
+@pytest.mark.parametrize("share", ["0.34", "0.334"])
+def test_fractions_of_a_long_name_are_whole(share):
+    assert name(f"task.test_share={share}", *LONG[:3]).startswith(f"toy_finetune/a-b-c-{share}-")
+    own = name(*SHARES).partition("/")[2]
+    assert re.fullmatch("a-b-1.0e-3-0.1-0.25-seed0-[0-9a-f]{6}", own)
+
+
+def test_a_run_of_an_earlier_version_keeps_its_name(tmp_path):
+    found = run_name(SHARES, "toy", "finetune", 0, str(tmp_path))
+    assert found == name(*SHARES)
+    earlier = tmp_path / f"toy_finetune/a-b-1-0.1-0-seed0-{found[-6:]}"
+    earlier.mkdir(parents=True)
+    again = run_name(SHARES, "toy", "finetune", 0, str(tmp_path))
+    assert tmp_path / again == earlier
+    assert run_name([*SHARES, "seed=1"], "toy", "finetune", 1, str(tmp_path)) != again
+    assert run_name(SHARES, "toy", "finetune", 0, str(tmp_path / "other")) == found
 
 
 def test_long_names_differ_where_the_options_do():

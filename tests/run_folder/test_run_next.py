@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from src.run_folder.result import write_result
 from src.run_folder.run_next import RUN_NEXT, write_run_next
 from tests.run_folder.small_result import small_result
@@ -29,7 +31,7 @@ def test_the_best_on_dev_without_what_made_it_a_search(tmp_path, capsys):
         job(tmp_path, 1, 0.7, "lr=2", "x={a: 1}", "seed=3"),
         job(tmp_path, 2, None, "lr=3"),
     ]
-    write_run_next(jobs, tmp_path)
+    write_run_next(jobs, tmp_path, [])
     assert command_in(tmp_path) == ["lr=2", "x={a: 1}", "seed=0,1,2"]
     assert "best on dev: 0.7000" in capsys.readouterr().out
 
@@ -41,10 +43,34 @@ def test_seeds_of_the_same_settings_count_by_their_mean(tmp_path):
         for lr, pair in scores.items()
         for seed, score in enumerate(pair)
     ]
-    write_run_next(jobs, tmp_path)
+    write_run_next(jobs, tmp_path, [])
     assert command_in(tmp_path) == ["lr=2", "seed=0,1,2"]
 
 
 def test_without_a_finished_job_there_is_no_command(tmp_path):
-    write_run_next([job(tmp_path, 0, None, "lr=1")], tmp_path)
+    write_run_next([job(tmp_path, 0, None, "lr=1")], tmp_path, [])
     assert not (tmp_path / RUN_NEXT).exists()
+
+
+def test_flags_stand_before_the_options(tmp_path):
+    write_run_next([job(tmp_path, 0, 0.5, "--config-dir=/my conf", "lr=1")], tmp_path, [])
+    assert command_in(tmp_path) == ["--config-dir=/my conf", "lr=1", "seed=0,1,2"]
+
+
+def test_another_search_in_the_folder_has_a_file_of_its_own(tmp_path, capsys):
+    rates, paper = ["+search=rates", "encoder=tiny"], ["+search=paper", "x='a b'"]
+    for number, (search, score) in enumerate([(rates, 0.5), (paper, 0.6), (rates[::-1], 0.7)]):
+        write_run_next([job(tmp_path, number, score, f"lr={number}")], tmp_path, search)
+    assert {path.name for path in tmp_path.glob("*.txt")} == {RUN_NEXT, "run_next-2.txt"}
+    assert command_in(tmp_path) == ["lr=2", "seed=0,1,2"]
+    assert f"({tmp_path}/run_next-2.txt)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "earlier", [b"# dev 0.5\npython -m src.run -m lr=1\n", b"# found by: '\xff"]
+)
+def test_a_file_that_names_no_search_is_left_alone(earlier, tmp_path):
+    (tmp_path / RUN_NEXT).write_bytes(earlier)
+    write_run_next([job(tmp_path, 0, 0.5, "lr=1")], tmp_path, ["+search=paper"])
+    assert (tmp_path / RUN_NEXT).read_bytes() == earlier
+    assert (tmp_path / "run_next-2.txt").is_file()

@@ -13,6 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.run_folder import sweep
+from src.run_folder.result import write_result
 from src.run_folder.sweep import (
     ENDED,
     PLAN,
@@ -22,6 +23,7 @@ from src.run_folder.sweep import (
     planned_jobs,
     report_job,
 )
+from tests.run_folder.small_result import small_result
 
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
@@ -80,8 +82,15 @@ def test_a_sweeper_that_decides_while_it_runs_has_no_plan(tmp_path):
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["a=1", "trainer.devices=1,2"], "differ only in trainer.devices, which is not part"),
-        (["seed=0,0"], "differ in nothing"),
+        (
+            ["a=1", "trainer.devices=1,2"],
+            "jobs 0 and 1 of the sweep differ only in trainer.devices, which is not part",
+        ),
+        (
+            ["a=1,2", "seed=0,1,0"],
+            "the sweep has the same job twice: seed=0 is repeated in seed=0,1,0; name each",
+        ),
+        (["+x=choice(a,a)"], "twice: +x=a is repeated in +x=choice(a,a); name each value once"),
     ],
 )
 def test_jobs_of_one_folder_are_refused_before_the_first(overrides, said, tmp_path, capsys):
@@ -89,7 +98,9 @@ def test_jobs_of_one_folder_are_refused_before_the_first(overrides, said, tmp_pa
     config.hydra.sweep = OmegaConf.create({"dir": str(tmp_path), "subdir": "${run_name:1,2,3}"})
     with pytest.raises(SystemExit, match="1"):
         SweepReport().on_multirun_start(config)
-    assert f"error: jobs 0 and 1 of the sweep {said}" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
     assert not list(tmp_path.iterdir())
     config.hydra.sweep.subdir = "job_${hydra:job.num}"
     SweepReport().on_multirun_start(config)
@@ -207,3 +218,34 @@ def test_a_jobs_command_leads_to_where_its_sweep_put_it(tmp_path):
     config.hydra.overrides.hydra = ["hydra.sweep.dir=my runs", "hydra.mode=MULTIRUN"]
     commands = [shlex.split(command)[3:] for command in planned_commands(config)]
     assert commands == [[f"seed={seed}", "hydra.sweep.dir=my runs"] for seed in (0, 1)]
+
+
+def test_a_jobs_command_finds_the_configs_of_its_sweep(tmp_path):
+    config = config_of(tmp_path, "seed=0,1")
+    source = {"provider": "command-line", "path": "/my_conf", "schema": "file"}
+    config.hydra.runtime = {"config_sources": [source]}
+    commands = [shlex.split(command)[3:] for command in planned_commands(config)]
+    assert commands == [["--config-dir=/my_conf", f"seed={seed}"] for seed in (0, 1)]
+
+
+def test_searches_of_one_folder_leave_each_other_their_commands(tmp_path, capsys):
+    (tmp_path / "run0").mkdir()
+    scores = {"examples": 4, "metrics": {"macro_f1": 0.5, "loss": 9.0}}
+    write_result(small_result(dev={"whole": scores, "unseen": scores}), tmp_path / "run0")
+    for own, name in [
+        (["hydra.sweeper.n_trials=2"], "run_next.txt"),
+        (["hydra.sweeper.params.lr=1,2"], "run_next-2.txt"),
+        (["hydra.sweeper.n_trials=4", "hydra.mode=MULTIRUN"], "run_next.txt"),
+    ]:
+        config = config_of(tmp_path, "+search=paper", "logger=none")
+        config.evaluate_test = False
+        config.hydra.overrides.hydra = own
+        report = SweepReport()
+        report.on_multirun_start(config)
+        report_job(0, "finished", tmp_path / "run0", "python -m src.run seed=0")
+        report.on_multirun_end(config)
+        assert f"({tmp_path}/{name})" in capsys.readouterr().out
+    (found_by,) = [
+        line for line in (tmp_path / name).read_text().splitlines() if "found by" in line
+    ]
+    assert found_by == "# found by: python -m src.run -m +search=paper"

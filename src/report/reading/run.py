@@ -8,7 +8,7 @@ from typing import Any
 
 from src.errors import UserError
 from src.files.plain import read_bytes, read_yaml
-from src.run_folder.name import command_of
+from src.run_folder.name import command_of, places_of
 from src.run_folder.result import Result, read_result
 from src.run_folder.stored import stored_options
 
@@ -56,19 +56,18 @@ def read_command(folder: Path) -> str | None:
     overrides = read_yaml(path) or []
     if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
         raise UserError(".hydra/overrides.yaml is no list of overrides")
-    return command_of(overrides, _hydra_overrides(folder))
+    return command_of(overrides, _places(folder))
 
 
-def _hydra_overrides(folder: Path) -> list[str]:
-    """Return Hydra's own overrides, if they are stored in the folder.
+def _places(folder: Path) -> list[str]:
+    """Return the places of configs and runs that Hydra stored in the folder.
 
     Raises:
         UserError: they cannot be read.
     """
     path = folder / ".hydra" / "hydra.yaml"
-    if not path.is_file() or b"hydra.searchpath=" not in read_bytes(path):
+    stored = read_bytes(path) if path.is_file() else b""
+    if b"hydra.searchpath=" not in stored and b"provider: command-line" not in stored:
         return []  # nothing that a command needs: most runs, and reading YAML is slow
     content = read_yaml(path)
-    for name in ("hydra", "overrides", "hydra"):
-        content = content.get(name) if isinstance(content, dict) else None
-    return [o for o in content if isinstance(o, str)] if isinstance(content, list) else []
+    return places_of(content.get("hydra") if isinstance(content, dict) else None)

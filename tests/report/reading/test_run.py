@@ -30,6 +30,17 @@ def test_a_run_is_read_whole(tmp_path):
     assert run.command == "python -m src.run +experiment=x 'a='\"'\"'b c'\"'\"''"
 
 
+def test_the_command_says_where_its_configs_are(tmp_path):
+    folder = write_run(tmp_path / "run", GOOD, overrides=["+experiment=mine"])
+    source = {"provider": "command-line", "path": "/my_conf", "schema": "file"}
+    stored = {"hydra": {"runtime": {"config_sources": [source]}}}
+    (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump(stored))
+    assert read_command(folder) == "python -m src.run --config-dir=/my_conf +experiment=mine"
+    stored = {"hydra": {"overrides": {"hydra": ["hydra.searchpath=[file://my_conf]"]}}}
+    (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump(stored))
+    assert read_command(folder).endswith(" +experiment=mine 'hydra.searchpath=[file://my_conf]'")
+
+
 def test_costs_are_optional_and_unknown_entries_are_ignored(tmp_path):
     result = altered(GOOD, "stages.0.cost", ...)
     result["something_new"] = {"a": [1]}

@@ -1,0 +1,40 @@
+"""Lets flags stand anywhere among the options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_ALONE = ("-m", "--multirun", "--resolve")
+"""Flags without a value."""
+_WITH_VALUE = (
+    "--config-dir",
+    "-cd",
+    "--config-name",
+    "-cn",
+    "--config-path",
+    "-cp",
+    "--cfg",
+    "-c",
+    "--package",
+    "-p",
+)
+"""Flags whose value is the next argument, or stands behind `=`."""
+
+
+def flags_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with Hydra's flags in front: argparse divides no list of options.
+
+    `--info`, whose value may be left out, and flags that are not known stay where they are.
+    """
+    flags: list[str] = []
+    others: list[str] = []
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if argument in _ALONE or argument.startswith(tuple(f"{flag}=" for flag in _WITH_VALUE)):
+            flags.append(argument)
+        elif argument in _WITH_VALUE and rest and not rest[0].startswith("-"):
+            flags += [argument, rest.pop(0)]
+        else:
+            others.append(argument)
+    return flags + others

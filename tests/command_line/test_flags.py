@@ -1,0 +1,50 @@
+"""Flags may stand anywhere among the options."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from src.command_line.flags import flags_first
+from src.command_line.hydra_errors import run_command_line
+
+
+@pytest.mark.parametrize(
+    ("given", "sorted_"),
+    [
+        ("a=1 -m seed=0,1", "-m a=1 seed=0,1"),
+        ("a=1 seed=0,1 --multirun", "--multirun a=1 seed=0,1"),
+        ("a=1 --config-dir mine -m b=2", "--config-dir mine -m a=1 b=2"),
+        ("a=1 --config-dir=mine b=2 -cd x=y", "--config-dir=mine -cd x=y a=1 b=2"),
+        ("a=1 --cfg job b=2 --resolve", "--cfg job --resolve a=1 b=2"),
+        ("-m a=1 b=-m", "-m a=1 b=-m"),
+        ("a=1 --info defaults-tree", "a=1 --info defaults-tree"),
+        ("a=1 --info", "a=1 --info"),
+        ("a=1 --help", "a=1 --help"),
+        ("a=1 --config-dir", "a=1 --config-dir"),
+        ("a=1 --config-dir -m", "-m a=1 --config-dir"),
+        ("", ""),
+    ],
+)
+def test_they_are_put_before_the_options(given, sorted_):
+    assert flags_first(given.split()) == sorted_.split()
+
+
+def test_every_command_takes_them_so(monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setattr(sys, "argv", ["run", "experiment=a", "--config-dir", "b", "-m", "seed=0,1"])
+    seen = []
+    run_command_line(lambda: seen.extend(sys.argv[1:]))
+    assert seen == ["--config-dir", "b", "-m", "+experiment=a", "seed=0,1"]
+
+
+@pytest.mark.slow
+def test_a_sweep_may_be_appended_to_a_command(run_cli):
+    options = ["encoder=tiny", "task=digits", "micro_batch_size=0"]
+    finished = run_cli(*options, "-m", "seed=0,1")
+    assert "unrecognized" not in finished.stderr
+    assert "job 1: " in finished.stdout
+    shown = run_cli(*options, "--cfg", "job", "seed=7", timeout=60)
+    assert shown.returncode == 0
+    assert "\nseed: 7\n" in f"\n{shown.stdout}"
