@@ -189,6 +189,22 @@ def test_uneven_labels_are_told_unless_they_are_weighted(tmp_path, options, capl
         prepared(*given, "classifier.class_weights=[1,2,3]")
 
 
+def test_weights_are_given_by_labels_of_any_letters_and_a_list_is_shown_by_label(
+    tmp_path, options, caplog
+):
+    rows = [{"text": f"text {i}", "label": ("Bär", "Öl")[i % 2]} for i in range(20)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["task=files", f"task.train={tmp_path}/t.jsonl", "method=finetune", *options]
+    by_name = 'classifier.class_weights="{Öl: 3, Bär: 1}"'
+    found = prepared(*given, by_name)
+    assert found.classification.class_weights == pytest.approx((0.5, 1.5))
+    assert not [r for r in caplog.records if "class_weights" in r.getMessage()]
+    listed = prepared(*given, "classifier.class_weights=[1,3]")
+    assert listed.classification.class_weights == found.classification.class_weights
+    (said,) = [r.getMessage() for r in caplog.records if "class_weights" in r.getMessage()]
+    assert said == "task own: classifier.class_weights by label: 'Bär' 1, 'Öl' 3"
+
+
 def test_class_weights_and_a_chosen_metric_go_through_a_run(own, options, tmp_path):
     """The evaluation's loss stays unweighted: with the body frozen at lr 0 it does not change."""
     given = ["+experiment=custom_finetune", f"task.train={own}/labels.csv", *options]

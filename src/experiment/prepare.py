@@ -37,7 +37,7 @@ from src.methods.module import TaskMixing
 from src.methods.parts import check_sampling, check_weighting
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
-from src.objectives.class_weights import class_weights, parsed
+from src.objectives.class_weights import class_weights
 from src.run_folder.name import as_given, option_of
 
 log = logging.getLogger(__name__)
@@ -201,7 +201,7 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
     """
     node: dict[str, Any] = OmegaConf.to_container(config.classifier, resolve=True)  # type: ignore[assignment]
     options: dict[str, Any] = {"classes": len(end_task.labels)}
-    asked = parsed(node.pop("class_weights", None))
+    asked = node.pop("class_weights", None)
     if asked is None:
         warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
     else:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import torch
 import yaml
+from pydantic import BeforeValidator
 from torch import Tensor
 
 from src.configuration.options import Positive, checked
 from src.errors import UserError
 from src.files.plain import parse_yaml
-
-ClassWeights: TypeAlias = (
-    Literal["balanced"] | Sequence[Positive] | Mapping[str | bool | int | float, Positive] | None
-)
-"""The option's values: weights in the labels' order, or by label; a command line may turn labels
-into numbers or booleans.
-"""
 
 
 def parsed(given: Any) -> Any:
@@ -33,6 +27,17 @@ def parsed(given: Any) -> Any:
         return parse_yaml(given)
     except (ValueError, yaml.YAMLError):
         return given  # which is refused as what it is
+
+
+ClassWeights: TypeAlias = (
+    Literal["balanced"]
+    | Sequence[Positive]
+    | Annotated[Mapping[str | bool | int | float, Positive], BeforeValidator(parsed)]
+    | None
+)
+"""The option's values: weights in the labels' order, or by label; a command line may turn labels
+into numbers or booleans, and the mapping into a string.
+"""
 
 
 @checked
@@ -56,6 +61,7 @@ def class_weights(
     Raises:
         UserError: the weights do not fit the labels.
     """
+    class_weights = parsed(class_weights)
     if class_weights is None:
         return None
     if class_weights == "balanced":

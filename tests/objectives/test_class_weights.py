@@ -10,11 +10,12 @@ import torch
 from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
+from src.configuration.values import check
 from src.core.task import Task
 from src.core.weighting.uniform import Uniform
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
-from src.objectives.class_weights import class_weights, parsed
+from src.objectives.class_weights import ClassWeights, class_weights, parsed
 from src.objectives.classification import Classification
 from tests.core.steps import take_step
 
@@ -26,6 +27,11 @@ def mean_of(weights, counts=COUNTS):
 
 
 def test_a_mapping_that_came_as_a_string_is_read():
+    given = "{A: 1, B: 2, '3': 5}"
+    assert class_weights(given, LABELS, COUNTS) == class_weights([1, 2, 5], LABELS, COUNTS)
+    assert check(given, ClassWeights, "x") == given
+    with pytest.raises(UserError, match=r"x must be balanced, a list of .*, a mapping of names to"):
+        check("{A: -1}", ClassWeights, "x")
     assert parsed("{Kündigung: 5, 'c, d': 1}") == {"Kündigung": 5, "c, d": 1}
     for given in ("balanced", [1, 2], None, "{torn"):
         assert parsed(given) == given
