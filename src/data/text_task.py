@@ -6,8 +6,8 @@ import hashlib
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -249,72 +249,86 @@ def load_text_task(source: TextSource) -> TextTask:
     train = tables["train"]
     columns = source.columns(train)
     _warn_of_unread_pairs(source, train, columns)
-    read = {
-        split: read_labelled(
-            table,
-            columns,
-            empty_labels=source.takes_unlabelled_rows and split == "train",
-            option=source.empty_label_option if split == "train" else "",
-        )
-        for split, table in tables.items()
-    }
+    read = _read(source, tables, columns)
     unlabelled, read["train"] = _without_labels(source.name, train.source, read["train"])
-    fingerprints = {split: _fingerprint(table, columns) for split, table in tables.items()}
-    fingerprints |= {part.split: f"{part} of {fingerprints['train']}" for part in held}
-    assigned = list(
-        zip(
-            stratified_splits(
-                [example.label for example in read["train"]], held, train.source, source.prefix
-            ),
-            read["train"],
-            strict=True,
-        )
-    )
+    assigned = _split_off(source, read["train"], held, train.source)
     for split in ("train", *(part.split for part in held)):
         read[split] = [example for own, example in assigned if own == split]
     read = {split: read[split] for split in given}
     if source.split != "published":
         read = _split_anew(source, read, held)
-        given_digest = hashlib.sha256(":".join(fingerprints.values()).encode()).hexdigest()
-        kind = f"{source.split}, seed {source.split_seed}, of {given_digest}"
-        fingerprints = {split: f"{split}, {kind}" for split in given}
     labels = in_order(example.label for example in read["train"])
     if len(labels) < 2:
         raise UserError(f"{train.source}: training needs at least two labels, found {list(labels)}")
     trained_on = {example.content for example in (*read["train"], *unlabelled)}
     if source.labelled is not None:
-        kept = choose_labelled(
-            [example.label for example in read["train"]],
-            source.labelled,
-            source.split_seed,
-            train.source,
-        )
-        pairs = list(zip(kept, read["train"], strict=True))
-        read["train"] = [example for labelled, example in pairs if labelled]
-        unlabelled += [example for labelled, example in pairs if not labelled]
-        fingerprints["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
-    splits = {}
+        read["train"], others = _keep_labels(source, read["train"], train.source)
+        unlabelled += others
     for split, examples in read.items():
-        unknown = sorted({example.label for example in examples} - set(labels))
-        if unknown:
-            raise UserError(
-                f"{tables[split].source}: labels {unknown} do not occur in {train.source}; add "
-                "examples of them there, or remove their rows here"
-            )
-        found = _indexed(examples, labels, trained_on)
-        if source.split == "published":
-            found = replace(found, numbers=[example.number for example in examples])
-        splits[split] = found
+        _check_labels(examples, labels, tables.get(split, train), train)
+    numbered = source.split == "published"
     warn_of_texts(source.name, {s: [(e.content, e.label) for e in own] for s, own in read.items()})
     return TextTask(
         source=source,
         labels=labels,
-        **splits,
-        fingerprints={split: fingerprints[split] for split in given},
+        **{s: _indexed(own, labels, trained_on, numbered=numbered) for s, own in read.items()},
+        fingerprints=_fingerprints(source, tables, columns, held),
         columns=columns,
         assignment=_assignment(train, held, assigned),
         unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
     )
+
+
+def _read(
+    source: TextSource, tables: Mapping[str, Table], columns: Columns
+) -> dict[str, list[Example]]:
+    """Return the examples of each table; of train, those without a label too, if asked for."""
+    train: dict[str, Any] = {
+        "empty_labels": source.takes_unlabelled_rows,
+        "option": source.empty_label_option,
+    }
+    return {
+        split: read_labelled(table, columns, **(train if split == "train" else {}))
+        for split, table in tables.items()
+    }
+
+
+def _split_off(
+    source: TextSource, examples: Sequence[Example], held: Sequence[HeldOut], name: str
+) -> list[tuple[str, Example]]:
+    """Return each training example with the split that it belongs to."""
+    labels = [example.label for example in examples]
+    splits = stratified_splits(labels, held, name, source.prefix)
+    return list(zip(splits, examples, strict=True))
+
+
+def _keep_labels(
+    source: TextSource, examples: Sequence[Example], name: str
+) -> tuple[list[Example], list[Example]]:
+    """Return the training examples that keep their labels, and the others."""
+    assert source.labelled is not None
+    labels = [example.label for example in examples]
+    kept = choose_labelled(labels, source.labelled, source.split_seed, name)
+    pairs = list(zip(kept, examples, strict=True))
+    return [one for labelled, one in pairs if labelled], [
+        one for labelled, one in pairs if not labelled
+    ]
+
+
+def _check_labels(
+    examples: Sequence[Example], labels: Sequence[str], table: Table, train: Table
+) -> None:
+    """Check that train has every label of a split.
+
+    Raises:
+        UserError: it lacks some.
+    """
+    unknown = sorted({example.label for example in examples} - set(labels))
+    if unknown:
+        raise UserError(
+            f"{table.source}: labels {unknown} do not occur in {train.source}; add examples of "
+            "them there, or remove their rows here"
+        )
 
 
 def _check_files(files: object, kind: str) -> None:
@@ -408,6 +422,22 @@ def _table(given: Table | Path) -> Table:
     return open_lines(given, Format("jsonl"))
 
 
+def _fingerprints(
+    source: TextSource, tables: Mapping[str, Table], columns: Columns, held: Sequence[HeldOut]
+) -> dict[str, str]:
+    """Return a checksum of each split's file and columns, or how it was made of other splits."""
+    found = {split: _fingerprint(table, columns) for split, table in tables.items()}
+    found |= {part.split: f"{part} of {found['train']}" for part in held}
+    found = {split: found[split] for split in ("train", "dev", "test")}
+    if source.split != "published":
+        digest = hashlib.sha256(":".join(found.values()).encode()).hexdigest()
+        kind = f"{source.split}, seed {source.split_seed}, of {digest}"
+        found = {split: f"{split}, {kind}" for split in found}
+    if source.labelled is not None:
+        found["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
+    return found
+
+
 def _fingerprint(table: Table, columns: Columns) -> str:
     """Return a checksum of a table's content and of the columns that are read."""
     content = table.fingerprint
@@ -417,7 +447,11 @@ def _fingerprint(table: Table, columns: Columns) -> str:
 
 
 def _indexed(
-    examples: Sequence[Example], labels: Sequence[str], trained_on: set[str | tuple[str, str]]
+    examples: Sequence[Example],
+    labels: Sequence[str],
+    trained_on: set[str | tuple[str, str]],
+    *,
+    numbered: bool = False,
 ) -> LabelledTexts:
     index = {label: position for position, label in enumerate(labels)}
     pairs = [example.pair for example in examples if example.pair is not None]
@@ -426,4 +460,5 @@ def _indexed(
         labels=[index[example.label] for example in examples],
         unseen=[example.content not in trained_on for example in examples],
         pairs=pairs or None,
+        numbers=[example.number for example in examples] if numbered else None,
     )
