@@ -29,6 +29,13 @@ def cli(tmp_path):
     return call
 
 
+def test_help_explains_every_option():
+    content = yaml.safe_load((ROOT / "conf" / "predict.yaml").read_text(encoding="utf-8"))
+    lines = content["hydra"]["help"]["template"].splitlines()
+    told = [line.partition("=")[0] for line in lines if line.partition("=")[0].isidentifier()]
+    assert told == [name for name in content if name != "hydra"]
+
+
 def test_a_file(cli, classifier, tmp_path):
     (tmp_path / "in, 1=2.csv").write_text('text\nred apple\n"a, b"\n')
     run = classifier.parent  # the run folder, whose name holds = and ,
