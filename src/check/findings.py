@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -126,7 +126,8 @@ def findings_of(config: DictConfig) -> Findings:
         counts = count_labels(inputs.prepared.end_task.labels, labels)
         sources = inputs.sources()
         lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
-        contents = _contents(inputs)
+        texts = _texts(inputs)
+        contents = _contents(inputs, texts)
         task = inputs.prepared.end_task
         held_out = held_out_of(task) if isinstance(task, TextTask) else None
         corpora = [
@@ -134,7 +135,7 @@ def findings_of(config: DictConfig) -> Findings:
             for source in sources
             if source.domain
         ]
-        near = _near_duplicates(inputs)
+        near = _near_duplicates(inputs, texts)
         again = [repeated(split, found) for split, found in contents.items()]
         # dev against train, test against train, test against dev
         pairs = [
@@ -161,7 +162,7 @@ def findings_of(config: DictConfig) -> Findings:
             vocabulary=vocabulary,
             repeated=again,
             shared=pairs,
-            same=_same_texts(inputs),
+            same=_same_texts(inputs, texts),
             near=near,
             corpora=corpora,
             auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
@@ -192,39 +193,41 @@ def _look_at_texts(
     return lengths, [reference_vocabulary(encoder), *vocabulary] if encoder and vocabulary else []
 
 
-def _contents(inputs: Inputs) -> dict[str, Contents]:
+def _texts(inputs: Inputs) -> dict[str, list[str]]:
+    """Return the texts of each split, of pairs both as one; empty for images."""
+    task = inputs.prepared.end_task
+    if not isinstance(task, TextTask):
+        return {}
+    return {split: whole_texts(getattr(task, split)) for split in inputs.split_names}
+
+
+def _contents(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> dict[str, Contents]:
     """Return the contents of the splits; empty for kinds of tasks that are not known here."""
     task, labels = inputs.prepared.end_task, inputs.labels()
     if isinstance(task, TextTask):
-        return {
-            split: contents_of(whole_texts(getattr(task, split)), own)
-            for split, own in labels.items()
-        }
+        return {split: contents_of(texts[split], own) for split, own in labels.items()}
     if isinstance(task, ImageTask):
         images = {split: [i.tobytes() for i in getattr(task, split).images] for split in labels}
         return {split: contents_of(images[split], own) for split, own in labels.items()}
     return {}
 
 
-def _same_texts(inputs: Inputs) -> list[SameText]:
+def _same_texts(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> list[SameText]:
     task = inputs.prepared.end_task
     if not isinstance(task, TextTask):
         return []
-    splits = {split: getattr(task, split) for split in inputs.split_names}
-    return same_texts(splits, {s: whole_texts(own) for s, own in splits.items()}, task.labels)
+    return same_texts({split: getattr(task, split) for split in texts}, texts, task.labels)
 
 
-def _near_duplicates(inputs: Inputs) -> list[NearDuplicate]:
+def _near_duplicates(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> list[NearDuplicate]:
     """Return dev and test texts that nearly duplicate a training text but do not equal one."""
     task = inputs.prepared.end_task
     if not isinstance(task, TextTask):
         return []
-    texts = {split: whole_texts(getattr(task, split)) for split in inputs.split_names}
-    train = texts.pop("train")
-    trained = set(map(folded, train))
+    trained = set(map(folded, texts["train"]))
     found = []
-    for split, own in texts.items():
-        near = near_duplicates(split, own, "train", train)
+    for split in (name for name in texts if name != "train"):
+        near = near_duplicates(split, texts[split], "train", texts["train"])
         found += [one for one in near if folded(one.text) not in trained]
     return [_numbered(one, task) for one in found]
 

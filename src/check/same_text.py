@@ -72,4 +72,4 @@ def same_texts(
         for content, own in places.items()
         if len(own) > 1 or not content
     ]
-    return sorted(found, key=lambda same: (not same.contradictory, bool(folded(same.text))))
+    return sorted(found, key=lambda same: (not same.contradictory, bool(same.text.strip())))

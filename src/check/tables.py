@@ -18,7 +18,7 @@ from src.errors import printable
 
 _PLACES_SHOWN = 4
 """Maximum number of a text's places that are printed."""
-_NEAR_SHOWN = 3
+_TEXTS_SHOWN = 3
 """Maximum number of repeated texts, and of near-duplicates of a split, that are shown."""
 _START = 40
 """Number of characters of them that are shown."""
@@ -168,9 +168,9 @@ def _print_overlap(found: Findings, console: Console) -> None:
             if len(found.same) == 1
             else f"{len(found.same):,} texts repeat or are"
         )
-        rest = " (output=FILE has all)" if len(found.same) > _NEAR_SHOWN else ""
+        rest = " (output=FILE has all)" if len(found.same) > _TEXTS_SHOWN else ""
         _line(console, f"{count} blank{labels}{rest}:")
-    for same in found.same[:_NEAR_SHOWN]:
+    for same in found.same[:_TEXTS_SHOWN]:
         start = " ".join(same.text.split())[:_START] or "(blank)"
         more = "" if len(same.places) <= _PLACES_SHOWN else ", ..."
         places = ", ".join(map(str, same.places[:_PLACES_SHOWN]))
@@ -180,7 +180,7 @@ def _print_overlap(found: Findings, console: Console) -> None:
         if near:
             of = f"{len(near):,} of {found.counts.of(split):,} {split} texts"
             _line(console, f"{of} differ little from one of train:")
-        for one in near[:_NEAR_SHOWN]:
+        for one in near[:_TEXTS_SHOWN]:
             start = " ".join(one.text.split())[:_START]
             places = f"{split} {one.index + 1}, train {one.other_index + 1}"
             if one.number is not None:

@@ -73,9 +73,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     """Return a function's name as its caller knows it: with the class that inherits it."""
-    own = next(iter(inspect.signature(function).parameters), "")
-    kind = {"cls": args[:1], "self": tuple(map(type, args[:1]))}.get(own)
-    if not kind:
+    first = next(iter(inspect.signature(function).parameters), "")
+    if first not in ("cls", "self") or not args:
         return function.__qualname__.removesuffix(".__init__")
+    kind = args[0] if first == "cls" else type(args[0])
     method = "" if function.__name__ == "__init__" else f".{function.__name__}"
-    return f"{kind[0].__name__}{method}"
+    return f"{kind.__name__}{method}"

@@ -55,8 +55,9 @@ def read_labelled(
     if table.entry == "column":
         _check_columns(table, columns)
     examples = []
-    advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
-    advice = advice if option else ""
+    advice = ""
+    if option:
+        advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
     kind: type | None = None
     for row in table.rows():
         if row.record and not any(map(str.strip, row.record)):

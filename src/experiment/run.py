@@ -102,6 +102,7 @@ def _run_prepared(
         if prepared.labelled is not None:
             write_splits(prepared.end_task, folder)
 
+    tested = bool(config.evaluate_test and prepared.has_test)
     start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
     chain = StageChain(config, folder, prepared)
     outcomes = [chain.run(name, stage) for name, stage in stages.items()]
@@ -109,11 +110,9 @@ def _run_prepared(
     if fine_tuning is not None:
         load_whole_state(prepared.encoder.body, start)
         stage = at_equal_cost(fine_tuning, stages, outcomes)
-        baselines.append(_fine_tuned(config, folder / FINE_TUNING, stage, prepared))
+        baselines.append(_fine_tuned(config, folder / FINE_TUNING, stage, prepared, tested))
     chosen = chain.keep_best()
-    test = None
-    if config.evaluate_test and prepared.has_test:
-        test = evaluate_on_test(chosen.module, chain.data(), config)
+    test = evaluate_on_test(chosen.module, chain.data(), config) if tested else None
     result = result_of(config, prepared, outcomes, chosen, test)
     unshard(chosen.module.body)
     if not is_main_process():
@@ -140,12 +139,13 @@ def _run_prepared(
     return result
 
 
-def _fine_tuned(config: DictConfig, folder: Path, stage: Stage, prepared: Prepared) -> Baseline:
+def _fine_tuned(
+    config: DictConfig, folder: Path, stage: Stage, prepared: Prepared, tested: bool
+) -> Baseline:
     """Train the fine-tuning baseline from the body's present weights, in a folder of its own."""
     folder.mkdir(exist_ok=True)
     chain = StageChain(config, folder, prepared)
     outcome = chain.run(FINE_TUNING, stage)
-    tested = config.evaluate_test and prepared.has_test
     test = evaluate_on_test(outcome.module, chain.data(), config) if tested else None
     return fine_tuning_baseline(outcome, test)
 

@@ -11,7 +11,7 @@ _SHOWN = 3
 _PLAIN = {"True": "true", "False": "false", "None": "null"}
 
 
-def differing(options: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def differing_values(options: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return the values of the options that differ, by name; None where one is absent."""
     rows = {name: [one.get(name) for one in options] for name in sorted(set().union(*options))}
     return {name: row for name, row in rows.items() if any(value != row[0] for value in row)}
@@ -34,7 +34,7 @@ def words_apart(
         last: beginnings of names that are shown only where no others tell apart.
         more: whether some differing options that need not be shown are shown too.
     """
-    rows = differing(options)
+    rows = differing_values(options)
     ordered = sorted(rows, key=lambda name: (name.startswith(last), _rank(name, first), name))
     telling: list[str] = []
     found = [""] * len(options)

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from src.report.labels import METHODS, metric_label
-from src.report.reading.apart import differing, shortened
+from src.report.reading.apart import differing_values, shortened
 from src.report.reading.drawn_data import (
     auxiliary_identity,
     drawn_by_seed,
@@ -177,7 +177,7 @@ def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
 
     Options that a setting did not read are left out.
     """
-    return differing([read_options(setting.runs[0]) for setting in settings])
+    return differing_values([read_options(setting.runs[0]) for setting in settings])
 
 
 def _data_of(run: Run, drawn: bool) -> tuple[str, str, str]:
