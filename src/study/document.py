@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from statistics import fmean
-
-import pandas as pd
 
 from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
-from src.report.tables.paper import paper_tables
-from src.report.tables.table import p_words
-from src.study.estimate import (
-    LEAST_SEEDS,
-    Estimate,
-    answer,
-    contrast_of,
-    estimate_of,
+from src.study.estimate import LEAST_SEEDS, Estimate, answer, contrast_of, estimate_of
+from src.study.format import (
+    NONE,
+    interval_words,
+    markdown_table,
+    mean_of,
+    mean_words,
+    p_of,
+    signed,
 )
+from src.study.overview import overview_of
 from src.study.part import Part, Question, cells_of
+from src.study.published import published_lines
 from src.study.row import Row
 
 BASELINE = "finetune"
 """The setting that others with the same budget are compared with."""
-_NONE = "–"
-_PAPER_LABELS = {"acl_arc": 1688, "scierc": 3219, "chemprot": 4169, "hyperpartisan": 516}
-"""Number of training examples of the paper's tasks."""
 
 
 def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> str:
@@ -37,7 +34,8 @@ def document_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
         rows: the rows of each part.
     """
     statements = sum(len(part.questions) for part in parts.values())
-    blocks = [_HEAD.format(least=LEAST_SEEDS, statements=statements)]
+    blocks = [_HEAD, *overview_of(parts, rows)]
+    blocks.append(_READING.format(least=LEAST_SEEDS, statements=statements))
     for name, part in parts.items():
         blocks += [f"## {part.title}", part.about.strip(), _settings(part)]
         blocks.append(_progress(name, part, rows[name]))
@@ -58,9 +56,10 @@ _HEAD = """\
 
 Does training the end task together with masked language modelling pay, against fine-tuning and
 against pre-training first? This page is generated from the committed rows (`docs/results/`, a row a
-run) by `python -m src.study write`; `make study PART=NAME` trains what has no row yet.
+run) by `python -m src.study write`; `make study PART=NAME` trains what has no row yet."""
 
-How to read it:
+_READING = """\
+## How to read this page
 
 - **Budgets** are multiples of what fine-tuning takes, in floating-point operations of training as
   `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. The
@@ -113,13 +112,15 @@ def _scores(rows: Sequence[Row]) -> Iterator[str]:
         own = list(members)
         metric = metric_label(own[0].metric)
         yield f"**{escape(task)}**, {labelled:,} labelled training examples, {metric} in percent"
-        yield _table([_score_row(*cell, own) for cell in _cells(own)], left=2)
+        yield markdown_table([_score_row(*cell, own) for cell in _cells(own)], left=2)
         yield from _mixed(own)
-        yield from _published(task, labelled)
+        yield from published_lines(task, labelled)
         learned = [row for row in own if row.end_task_loss is not None]
         if learned:
             yield _LEARNED
-            yield _table([_learning_row(*cell, learned) for cell in _cells(learned)], left=2)
+            yield markdown_table(
+                [_learning_row(*cell, learned) for cell in _cells(learned)], left=2
+            )
 
 
 _LEARNED = """\
@@ -141,18 +142,6 @@ def _mixed(rows: Sequence[Row]) -> Iterator[str]:
             f"Not all seeds of {', '.join(mixed)} were trained with the same options (column "
             "`config` of the rows): their means mix these."
         )
-
-
-def _published(task: str, labelled: int) -> Iterator[str]:
-    """Yield the paper's scores on the task, where its encoder had as many labels."""
-    if labelled != _PAPER_LABELS.get(task):
-        return
-    for table in paper_tables():
-        if task in table.published:
-            scores = table.published[task].scores.items()
-            told = (f"{table.columns[k].label} {m:.2f} ± {d:.2f}" for k, (m, d) in scores)
-            kind = escape(table.title.split(" (the")[0])
-            yield f"The paper, {table.encoder}, {table.seeds} seeds. {kind}: {'; '.join(told)}."
 
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -180,13 +169,13 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
         "budget": budget,
         "setting": setting,
         "seeds": str(len(own)),
-        "TFLOP": _mean_of([row.tflop for row in own], ".1f"),
-        "dev": _mean_of([row.dev for row in own], ".1f", 100),
-        "test": _mean(test),
-        "test, 95 %": _interval(test),
-        "unseen": _mean_of([row.unseen for row in own], ".1f", 100),
-        "test, against fine-tuning": _NONE if gain is None else _signed(gain),
-        "p": _p(gain),
+        "TFLOP": mean_of([row.tflop for row in own], ".1f"),
+        "dev": mean_of([row.dev for row in own], ".1f", 100),
+        "test": mean_words(test),
+        "test, 95 %": interval_words(test),
+        "unseen": mean_of([row.unseen for row in own], ".1f", 100),
+        "test, against fine-tuning": NONE if gain is None else signed(gain),
+        "p": p_of(gain),
     }
 
 
@@ -196,21 +185,15 @@ def _learning_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, s
         "budget": budget,
         "setting": setting,
         "seeds": str(len(own)),
-        "end task's loss": _mean_of([row.end_task_loss for row in own], ".3g"),
-        "auxiliary tasks' loss": _mean_of([row.auxiliary_loss for row in own], ".3g"),
-        "end task's norm": _mean_of([row.end_task_norm for row in own], ".2f"),
-        "auxiliary norm": _mean_of([row.auxiliary_norm for row in own], ".2f"),
-        "cosine": _mean_of([row.end_task_cosine for row in own], "+.3f"),
-        "best on dev after [%]": _mean_of([row.best_at for row in own], ".0f", 100),
-        "dev": _mean_of([row.dev for row in own], ".1f", 100),
-        "test": _mean_of([row.test for row in own], ".1f", 100),
+        "end task's loss": mean_of([row.end_task_loss for row in own], ".3g"),
+        "auxiliary tasks' loss": mean_of([row.auxiliary_loss for row in own], ".3g"),
+        "end task's norm": mean_of([row.end_task_norm for row in own], ".2f"),
+        "auxiliary norm": mean_of([row.auxiliary_norm for row in own], ".2f"),
+        "cosine": mean_of([row.end_task_cosine for row in own], "+.3f"),
+        "best on dev after [%]": mean_of([row.best_at for row in own], ".0f", 100),
+        "dev": mean_of([row.dev for row in own], ".1f", 100),
+        "test": mean_of([row.test for row in own], ".1f", 100),
     }
-
-
-def _mean_of(values: Sequence[float | None], form: str, times: float = 1) -> str:
-    """Return the mean of those that are known, or a dash."""
-    known = [value for value in values if value is not None]
-    return format(times * fmean(known), form) if known else _NONE
 
 
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
@@ -220,12 +203,12 @@ def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
         return
     yield "### What the runs say"
     for question in part.questions.values():
-        points = question.of != "end_task_weight"
+        points = question.is_in_points
         margin = 100 * question.margin if points else question.margin
         above = f", margin {margin:+g}{' points' * points}" if margin else ""
         by = f"({question.of.replace('_', ' ')}{above})"
         yield f"**{question.statement}** {answer(question, rows).capitalize()} {by}."
-        yield _table(list(_contrasts(question, rows, points)), left=1)
+        yield markdown_table(list(_contrasts(question, rows, points)), left=1)
 
 
 def _contrasts(question: Question, rows: Sequence[Row], points: bool) -> Iterator[dict[str, str]]:
@@ -234,8 +217,8 @@ def _contrasts(question: Question, rows: Sequence[Row], points: bool) -> Iterato
         for of in ("dev", "test") if points else (question.of,):
             found = contrast_of(contrast, rows, of)
             line |= {
-                of.replace("_", " "): _NONE if found is None else _signed(found, points),
-                f"{of.replace('_', ' ')}, p": _p(found),
+                of.replace("_", " "): NONE if found is None else signed(found, points),
+                f"{of.replace('_', ' ')}, p": p_of(found),
             }
         yield line
 
@@ -257,38 +240,3 @@ def _status(rows: Sequence[Row]) -> str:
     return (
         f"RoBERTa-base: {plural(len(roberta), 'run')} on {', '.join(tasks)}, in the tables above."
     )
-
-
-def _table(rows: list[dict[str, str]], left: int) -> str:
-    frame = pd.DataFrame([{k: escape(v) for k, v in row.items()} for row in rows])
-    aligned = ["left"] * left + ["right"] * (len(frame.columns) - left)
-    text: str = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)
-    return text
-
-
-def _mean(estimate: Estimate) -> str:
-    deviation = estimate.deviation
-    spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
-    return f"{100 * estimate.mean:.1f}{spread}"
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
-        return _NONE
-    return f"{100 * max(0.0, estimate.low):.1f} to {100 * min(1.0, estimate.high):.1f}"
-
-
-def _signed(estimate: Estimate, points: bool = True) -> str:
-    """Return a difference with its interval, in points or as it is."""
-    by, digits = (100, 1) if points else (1, 2)
-    words = f"{by * estimate.mean:+.{digits}f}"
-    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
-        return words
-    return f"{words} ({by * estimate.low:+.{digits}f} to {by * estimate.high:+.{digits}f})"
-
-
-def _p(estimate: Estimate | None) -> str:
-    test = None
-    if estimate is not None and len(estimate.values) >= LEAST_SEEDS:
-        test = estimate.test()
-    return _NONE if test is None else p_words(test.one_sided)

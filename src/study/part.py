@@ -101,6 +101,11 @@ class Question(_Described):
     margin: float = 0.0
     contrasts: dict[str, Contrast] = Field(min_length=1)
 
+    @property
+    def is_in_points(self) -> bool:
+        """Whether its differences are those of a metric, which are shown in points of percent."""
+        return self.of != "end_task_weight"
+
 
 class Part(_Described):
     """A part of the study.
@@ -117,6 +122,7 @@ class Part(_Described):
         tfidf: whether TF-IDF with logistic regression is run too.
         budgets: the budgets by name.
         settings: the settings by name.
+        main: the cells `BUDGET/SETTING` of the main table by the method's name, fine-tuning first.
         questions: the questions by name.
     """
 
@@ -130,6 +136,7 @@ class Part(_Described):
     tfidf: bool = False
     budgets: dict[str, Budget] = Field(min_length=1)
     settings: dict[str, Setting] = Field(min_length=1)
+    main: dict[str, str] = Field(default_factory=dict)
     questions: dict[str, Question] = Field(default_factory=dict)
 
     @property
@@ -286,6 +293,9 @@ def _check_names(name: str, part: Part) -> None:
                     f"conf/study/{name}.yaml: settings.{setting}.budgets: there is no {budget}"
                 )
     cells = {f"{cell.budget}/{cell.setting}" for cell in cells_of(name, part)}
+    for cell in part.main.values():
+        if cell not in cells:
+            raise UserError(f"conf/study/{name}.yaml: main: there is no {cell}")
     for key, question in part.questions.items():
         for contrast in question.contrasts.values():
             for cell in (*contrast.plus, *contrast.minus):

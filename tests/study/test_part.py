@@ -103,6 +103,7 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
             ["end/tapt"],
             "questions.pays: there is no end/tapt",
         ),
+        (["main"], {"TAPT": "end/tapt"}, "main: there is no end/tapt"),
         (
             ["questions", "pays", "contrasts", "at 1x", "minus"],
             ["1x/tapt", "1x/finetune"],

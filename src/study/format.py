@@ -1,0 +1,60 @@
+"""Formats scores, differences and tables for the page of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import pandas as pd
+
+from src.files.escape import escape_markdown as escape
+from src.report.tables.table import p_words
+from src.study.estimate import LEAST_SEEDS, Estimate
+
+NONE = "–"
+"""Entry of a table for a value that is not known."""
+
+
+def markdown_table(rows: Sequence[Mapping[str, str]], left: int) -> str:
+    """Return rows of equal columns as a table; all columns but the first `left` are numbers."""
+    frame = pd.DataFrame([{k: escape(v) for k, v in row.items()} for row in rows])
+    aligned = ["left"] * left + ["right"] * (len(frame.columns) - left)
+    text: str = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)
+    return text
+
+
+def mean_words(estimate: Estimate) -> str:
+    """Return a mean in percent, with its standard deviation from two seeds on."""
+    deviation = estimate.deviation
+    spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
+    return f"{100 * estimate.mean:.1f}{spread}"
+
+
+def interval_words(estimate: Estimate) -> str:
+    """Return a mean's interval in percent; a dash where too few seeds give one."""
+    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
+        return NONE
+    return f"{100 * max(0.0, estimate.low):.1f} to {100 * min(1.0, estimate.high):.1f}"
+
+
+def signed(estimate: Estimate, points: bool = True) -> str:
+    """Return a difference with its interval, in points or as it is."""
+    by, digits = (100, 1) if points else (1, 2)
+    words = f"{by * estimate.mean:+.{digits}f}"
+    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
+        return words
+    return f"{words} ({by * estimate.low:+.{digits}f} to {by * estimate.high:+.{digits}f})"
+
+
+def p_of(estimate: Estimate | None) -> str:
+    """Return the one-sided p of a difference; a dash where too few seeds give one."""
+    test = None
+    if estimate is not None and len(estimate.values) >= LEAST_SEEDS:
+        test = estimate.test()
+    return NONE if test is None else p_words(test.one_sided)
+
+
+def mean_of(values: Sequence[float | None], form: str, times: float = 1) -> str:
+    """Return the mean of those that are known, or a dash."""
+    known = [value for value in values if value is not None]
+    return format(times * fmean(known), form) if known else NONE

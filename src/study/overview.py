@@ -1,0 +1,162 @@
+"""Writes the beginning of the page of results: the main table, ranks over tasks, and answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from scipy.stats import rankdata
+
+from src.report.labels import metric_label
+from src.study.estimate import LEAST_SEEDS, Estimate, Verdict, answer, contrast_of, estimate_of
+from src.study.format import NONE, interval_words, markdown_table, mean_words, p_of, signed
+from src.study.part import Contrast, Part, Question
+from src.study.published import published_score
+from src.study.row import Row
+
+_CLAIM = "Claim "
+"""Beginning of the statements that are the paper's."""
+_UNDECIDED: Verdict = "not decided"
+
+
+def overview_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Yield the blocks of the page's beginning, as Markdown.
+
+    Args:
+        parts: the parts by name, in order.
+        rows: the rows of each part.
+    """
+    scores = list(chain.from_iterable(_scores(part, rows[name]) for name, part in parts.items()))
+    if not scores:
+        return
+    yield "## In short"
+    yield _SCORES
+    yield markdown_table(scores, left=3)
+    yield from _over_cases([_means(part, rows[name]) for name, part in parts.items()])
+    yield from _answers(parts, rows)
+
+
+_SCORES = """\
+The four methods with their plain settings, all at the budget 3x (below): scores on test in percent,
+and differences from fine-tuning, seed by seed. The paper's scores are of RoBERTa-base, trained to
+convergence; its TAPT starts from a released encoder. Which settings help each method is told below,
+task by task."""
+_CASES = """\
+Over the {cases} cases of this table that have all of the methods, each with at least {least} seeds:
+the mean rank on test (1 is the best) and the mean difference from fine-tuning, with intervals over
+the cases, of which some share a task."""
+_ANSWERS = """\
+Of {total} statements to test, {holds} hold, {refuted} do not, and {open} are not decided. First
+those of the paper, then the others that are decided:"""
+
+
+def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
+    """Yield a line of the main table for each of the part's main cells that has rows."""
+    for method, cell in part.main.items():
+        own = [row for row in rows if f"{row.budget}/{row.setting}" == cell]
+        if not own:
+            continue
+        first, test = own[0], estimate_of({row.seed: row.test for row in own})
+        gain = _gain(part, cell, rows)
+        is_first = gain is None
+        yield {
+            "task, metric": f"{first.task}, {metric_label(first.metric)}" if is_first else "",
+            "labels": f"{first.labelled:,}" if is_first else "",
+            "method": method,
+            "seeds": str(len(own)),
+            "test": mean_words(test),
+            "95 %": interval_words(test),
+            "against fine-tuning": NONE if gain is None else signed(gain),
+            "p": p_of(gain),
+            "the paper": published_score(first.task, first.labelled, first.method) or NONE,
+        }
+
+
+def _gain(part: Part, cell: str, rows: Sequence[Row]) -> Estimate | None:
+    """Return a main cell's difference on test from the first one; None for the first itself."""
+    base = next(iter(part.main.values()))
+    if cell == base:
+        return None
+    return contrast_of(Contrast(plus=[cell], minus=[base]), rows, "test")
+
+
+def _means(part: Part, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the mean on test of each main cell, over the seeds that all of them have.
+
+    It is empty where these are too few.
+    """
+    found: dict[str, dict[int, float]] = {
+        method: {r.seed: r.test for r in rows if f"{r.budget}/{r.setting}" == cell}
+        for method, cell in part.main.items()
+    }
+    seeds = set.intersection(*map(set, found.values())) if found else set()
+    if len(seeds) < LEAST_SEEDS:
+        return {}
+    return {
+        method: sum(values[seed] for seed in seeds) / len(seeds) for method, values in found.items()
+    }
+
+
+def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    """Yield a table of ranks and differences over the cases that have all of the methods."""
+    methods = max(map(tuple, means), key=len, default=())
+    cases = [own for own in means if tuple(own) == methods]
+    if not methods or len(cases) < LEAST_SEEDS:
+        return
+    yield _CASES.format(cases=len(cases), least=LEAST_SEEDS)
+    ranks = [rankdata([-own[method] for method in methods]) for own in cases]
+    lines = []
+    for position, method in enumerate(methods):
+        rank = estimate_of({case: float(own[position]) for case, own in enumerate(ranks)})
+        gain = estimate_of({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
+        lines.append(
+            {
+                "method": method,
+                "mean rank": f"{rank.mean:.1f}",
+                "95 %": _range(rank, len(methods)),
+                "against fine-tuning": signed(gain) if position else NONE,
+            }
+        )
+    yield markdown_table(lines, left=1)
+
+
+def _range(rank: Estimate, methods: int) -> str:
+    """Return the interval of a mean rank, which no rank lies outside of."""
+    if rank.low is None or rank.high is None:
+        return NONE
+    return f"{max(1.0, rank.low):.1f} to {min(float(methods), rank.high):.1f}"
+
+
+def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Yield how many statements hold, and a list of the paper's and of those that are decided."""
+    asked = [
+        (question, part, rows[name], answer(question, rows[name]))
+        for name, part in parts.items()
+        for question in part.questions.values()
+    ]
+    counts = Counter(verdict for *_, verdict in asked)
+    yield _ANSWERS.format(
+        total=len(asked),
+        holds=counts["holds"],
+        refuted=counts["does not hold"],
+        open=counts[_UNDECIDED],
+    )
+    claims: list[str] = []
+    others: list[str] = []
+    for question, part, own, verdict in asked:
+        is_claim = question.statement.startswith(_CLAIM)
+        if is_claim or verdict != _UNDECIDED:
+            where = f"{part.title.split(':')[0]}, {question.of.replace('_', ' ')}"
+            told = "; ".join(_differences(question, own)) or "no runs yet"
+            line = f"- {question.statement} **{verdict.capitalize()}** ({where}): {told}."
+            (claims if is_claim else others).append(line)
+    yield "\n".join(claims + others)
+
+
+def _differences(question: Question, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what each of a statement's contrasts shows, of those with runs."""
+    for name, contrast in question.contrasts.items():
+        found = contrast_of(contrast, rows, question.of)
+        if found is not None:
+            yield f"{name} {signed(found, question.is_in_points)}"

@@ -1,0 +1,42 @@
+"""Looks up the paper's scores for the tasks of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from src.files.escape import escape_markdown as escape
+from src.report.tables.paper import paper_tables
+
+_LABELS = {"acl_arc": 1688, "scierc": 3219, "chemprot": 4169, "hyperpartisan": 516}
+"""Number of training examples of the paper's tasks."""
+_TABLE = "table_1"
+"""The table of the paper whose auxiliary task is the task's own text."""
+_COLUMNS = {"finetune": "finetune", "tapt": "released", "mt_tartan": "mt", "meta_tartan": "meta"}
+"""Columns of that table by method; its TAPT starts from the released encoder."""
+
+
+def published_score(task: str, labelled: int, method: str) -> str | None:
+    """Return the paper's score with the task's own text; None where it has none.
+
+    Args:
+        task: the task's name.
+        labelled: number of labelled training examples, which have to be as many as the paper's.
+        method: the method's name.
+    """
+    (table,) = (table for table in paper_tables() if table.key == _TABLE)
+    if labelled != _LABELS.get(task) or task not in table.published or method not in _COLUMNS:
+        return None
+    mean, deviation = table.published[task].scores[_COLUMNS[method]]
+    return f"{mean:.2f} ± {deviation:.2f}"
+
+
+def published_lines(task: str, labelled: int) -> Iterator[str]:
+    """Yield the paper's scores on the task, where its encoder had as many labels."""
+    if labelled != _LABELS.get(task):
+        return
+    for table in paper_tables():
+        if task in table.published:
+            scores = table.published[task].scores.items()
+            told = (f"{table.columns[k].label} {m:.2f} ± {d:.2f}" for k, (m, d) in scores)
+            kind = escape(table.title.split(" (the")[0])
+            yield f"The paper, {table.encoder}, {table.seeds} seeds. {kind}: {'; '.join(told)}."
