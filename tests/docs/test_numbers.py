@@ -7,11 +7,14 @@ from statistics import mean
 
 import pytest
 
-from src.study.estimate import contrast_of
-from src.study.part import Contrast
+from src.report.labels import metric_label
+from src.study.estimate import LEAST_SEEDS, contrast_of
+from src.study.part import Contrast, all_parts, read_part
 from src.study.row import Row, read_rows
 from tests.conftest import ROOT
 
+NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}
+"""Names of tasks in prose."""
 WITH_DOMAIN_TEXT = ("meta_tartan_dapt_1", "meta_tartan_dapt_10", "mt_tartan_dapt_1", "dapt_all")
 """Settings of SciERC whose auxiliary text is of ACL papers."""
 
@@ -35,15 +38,6 @@ def rows_of(part: str, cell: str) -> list[Row]:
 
 
 SENTENCES = {
-    "README.md": (
-        "pre-training first (TAPT) {suspects:3x/tapt}, fine-tuning alone {suspects:3x/finetune}, "
-        "training together with fixed weights (MT-TARTAN) {suspects:3x/mt_tartan_0.95_head_rate}, "
-        "with learned ones (META-TARTAN) {suspects:3x/meta_tartan_start_0.95}, each in the variant",
-        "5 seeds: MT-TARTAN {scierc:3x/mt_tartan}, fine-tuning {scierc:3x/finetune}, "
-        "TAPT {scierc:3x/tapt}, META-TARTAN {scierc:3x/meta_tartan}: each within chance",
-        "MT-TARTAN is ahead on test: micro-F1 {chemprot:3x/mt_tartan} against "
-        "{chemprot:3x/finetune} (by",
-    ),
     "docs/choosing.md": (
         "MT-TARTAN with equal weights reaches {chemprot:3x/mt_tartan} (micro-F1) on test and "
         "fine-tuning {chemprot:3x/finetune}:",
@@ -64,6 +58,20 @@ SENTENCES = {
 }
 
 
+def score_of(part: str, cell: str, base: str) -> str:
+    """Return a score as README has it, a dash for fewer than three seeds.
+
+    It is bold where it differs from fine-tuning's by more than chance.
+    """
+    rows = read_rows(ROOT / "docs" / "results" / f"{part}.csv")
+    own = [row for row in rows if f"{row.budget}/{row.setting}" == cell]
+    if len(own) < LEAST_SEEDS:
+        return "–"
+    gain = contrast_of(Contrast(plus=[cell], minus=[base]), rows, "test")
+    is_decided = cell != base and gain is not None and gain.verdict(0) != "not decided"
+    return f"**{on_test(part, cell)}**" if is_decided else on_test(part, cell)
+
+
 class Cells:
     """Fills `{part:cell}` in a sentence with the cell's score."""
 
@@ -80,6 +88,18 @@ class Cells:
 def test_a_page_says_what_the_rows_say(page, sentence):
     parts = {part: Cells(part) for part in ("scierc", "suspects", "chemprot")}
     assert sentence.format(**parts) in words_of(page)
+
+
+@pytest.mark.parametrize("part", all_parts())
+def test_the_table_of_readme_is_that_of_the_rows(part):
+    cells = list(read_part(part).main.values())
+    first = rows_of(part, cells[0])[0]
+    line = [
+        f"{NAMES.get(first.task, first.task)}, {metric_label(first.metric)}",
+        f"{first.labelled:,}",
+        *(score_of(part, cell, cells[0]) for cell in cells),
+    ]
+    assert f"| {' | '.join(line)} |" in words_of("README.md")
 
 
 @pytest.mark.parametrize("setting", ["finetune", "tapt", "mt_tartan", "meta_tartan"])
