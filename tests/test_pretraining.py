@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
+from src.data import text_auxiliary
 from src.encoders.text_encoder import load_folder
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
@@ -20,6 +21,7 @@ from src.report.tables.summary import in_words, inventory
 from src.run_folder.result import read_result
 from src.run_folder.run_next import dev_score
 from src.run_folder.summary import print_summary
+from tests.build_corpus.made_up import built
 from tests.in_process import config_of, recorded_run, toy
 from tests.methods.test_resume import Killed, assert_same_run
 
@@ -44,6 +46,23 @@ def options(data_dir, cache_dir):
 @pytest.fixture(scope="module")
 def run(options, tmp_path_factory):
     return recorded_run(options, tmp_path_factory.mktemp("pretrained"))
+
+
+def test_held_out_text_of_a_large_corpus_is_tokenised_ahead(
+    options, data_dir, tmp_path, monkeypatch
+):
+    """Training text is tokenised as it is read, which a corpus folder's is from some size on."""
+    articles = tmp_path / "articles.jsonl"
+    lines = (data_dir / "corpus.txt").read_text(encoding="utf-8").splitlines()
+    texts = (json.dumps({"id": number, "text": line}) for number, line in enumerate(lines))
+    articles.write_text("\n".join(texts), encoding="utf-8")
+    built(articles, tmp_path / "corpus")
+    found = []
+    for ahead in (1000, 0):
+        monkeypatch.setattr(text_auxiliary, "TOKENISED_AHEAD", ahead)
+        given = [*options, f"auxiliary.dapt.path={tmp_path / 'corpus'}", "max_steps=4"]
+        found.append(recorded_run(given, tmp_path / f"ahead {ahead}").result["dev"])
+    assert found[0] == found[1]
 
 
 def perplexity_of(folder, config):

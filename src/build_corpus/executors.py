@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from datatrove.executor import LocalPipelineExecutor, RayPipelineExecutor, SlurmPipelineExecutor
@@ -29,8 +30,9 @@ from src.distributed.parent import end_with
 from src.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
-_ERROR = "errors/{:05d}"
-"""File for the message of a task's error, beside datatrove's marks."""
+_ERRORS = "errors"
+"""Folder for a file with the message of each task's error, beside datatrove's marks."""
+_ERROR = _ERRORS + "/{:05d}"
 
 
 class LocalTasks(LocalPipelineExecutor):
@@ -90,6 +92,8 @@ class RayTasks(RayPipelineExecutor):
                 log_to_driver=False, logging_level="ERROR", include_dashboard=False,
                 runtime_env=environment, **local,
             )  # fmt: skip
+        if self.logging_dir.isdir(_ERRORS):  # of an earlier command: this one may fail otherwise
+            self.logging_dir.rm(_ERRORS, recursive=True)
         super().run()
         if ranks := self.get_incomplete_ranks():
             for told in filter(self.logging_dir.isfile, map(_ERROR.format, ranks)):
@@ -118,7 +122,8 @@ class SlurmTasks(SlurmPipelineExecutor):
     ) -> None:
         if not partition:
             raise UserError("name the partition of the cluster: executor.partition=NAME")
-        here = f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={_ROOT}:$PYTHONPATH"
+        programs, code = quote(str(Path(sys.executable).parent)), quote(str(_ROOT))
+        here = f'export PATH={programs}:"$PATH" PYTHONPATH={code}:"$PYTHONPATH"'
         super().__init__(partition=partition, env_command=env_command or here, **options)
 
     def launch_merge_stats(self) -> None:

@@ -189,16 +189,21 @@ class AuxiliaryText(Checked):
             size,
             kept.fingerprint,
             kept.texts,
-            self._rows(name, apart, held_out.max_length, context),
+            self._rows(name, apart, held_out.max_length, context, ahead=True),
         )
 
     def _rows(
-        self, name: str, part: Corpus, max_length: int, context: AuxiliaryContext
+        self,
+        name: str,
+        part: Corpus,
+        max_length: int,
+        context: AuxiliaryContext,
+        ahead: bool = False,
     ) -> datasets.Dataset:
-        """Return the texts as the encoder reads them, tokenised."""
+        """Return the texts tokenised: when they are read if they are many, unless `ahead`."""
         encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
         length = max_length if self.max_length is None else self.max_length
-        if not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
+        if not ahead and not part.has_blanks and len(part.texts) > TOKENISED_AHEAD:
             rows = tokenised_as_read(part.texts, encoder.tokenizer, length)
         else:
             rows = tokenise(

@@ -12,6 +12,7 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
+from src.core.task_names import END_TASK
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples
 from src.data.prepared import Prepared
 from src.evaluation.metrics import SplitScores
@@ -68,7 +69,9 @@ def result_of(
         chosen: the stage with the best checkpoint; its dev metrics are the run's.
         test: scores on the test split; None if that was not evaluated.
     """
-    weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
+    # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
+    joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
+    weights = next(joint, {})
     return Result(
         schema=SCHEMA,
         task=str(config.task.name),

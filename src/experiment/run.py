@@ -44,6 +44,7 @@ from src.experiment.prepare import (
 )
 from src.experiment.result import result_of
 from src.figures.factor_weights import draw_factor_weights
+from src.figures.style import plain
 from src.figures.task_weights import draw_task_weights
 from src.files.durable import disk_advice, write_durably
 from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
@@ -269,7 +270,7 @@ def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
     """Draw the task weights of joint training, if a stage trained the end task with others."""
     for outcome in outcomes:
         if outcome.task_weights and outcome.dev is not None:
-            title = f"{result.method} on {result.task} ({result.encoder})"
+            title = plain(f"{result.method} on {result.task} ({result.encoder})", longest=90)
             if (folder / FACTOR_LOG).exists():
                 draw_factor_weights(
                     folder / FACTOR_LOG, outcome.name, title, folder / "factor_weights.png"

@@ -221,7 +221,7 @@ class Result(Plain):
         test_scores: scores on test; None where the run was not evaluated there, e.g. in a search.
         baselines: scores of TF-IDF, except for images, pairs of texts, and many training texts; and
             of fine-tuning if it was asked for.
-        final_task_weights: weights by task, of the last stage that weighted tasks.
+        final_task_weights: weights by task, of the last stage that mixed the end task with others.
         versions: versions of Python and the libraries, by name.
     """
 

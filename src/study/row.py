@@ -117,7 +117,8 @@ def row_of(folder: Path, draws_data: bool) -> Row:
         raise UserError(f"{folder} was not evaluated on test; remove it to run the cell again")
     unseen = result.score("unseen")
     learning = learning_of(folder, result)
-    weights = [stage.final_task_weights for stage in result.stages if stage.final_task_weights]
+    final = [stage.final_task_weights for stage in result.stages]
+    weights = [own[END_TASK] for own in final if END_TASK in own]
     return Row(
         budget=note.budget,
         setting=note.setting,
@@ -135,7 +136,7 @@ def row_of(folder: Path, draws_data: bool) -> Row:
         tflop=None if result.flops is None else round(result.flops / 1e12, 3),
         seconds=round(result.seconds, 1),
         stages="; ".join(_stages(result)),
-        end_task_weight=round(weights[-1][END_TASK], _DIGITS) if weights else None,
+        end_task_weight=round(weights[-1], _DIGITS) if weights else None,
         end_task_loss=_rounded(learning.end_task_loss),
         auxiliary_loss=_rounded(learning.auxiliary_loss),
         best_at=_rounded(learning.best_at),

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 
 import dill
@@ -14,8 +15,9 @@ import pytest
 from datatrove.pipeline.base import PipelineStep
 from hydra import compose, initialize_config_dir
 
+from src.build_corpus import executors
 from src.build_corpus.build import build_corpus
-from src.build_corpus.executors import LocalTasks
+from src.build_corpus.executors import LocalTasks, RayTasks, SlurmTasks
 from src.build_corpus.settings import options_of
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
@@ -91,7 +93,8 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     assert ["--dependency=afterok:" in script for script in scripts] == [False, True, True, True]
     assert "--dependency=afterok:102" in scripts[3]
     assert all("#SBATCH --partition=cpu" in script for script in scripts)
-    assert f"export PATH={os.path.dirname(sys.executable)}:$PATH PYTHONPATH={ROOT}" in scripts[0]  # noqa: PTH120
+    programs_of = os.path.dirname(sys.executable)  # noqa: PTH120
+    assert f'export PATH={programs_of}:"$PATH" PYTHONPATH={ROOT}:"$PYTHONPATH"' in scripts[0]
     with pytest.raises(UserError, match="jobs 103 are in SLURM's queue still"):
         build_corpus(composed(articles, tmp_path / "out"), print)
     assert "--jobs=100,101,102,103" in (tmp_path / "asked").read_text()
@@ -111,6 +114,18 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     assert (corpus.manifest.shards, corpus.manifest.counts) == (local.shards, local.counts)
 
 
+def test_slurm_finds_a_checkout_whose_path_has_spaces(monkeypatch, tmp_path):
+    checkout = tmp_path / "my checkout"
+    (checkout / "found").mkdir(parents=True)
+    (checkout / "found" / "__init__.py").touch()
+    monkeypatch.setattr(executors, "_ROOT", checkout)
+    step = SlurmTasks(
+        pipeline=[], tasks=1, time="1:00:00", partition="cpu", logging_dir=str(tmp_path / "logs")
+    )
+    call = f"{step.env_command}\npython -c 'import found'"
+    assert subprocess.run(["bash", "-c", call], check=False).returncode == 0
+
+
 def test_slurm_wants_a_partition(articles, tmp_path):
     with pytest.raises(UserError, match=r"executor\.partition=NAME"):
         build_corpus(composed(articles, tmp_path / "out", "executor=slurm"), print)
@@ -124,6 +139,19 @@ def test_ray_builds_the_same_corpus_and_says_what_is_wrong(articles, tmp_path):
     bad = write_shard(tmp_path / "bad" / "a.jsonl", [{"text": "a"}, b"{"])
     with pytest.raises(UserError, match=r"a\.jsonl, line 2: not JSON .*bad_records=skip"):
         build_corpus(composed(bad, tmp_path / "none", "executor=ray"), print)
+
+
+def fail(data, rank, world_size):
+    raise RuntimeError("a failure of which Ray's worker tells nothing")
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs pip install -e '.[ray]'")
+def test_ray_tells_nothing_of_an_earlier_command_s_errors(tmp_path):
+    (tmp_path / "errors").mkdir()
+    (tmp_path / "errors" / "00000").write_text("an earlier message")
+    step = RayTasks(pipeline=[fail], tasks=1, workers=1, logging_dir=str(tmp_path))
+    with pytest.raises(UserError, match=r"1 tasks failed; .* says why"):
+        step.run()
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("ray")), reason="Ray is installed")

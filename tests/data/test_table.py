@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.data.table.arrow import table_of_dataset
 from src.data.table.open import open_hub, open_table
 from src.errors import UserError
 
@@ -222,6 +223,13 @@ def test_a_data_set_gives_its_splits_with_the_names_of_labels(saved, tmp_path):
     assert [row.values["label"] for row in splits["train"].rows()] == ["pos", "neg", "pos"]
     (unlabelled,) = splits["test"].rows()
     assert unlabelled.values == {"sentence": "test 0", "label": None}
+
+
+def test_labels_of_a_data_set_that_names_none_are_missing():
+    features = datasets.Features({"label": datasets.ClassLabel(names=[])})
+    rows = datasets.Dataset.from_dict({"label": [None, None]}, features=features)
+    found = [row.values["label"] for row in table_of_dataset("a name", rows).rows()]
+    assert found == [None, None]
 
 
 def test_a_data_set_that_is_none_is_one_line(tmp_path):

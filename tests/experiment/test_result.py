@@ -165,6 +165,25 @@ def test_task_weights_are_those_of_the_last_step(meta, chain):
     assert chain.result["final_task_weights"] == {}
 
 
+def test_names_with_dollar_signs_are_no_formulas_in_the_figure(data_dir, cache_dir, tmp_path):
+    given = toy(data_dir, cache_dir, "mt_tartan", r"task.name='a$\x$'", "max_steps=2")
+    run = recorded_run(given, tmp_path / "run")
+    assert (run.folder / "task_weights.png").is_file()
+
+
+def test_auxiliary_tasks_alone_are_not_said_to_be_weighted(data_dir, cache_dir, tmp_path):
+    """Two corpora in one stage are mixed evenly, whatever the config's weighting."""
+    second = [
+        "+auxiliary_task@auxiliary.more=mlm_domain",
+        f"auxiliary.more.path={data_dir}/corpus.txt",
+    ]
+    given = toy(data_dir, cache_dir, "dapt", "auxiliary.size=1", *second, "weighting=meta")
+    result = recorded_run(given, tmp_path / "run").result
+    assert result["stages"][0]["final_task_weights"] == {"dapt": 0.5, "more": 0.5}
+    assert result["final_task_weights"] == {}
+    assert result["weighting"] is None
+
+
 def test_the_splits_files_are_fingerprinted(meta, data_dir):
     for split in ("train", "dev", "test"):
         digest = hashlib.sha256((data_dir / "toy" / f"{split}.jsonl").read_bytes()).hexdigest()

@@ -115,7 +115,7 @@ class ArrowTable(Table):
         values: list[Any] = column.to_pylist()
         if (names := self.labels.get(name)) is None:
             return values
-        largest = max((value for value in values if isinstance(value, int)), default=0)
+        largest = max((value for value in values if isinstance(value, int)), default=-1)
         if largest >= len(names):
             number = self._done + 1 + values.index(largest)
             raise UserError(f"{self.where(number)}: column {name!r} has no label {largest}")
