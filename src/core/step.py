@@ -108,7 +108,10 @@ class Step:
                 before.
         """
         if self._meta_head is None or self._batch.meta is None:
-            raise ValueError("this weighting needs a meta head and a validation batch")
+            raise ValueError(
+                "no meta-gradient without a meta head and a validation batch; a weighting asks for "
+                "them by its attribute needs = Needs(meta_gradient=True)"
+            )
         if self._meta is not None or self._losses:
             raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
         end_task, apart = self._tasks[0], self._batch.meta_head

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import datasets
 import pandas as pd
+from torch import nn
 from torch.utils.data import DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -45,7 +46,8 @@ Texts: TypeAlias = (
     | TextAuxiliary
 )  # fmt: skip
 """Unlabelled text: `task` for the labelled texts themselves, a path, a data set, a data frame or
-one of its columns, texts, or rows with a text; or a whole auxiliary task."""
+one of its columns, texts, or rows with a text; with another objective than masked language
+modelling `(objective, text)`; or a whole auxiliary task."""
 AnyEncoder: TypeAlias = (
     str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
 )
@@ -132,7 +134,8 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     """Return an auxiliary task: of masked language modelling, unless one is given whole.
 
     Args:
-        given: the text; or the task itself, to which `column` and `size` do not apply.
+        given: the text; an objective and the text; or the task itself, to which `column` and
+            `size` do not apply.
         name: the task's name, for messages.
         column: the column that holds the text, where there are several.
         size: multiples of the labelled training examples, or `all`.
@@ -148,7 +151,10 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
                 'or glob) or hub=..., or text="task" for the labelled texts'
             )
         return given
-    settings: dict[str, Any] = {"objective": MaskedLM(), "column": column or "text", "size": size}
+    objective: Any = MaskedLM()
+    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "collate"):
+        objective, given = given
+    settings: dict[str, Any] = {"objective": objective, "column": column or "text", "size": size}
     if isinstance(given, str) and given == OWN_TEXT:
         return TextAuxiliary(**settings, text=OWN_TEXT)
     if isinstance(given, str | os.PathLike):
@@ -171,8 +177,8 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
         return GivenTexts(**settings, corpus=Corpus(name, texts, digest))
     raise UserError(
         f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, for "
-        "masked language modelling, or a TextAuxiliary(objective=..., path=...) of another "
-        f"objective; got {_kind(given)}"
+        "masked language modelling, or (objective, texts) for another objective; got "
+        f"{_kind(given)}"
     )
 
 
@@ -213,6 +219,8 @@ def encoder_of(given: AnyEncoder) -> Encoder:
             f"encoder is a {type(given).__name__} alone; give its tokenizer too: "
             "encoder=(model, tokenizer)"
         )
+    if isinstance(given, nn.Module) and not hasattr(given, "body"):
+        raise UserError(_no_model(given))
     if not isinstance(given, tuple) and hasattr(given, "load"):
         return load_encoder(given)
     encoder = _of_model(*given) if isinstance(given, tuple) else given
@@ -223,10 +231,11 @@ def encoder_of(given: AnyEncoder) -> Encoder:
 
 def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> TextEncoder:
     if not isinstance(model, PreTrainedModel):
+        raise UserError(_no_model(model))
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise UserError(
-            f"encoder must be (model, tokenizer) of Transformers, got {type(model).__name__}; a "
-            "body of your own is an Encoder (CONTRIBUTING.md), or trained in a loop of your own "
-            "(docs/lightning.md)"
+            f"encoder=(model, tokenizer): the second is a {type(tokenizer).__name__}; give the "
+            "tokenizer itself: AutoTokenizer.from_pretrained(...)"
         )
     name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
     body, head = model.base_model, None
@@ -235,6 +244,14 @@ def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tex
     if tokenizer.pad_token_id is None:
         raise UserError(f"encoder {name}: its tokenizer has no padding token; set pad_token")
     return TextEncoder(name, body.train(), tokenizer, head)
+
+
+def _no_model(given: object) -> str:
+    return (
+        f"encoder must be (model, tokenizer) of Transformers, got {type(given).__name__}; a body "
+        "of your own is an Encoder (CONTRIBUTING.md), or trained in a loop of your own "
+        "(docs/lightning.md)"
+    )
 
 
 def _in_order(rows: Any) -> Iterable[Any]:

@@ -144,7 +144,8 @@ def _empty(table: Table, row: Row, column: str, advice: str = "") -> UserError:
 def _wrong(
     table: Table, row: Row, column: str, expected: str, value: object, advice: str = ""
 ) -> UserError:
-    missing = value is None or value != value  # a data frame has NaN there
+    # a data frame has NaN there; arrays compare element by element
+    missing = value is None or (not hasattr(value, "shape") and value != value)
     found = "null" if missing else type(value).__name__
     more = advice if missing else ""
     return UserError(f"{_place(table, row, column)} must be {expected}, not {found}{more}")

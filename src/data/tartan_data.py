@@ -118,6 +118,10 @@ class TartanData(TaskData):
         )
         check_metric(metric, (), "metric")
         self._splits = {"train": train, "dev": dev, "test": test}
+        if not isinstance(auxiliaries, Mapping | None):
+            raise UserError(
+                f'auxiliaries must name its tasks, e.g. {{"tapt": "task"}}; got {auxiliaries!r:.80}'
+            )
         self._auxiliaries = dict(auxiliaries or {})
         for task in self._auxiliaries:
             check_task_name(task)

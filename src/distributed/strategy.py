@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lightning.fabric.utilities.imports import _IS_INTERACTIVE
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from omegaconf import DictConfig
 from torch import distributed
@@ -19,7 +20,15 @@ class ReplicaStrategy(DDPStrategy):
     of single tasks, whose inner products are taken before they are combined. So the model is not
     wrapped, all processes start from the first one's parameters, and `src.distributed.replicas`
     sums each task's gradient.
+
+    In a notebook, processes are forked by default, as by Lightning's `ddp_notebook`; else they are
+    started anew. For options see `DDPStrategy`.
     """
+
+    def __init__(self, **options: Any) -> None:
+        if _IS_INTERACTIVE:
+            options = {"start_method": "fork", **options}
+        super().__init__(**options)
 
     def configure_ddp(self) -> None:
         """Start from the first process's parameters and buffers."""

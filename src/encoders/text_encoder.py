@@ -138,7 +138,7 @@ class TextEncoder:
         if save_classifier(self.body, self.tokenizer, head, labels, folder, max_length):
             return None
         return (
-            "classifier/ holds body and head apart: Transformers has no sequence classifier "
+            f"{folder.name}/ holds body and head apart: Transformers has no sequence classifier "
             f"of this form for {self.name}"
         )
 

@@ -56,6 +56,19 @@ def check_body(encoder: TextEncoder) -> None:
             f"{what}: its body, {type(body).__name__}, is no PreTrainedModel of Transformers; "
             "make it a subclass"
         )
+    types = {str(p.dtype) for p in body.parameters() if p.is_floating_point()} - {"torch.float32"}
+    if types:
+        raise UserError(
+            f"{what}: its parameters are of type {min(types)}, and training updates float32; "
+            "convert them: model.float()"
+        )
+    words, known = body.get_input_embeddings(), len(encoder.tokenizer)
+    if isinstance(words, nn.Embedding) and words.num_embeddings < known:
+        raise UserError(
+            f"{what}: its tokenizer has {known:,} tokens, its body states for "
+            f"{words.num_embeddings:,}; give the tokenizer of this model, or "
+            "model.resize_token_embeddings(len(tokenizer))"
+        )
     config = body.config
     if not isinstance(getattr(config, "hidden_size", None), int):
         raise UserError(f"{what}: the configuration of its body has no hidden_size")

@@ -72,8 +72,8 @@ class EndTaskClassifier(pl.LightningModule):
         """Return the end task's logits, `(n, classes)`.
 
         Args:
-            texts: one or more texts, pairs of texts, or what a tokenizer (or, of images, the data)
-                has made of them.
+            texts: one or more texts, pairs of texts, `{"text": texts}` (and `text_pair`), or what
+                a tokenizer (or, of images, the data) has made of them.
 
         Raises:
             UserError: the method does not train the end task, or the encoder reads no texts.
@@ -81,6 +81,8 @@ class EndTaskClassifier(pl.LightningModule):
         task, _ = self._evaluated()
         if isinstance(texts, str):
             texts = [texts]
+        if isinstance(texts, Mapping) and "text" in texts:
+            texts = unlabelled_batch(texts)
         if not len(texts):
             return torch.zeros(0, len(self.labels), device=self.device)
         if not isinstance(texts, Mapping):
@@ -108,6 +110,14 @@ class EndTaskClassifier(pl.LightningModule):
         probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
+
+    def on_predict_start(self) -> None:
+        """Check that there is something to predict; with no batches, `predict_step` is not called.
+
+        Raises:
+            UserError: the method does not train the end task.
+        """
+        self._evaluated()
 
     def on_validation_epoch_start(self) -> None:
         """Start a new evaluation on dev."""

@@ -30,13 +30,20 @@ def check_data(module: MixedStep, prepared: Prepared, *, trains: bool) -> Tensor
         are the same or not needed. Evaluations may have some of the module's labels, in any order.
 
     Raises:
-        UserError: labels, tokenizers or tasks differ.
+        UserError: labels, tokenizers, tasks or the texts' maximum length differ.
     """
     _check_encoder(module.encoder, prepared.encoder)
     if trains:
         _check_tasks([task.name for task in module.tasks], prepared)
     if module.end_task is None:
         return None
+    length = prepared.end_task.max_length
+    if trains and length != module.max_length:
+        raise UserError(
+            f"the data's texts are cut to max_length={length} tokens, the module's to "
+            f"{module.max_length}: train a module made for these data, "
+            f"{type(module).__name__}.for_data(data, ...)"
+        )
     own, theirs = list(module.labels), list(prepared.end_task.labels)
     if own == theirs:
         return None

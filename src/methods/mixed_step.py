@@ -166,7 +166,9 @@ class MixedStep(EndTaskClassifier):
         mix = self.weighting.mix
         if len(tasks) < len(self.tasks):
             mix = self.weighting.mix_sampled
-        return Step(passes, tasks, batch, self.meta_head).run(mix)
+        # the program's own draws go on where they were
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            return Step(passes, tasks, batch, self.meta_head).run(mix)
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
         """Return the norm of the gradients of body and heads together, a scalar."""

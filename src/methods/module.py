@@ -26,6 +26,7 @@ from src.core.weighting.uniform import Uniform
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowGradientBody
 from src.data.batches import BatchNeeds
+from src.data.tartan_data import TartanData
 from src.data.task_data import TaskData
 from src.distributed.replicas import Replicas
 from src.distributed.shards import ShardedBody, Shards, shard
@@ -52,6 +53,7 @@ from src.methods.parts import (
 )
 from src.methods.plain import Node, node_of
 from src.methods.same_settings import check_same_data, check_same_settings, data_settings
+from src.methods.shown_arguments import ShownArguments
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks
 from src.methods.trainer_options import (
@@ -192,6 +194,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         for remark in remarks_on_hooks(type(self)):
             log.warning(remark)
         self.save_hyperparameters(arguments)
+        self._hparams: Any = ShownArguments(self.hparams)
         # a tokenizer's files are nothing to look at in a logger
         self.logged_options = arguments | {"encoder": arguments["encoder"].get("name")}
 
@@ -343,6 +346,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
             UserError: the Trainer has an option that does not work here; the message names it and
                 what to use instead.
         """
+        if getattr(self, "_compiler_ctx", None) is not None:
+            raise UserError(
+                "torch.compile(module) does not work with manual optimisation; compile the body: "
+                'module.body = torch.compile(module.body), TartanData(..., sizes={"packed": False})'
+            )
         check_trainer(self.trainer)
         keep_best(self.trainer, self.monitor)
         if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
@@ -381,6 +389,14 @@ class TaskMixing(FromCheckpoint, MixedStep):
         self.label_places = None
         if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
+        if isinstance(data, TartanData):  # a run logs its whole config
+            sizes = {k.rpartition("TartanData.")[2]: v for k, v in data_settings(data).items()}
+            self.logged_options = {**self.logged_options, "data": sizes}
+        if data is not None and stage == "fit" and data.seed != self.seed:
+            log.warning(
+                "batches are drawn by the data's seed, %s, dropout by the module's, %s; a module "
+                "made by for_data(data) has the same", data.seed, self.seed,
+            )  # fmt: skip
 
     def configure_model(self) -> None:
         """Install the kernels for a CPU, or shard the body, as device and strategy ask."""

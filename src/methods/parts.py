@@ -121,12 +121,21 @@ def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -
         precision: Lightning's name of the precision of its parameters.
 
     Raises:
-        UserError: `node` does not name a weighting, or the weighting has parameters.
+        UserError: `node` does not name a weighting, its `__init__` takes no `task_names`, or the
+            weighting has parameters.
     """
-    with parameters_in(precision):
-        weighting: Weighting = rebuilt(
-            node, subclass_of(Weighting), "weighting", task_names=list(names)
-        )
+    try:
+        with parameters_in(precision):
+            weighting: Weighting = rebuilt(
+                node, subclass_of(Weighting), "weighting", task_names=list(names)
+            )
+    except TypeError as error:
+        if "'task_names'" not in str(error):
+            raise
+        raise UserError(
+            f"weighting {node[TARGET]}: its __init__ has to take task_names, a list of names, "
+            "and to pass it on: super().__init__(task_names)"
+        ) from error
     check_weighting(weighting)
     return weighting
 
@@ -185,6 +194,12 @@ def beside_the_usual(metrics: Mapping[str, Node | None]) -> dict[str, Node]:
     Raises:
         UserError: one is an object, which a checkpoint cannot hold.
     """
+    if not isinstance(metrics, Mapping):
+        raise UserError(
+            "metrics must name each metric, with its class and arguments: "
+            '{"mcc": {"_target_": "torchmetrics.classification.MulticlassMatthewsCorrCoef"}}; got '
+            f"{metrics!r:.80}"
+        )
     every = {**METRICS, **metrics}
     return dict(check_metrics({name: node for name, node in every.items() if node is not None}))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
+from lightning.pytorch import Callback
+
 NEVER_CALLED = (
     "backward", "on_before_backward", "on_after_backward", "on_before_zero_grad",
     "optimizer_zero_grad", "optimizer_step", "lr_scheduler_step", "configure_gradient_clipping",
@@ -41,6 +43,21 @@ def remarks_on_hooks(kind: type) -> Iterator[str]:
             yield (
                 f"{owner.__name__}.{name} does not call super().{name}(), in which the module does "
                 "what it needs (docs/lightning.md lists the hooks)"
+            )
+
+
+def remarks_on_callback(kind: type[Callback]) -> Iterator[str]:
+    """Yield a sentence for each hook of a callback that is never called.
+
+    Args:
+        kind: the class of the callback.
+    """
+    for name in NEVER_CALLED:
+        owner = next((one for one in kind.__mro__ if name in vars(one)), object)
+        if owner.__module__.partition(".")[0] not in (*_KNOWN, "builtins"):
+            yield (
+                f"{owner.__name__}.{name} is never called: steps are taken with manual "
+                "optimisation; on_before_optimizer_step is called, with all gradients in .grad"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable
 from weakref import WeakSet
@@ -25,7 +26,9 @@ from src.distributed.strategy import ReplicaStrategy, ShardStrategy
 from src.errors import UserError
 from src.evaluation.monitor import Monitor
 from src.methods.precision import TRAINED
+from src.methods.subclass_hooks import remarks_on_callback
 
+log = logging.getLogger(__name__)
 EPOCHS_WHERE_NONE_ARE_GIVEN = 1000
 """Number of epochs that Lightning trains for without steps, epochs or a time limit."""
 
@@ -54,7 +57,9 @@ def check_trainer(trainer: pl.Trainer) -> None:
     Raises:
         UserError: an option does not; the message names it and what to use instead.
     """
-    _check_optimisation(trainer)
+    is_training = trainer.state.fn == TrainerFn.FITTING
+    if is_training:
+        _check_optimisation(trainer)
     check_callbacks(trainer.callbacks)
     if any(getattr(logger, "_log_graph", False) for logger in trainer.loggers):
         raise UserError(
@@ -62,7 +67,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
         )
     precision = str(trainer.precision)
     if precision not in TRAINED:
-        why = "small updates of weights in 16 bits are lost"
+        why = "weights in 16 bits are not supported, of which small updates would be lost"
         if precision == "16-mixed":
             why = "gradients of single tasks are computed by hand, without a scaler"
         raise UserError(f"Trainer(precision={precision!r}): {why}; use one of {', '.join(TRAINED)}")
@@ -70,9 +75,10 @@ def check_trainer(trainer: pl.Trainer) -> None:
         raise UserError(
             f"Trainer(devices=..., strategy=...): {type(trainer.strategy).__name__} would sum the "
             "gradient of a whole loss, not those of single tasks; use devices=1, or "
-            "strategy=ReplicaStrategy() or ShardStrategy() from src.distributed.strategy"
+            "strategy=ReplicaStrategy() (also in a notebook) or ShardStrategy() from "
+            "src.distributed.strategy"
         )
-    if trainer.state.fn == TrainerFn.FITTING:
+    if is_training:
         _check_length(trainer)
 
 
@@ -101,6 +107,14 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
         for kind, instead in _TUNING.items():
             if isinstance(callback, kind):
                 raise UserError(f"{kind.__name__} does not work here: {instead}")
+        if isinstance(callback, ModelCheckpoint) and callback._train_time_interval is not None:
+            raise UserError(
+                "ModelCheckpoint(train_time_interval=...): with manual optimisation, Lightning "
+                "writes no such checkpoints; use every_n_train_steps=..., or ResumePoints from "
+                "src.methods.resume_points, which writes one every few minutes"
+            )
+        for remark in remarks_on_callback(type(callback)):
+            log.warning(remark)
 
 
 def check_directions(trainer: pl.Trainer, monitor: Monitor, scores: Iterable[str] = ()) -> None:
@@ -168,8 +182,8 @@ def _check_length(trainer: pl.Trainer) -> None:
     if steps == -1 and epochs in (-1, None, EPOCHS_WHERE_NONE_ARE_GIVEN):
         raise UserError(
             "give the Trainer max_steps=N or max_epochs=N, if only as an upper bound: the learning "
-            "rate rises and falls over the whole training (for the 1000 epochs that Lightning "
-            "takes where nothing is given, give max_steps)"
+            "rate rises and falls over the whole training (max_time alone, and 1000 epochs, which "
+            "are Lightning's default, do not say how long that is)"
         )
 
 
@@ -184,8 +198,15 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
         epoch_steps: steps of an epoch, before the Trainer limits it; None if unknown.
 
     Raises:
-        UserError: the length of an epoch is needed and unknown.
+        UserError: the length of an epoch is needed and unknown; or the Trainer has trained before,
+            and its next training would begin in the middle of its schedule.
     """
+    if trainer.global_step and not trainer.ckpt_path:
+        raise UserError(
+            f"this Trainer has taken {trainer.global_step} steps and would go on counting from "
+            "them; make a new Trainer(...) for another training, or go on from a checkpoint: "
+            'fit(..., ckpt_path="last")'
+        )
     steps, epochs = int(trainer.max_steps), trainer.max_epochs
     if epochs in (-1, None):
         return steps

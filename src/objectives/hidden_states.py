@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 from src.core.task import Inputs
 from src.encoders.packing import packed_states
 from src.encoders.pairwise_attention import pairwise_mask
+from src.errors import UserError
 from src.objectives.layout import is_packed, spans
 
 _BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
@@ -23,9 +24,16 @@ def hidden_states(body: nn.Module, inputs: Inputs) -> Tensor:
 
     Returns:
         `(examples, positions, hidden)`, or `(1, tokens, hidden)` if the inputs are packed.
+
+    Raises:
+        UserError: the inputs are packed, and the body is none of Transformers.
     """
     if is_packed(inputs):
-        assert isinstance(body, PreTrainedModel), "only Transformers models support packing"
+        if not isinstance(body, PreTrainedModel):  # e.g. one that torch.compile has wrapped
+            raise UserError(
+                f"a {type(body).__name__} cannot read packed texts, as only models of Transformers "
+                'can; give TartanData(sizes={"packed": False})'
+            )
         return packed_states(body, inputs)
     body_inputs = {name: inputs[name] for name in _BODY_INPUTS if name in inputs}
     if "pair_mask" in inputs:

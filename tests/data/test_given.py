@@ -5,11 +5,14 @@ from __future__ import annotations
 import datasets
 import pandas as pd
 import pytest
+import torch
 from torch.utils.data import DataLoader, Subset
+from transformers import BertConfig, BertModel
 
-from src.data.given import auxiliary_of, table_of
+from src.data.given import auxiliary_of, encoder_of, table_of
 from src.data.tartan_data import TartanData
 from src.data.text_auxiliary import TextAuxiliary
+from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
 
@@ -26,7 +29,7 @@ from src.objectives.masked_lm import MaskedLM
         (pd.DataFrame({"a": ["x"]}), None, r"no column 'text', only \['a'\]"),
         ([], None, "holds no texts"),
         ({"a": 1}, None, "must be 'task'"),
-        (MaskedLM(), None, r"or a TextAuxiliary\(objective=..., path=...\) .* got MaskedLM"),
+        (MaskedLM(), None, r"or \(objective, texts\) .* got MaskedLM"),
         (TextAuxiliary(objective=MaskedLM()), None, r"names no text; give it path=\.\.\."),
     ],
 )
@@ -161,3 +164,49 @@ def test_warnings_name_the_arguments_of_a_program(cache_dir, caplog):
     assert any("(others: text=COLUMN label=COLUMN)" in line for line in said), said
     assert any("texts were cut at max_length=16: 12 of 12 in train" in line for line in said), said
     assert any("; text_pair=text_pair makes them pairs" in line for line in said), said
+
+
+def bert(**options):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    words = {"vocab_size": len(letter_pair_tokenizer()), "intermediate_size": 16}
+    return BertModel(BertConfig(**{**sizes, **words, **options}))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (
+            (bert().to(torch.bfloat16), letter_pair_tokenizer()),
+            r"of type torch.bfloat16, .*\.float",
+        ),
+        ((bert().double(), letter_pair_tokenizer()), r"of type torch.float64, .*model\.float\(\)"),
+        ((bert(vocab_size=20), letter_pair_tokenizer()), "its body states for 20; give the tok"),
+        ((bert(), "bert-base-uncased"), "the second is a str; give the tokenizer itself"),
+        (torch.nn.Linear(2, 2), r"must be \(model, tokenizer\) of Transformers, got Linear"),
+    ],
+)
+def test_an_encoder_that_cannot_be_trained_is_one_line(encoder, message):
+    with pytest.raises(UserError, match=message):
+        encoder_of(encoder)
+
+
+@pytest.mark.parametrize("given", [["task"], "task"])
+def test_auxiliary_tasks_have_names(given):
+    with pytest.raises(UserError, match=r'must name its tasks, e\.g\. {"tapt": "task"}; got '):
+        TartanData([], auxiliaries=given)
+
+
+def test_rows_of_token_ids_are_one_line(cache_dir):
+    ids = torch.utils.data.TensorDataset(torch.zeros(8, 5, dtype=torch.int64), torch.ones(8))
+    with pytest.raises(UserError, match=r"^train, row 1: .*text"):
+        _ = TartanData(ids, encoder="tiny", cache_dir=cache_dir).prepared
+
+
+def test_an_objective_of_ones_own_reads_texts_in_any_form():
+    objective = MaskedLM(probability=0.5)
+    for given in (["one", "two"], pd.Series(["one", "two"])):
+        found = auxiliary_of((objective, given), "mine", None, "all")
+        assert found.objective is objective
+        assert list(found.corpus.texts["text"]) == ["one", "two"]
+    assert auxiliary_of((objective, "task"), "mine", None, "all").text == "task"
+    assert auxiliary_of((objective, "texts/"), "mine", None, "all").path == "texts/"

@@ -165,6 +165,40 @@ def test_a_model_with_its_tokenizer_is_trained_in_place_and_comes_back(
         assert torch.equal(again.eval()(TEXTS), module.eval()(TEXTS))
 
 
+def test_a_checkpoint_takes_the_encoders_that_data_take(trained):
+    module, _, path = trained
+    given = (module.encoder.body, module.encoder.tokenizer)
+    assert MetaTartan.load_from_checkpoint(path, encoder=given).body is given[0]
+    assert MetaTartan.load_from_checkpoint(path, encoder="tiny").encoder.name == "tiny"
+
+
+def test_an_argument_that_no_module_has_is_named_with_what_has_it(trained):
+    with pytest.raises(
+        UserError, match=r"'lr'; arguments are those of MetaTartan, .*optimisation="
+    ):
+        MetaTartan.load_from_checkpoint(trained[2], lr=1)
+
+
+def test_a_file_that_is_no_checkpoint_is_one_line(tmp_path):
+    (tmp_path / "bad.ckpt").write_bytes(b"abc")
+    with pytest.raises(UserError, match=r"bad\.ckpt is no checkpoint, or is damaged"):
+        MetaTartan.load_from_checkpoint(tmp_path / "bad.ckpt")
+
+
+def test_texts_may_be_given_as_a_loader_gives_them(trained):
+    module, *_ = trained
+    assert torch.equal(module({"text": TEXTS}), module(TEXTS))
+    pairs = {"text": TEXTS, "text_pair": TEXTS}
+    assert torch.equal(module(pairs), module(list(zip(TEXTS, TEXTS, strict=True))))
+
+
+def test_pretraining_predicts_nothing(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = ContinuedPretraining.for_data(data, lr=1e-3)
+    with pytest.raises(UserError, match="nothing to evaluate or predict"):
+        trainer(tmp_path).predict(module, datamodule=data)
+
+
 def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_dir):
     import datasets
 

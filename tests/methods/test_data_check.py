@@ -63,6 +63,19 @@ def test_another_tokenizers_data_are_refused(module, data_dir, cache_dir, tmp_pa
         trainer(tmp_path).test(module, datamodule=data, verbose=False)
 
 
+def test_data_of_another_length_are_not_trained_on(module, data_dir, cache_dir, tmp_path):
+    shorter = toy_data(data_dir, cache_dir, max_length=16)
+    with pytest.raises(UserError, match=r"cut to max_length=16 tokens, the module's to 32"):
+        trainer(tmp_path, max_steps=1).fit(module, datamodule=shorter)
+    trainer(tmp_path).test(module, datamodule=shorter, verbose=False)
+
+
+def test_data_of_another_seed_are_warned_of(module, data_dir, cache_dir, tmp_path, caplog):
+    other = toy_data(data_dir, cache_dir, seed=5, encoder=module.encoder)
+    trainer(tmp_path, max_steps=1).fit(module, datamodule=other)
+    assert "batches are drawn by the data's seed, 5, dropout by the module's, 0" in caplog.text
+
+
 def test_a_task_that_the_data_have_not_is_refused(module, data_dir, cache_dir, tmp_path):
     data = toy_data(data_dir, cache_dir, auxiliaries={"tapt": "task"})
     with pytest.raises(UserError, match=r"auxiliary task dapt.*only \['tapt'\].*auxiliaries="):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import lightning.pytorch as pl
 import pytest
 import torch
 
 from src.errors import UserError
 from src.methods import FineTuning, MTTartan
-from src.methods.subclass_hooks import NEED_SUPER, NEVER_CALLED, remarks_on_hooks
+from src.methods.subclass_hooks import (
+    NEED_SUPER,
+    NEVER_CALLED,
+    remarks_on_callback,
+    remarks_on_hooks,
+)
 from tests.methods.lightning import fitted, toy_data, trainer
 
 
@@ -142,3 +148,18 @@ def test_another_optimiser_is_one_method(kind, data_dir, cache_dir, tmp_path, mo
     rates = fitted(module, data, tmp_path, max_steps=3).rates
     assert len(set(rates)) > 1
     assert any(not value.equal(before[name]) for name, value in module.state_dict().items())
+
+
+def test_hooks_of_callbacks_that_are_never_called_are_named():
+    class Gradients(pl.Callback):
+        def on_after_backward(self, trainer, pl_module):
+            raise AssertionError("never called")
+
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            pass
+
+    (remark,) = remarks_on_callback(Gradients)
+    assert remark.startswith("Gradients.on_after_backward is never called")
+    assert "on_before_optimizer_step is called" in remark
+    assert not list(remarks_on_callback(pl.callbacks.LearningRateMonitor))
+    assert not list(remarks_on_callback(pl.Callback))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.tuner import Tuner
 from lightning.pytorch.utilities.model_summary import ModelSummary
-from torch.nn import Linear
+from torch.nn import Linear, Sequential
 from torch.utils.data import DataLoader
 from torchmetrics.classification import MulticlassAccuracy
 
@@ -47,6 +48,11 @@ from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
 pytestmark = pytest.mark.slow
+
+
+class Bare(Uniform):
+    def __init__(self) -> None:
+        super().__init__(["end_task"])
 
 
 @pytest.fixture
@@ -94,7 +100,7 @@ def test_a_training_without_a_length_is_refused_with_both_options_named(
     [
         ({"accumulate_grad_batches": 2}, r"TartanData\(.*sizes=.*micro_batch_size"),
         ({"gradient_clip_val": 1.0}, "clip_norm"),
-        ({"precision": "bf16-true"}, "updates of weights in 16 bits are lost; .*bf16-mixed"),
+        ({"precision": "bf16-true"}, "weights in 16 bits are not supported.*bf16-mixed"),
         ({"strategy": "ddp", "devices": 2}, "devices=1, .*ReplicaStrategy"),
         ({"devices": 2}, "devices=1, .*ReplicaStrategy"),
     ],
@@ -125,6 +131,10 @@ def test_what_cannot_be_honoured_is_refused_with_what_to_use(
         (EarlyStopping("dev/macro_f1"), 'higher is better; give it mode="max"'),
         (ModelCheckpoint(monitor="dev_macro_f1"), r"ModelCheckpoint\(monitor='dev_macro_f1'\)"),
         (ModelCheckpoint(monitor="dev/micro_f1"), r"monitor='dev/micro_f1'\): higher is better"),
+        (
+            ModelCheckpoint(train_time_interval=timedelta(seconds=1)),
+            r"train_time_interval=\.\.\.\): .*every_n_train_steps=.*ResumePoints",
+        ),
     ],
 )
 def test_a_callback_that_cannot_work_is_refused_before_the_training(
@@ -132,6 +142,80 @@ def test_a_callback_that_cannot_work_is_refused_before_the_training(
 ):
     with pytest.raises(UserError, match=said):
         trainer(tmp_path, max_steps=2, callbacks=[callback]).fit(module, datamodule=data)
+
+
+def test_options_of_training_do_not_matter_to_evaluations(module, data, tmp_path):
+    options = {"accumulate_grad_batches": 4, "gradient_clip_val": 1.0}
+    (scores,) = trainer(tmp_path, **options).test(module, datamodule=data, verbose=False)
+    assert scores == trainer(tmp_path).test(module, datamodule=data, verbose=False)[0]
+
+
+def test_a_trainer_that_has_trained_trains_on_from_a_checkpoint_only(module, data, tmp_path):
+    used = trainer(tmp_path, max_steps=2, enable_checkpointing=False)
+    used.fit(module, datamodule=data)
+    used.save_checkpoint(tmp_path / "two.ckpt")
+    used.fit_loop.epoch_loop.max_steps = 4
+    with pytest.raises(UserError, match=r"this Trainer has taken 2 steps .* make a new Trainer"):
+        used.fit(module, datamodule=data)
+    used.fit(module, datamodule=data, ckpt_path=tmp_path / "two.ckpt", weights_only=True)
+    assert used.global_step == 4
+
+
+def test_the_program_s_own_draws_follow_its_own_seed(data, tmp_path):
+    class Draw(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, *_):
+            drawn.append(torch.rand(()).item())
+
+    found = []
+    for seed in (1, 2):
+        drawn: list[float] = []
+        torch.manual_seed(seed)
+        options = {"max_steps": 2, "callbacks": [Draw()], "limit_val_batches": 0}
+        module = MetaTartan.for_data(data, lr=1e-3)
+        trainer(tmp_path, **options).fit(module, datamodule=data)
+        found.append([*drawn, torch.rand(()).item()])
+        assert len(set(found[-1])) == 3
+    assert not set(found[0]) & set(found[1])
+
+
+def test_a_module_that_torch_has_compiled_is_refused_with_what_works(module, data, tmp_path):
+    with pytest.raises(UserError, match=r"compile the body: .*\"packed\": False"):
+        trainer(tmp_path, max_steps=1).fit(torch.compile(module), datamodule=data)
+
+
+def test_packed_texts_are_for_models_of_transformers(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = FineTuning.for_data(data, lr=1e-3)
+    module.body = Sequential(module.body)
+    with pytest.raises(UserError, match=r"a Sequential cannot read packed .*\"packed\": False"):
+        trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
+
+
+def test_loggers_get_the_sizes_of_batches(module, data, tmp_path):
+    trainer(tmp_path, max_steps=1, logger=CSVLogger(tmp_path)).fit(module, datamodule=data)
+    (file,) = tmp_path.rglob("hparams.yaml")
+    assert yaml.safe_load(file.read_text())["data"]["batch_size"] == 8
+
+
+def test_arguments_are_printed_without_the_tokenizers_files(module):
+    assert len(repr(module.hparams)) < 3000
+    assert "FineTuning" not in repr(module.hparams)
+    assert "tiny" in repr(module.hparams)
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (
+            lambda data: MetaTartan.for_data(data, lr=1, metrics=["accuracy"]),
+            "metrics must name each",
+        ),
+        (lambda data: MTTartan.for_data(data, lr=1, weighting=Bare), "has to take task_names"),
+    ],
+)
+def test_a_mistake_in_a_program_is_one_line(data, act, said):
+    with pytest.raises(UserError, match=said):
+        act(data)
 
 
 def test_callbacks_may_follow_what_others_log(module, data, tmp_path):
@@ -493,7 +577,7 @@ def test_a_users_checkpoint_callback_without_options_gets_the_metric(module, dat
     assert own.best_model_path.endswith("step=2.ckpt")
 
 
-def test_a_trainer_that_trains_again_keeps_the_best_by_the_next_data_s_metric(
+def test_a_callback_of_two_trainings_keeps_the_best_by_the_next_data_s_metric(
     data_dir, cache_dir, module, data, tmp_path
 ):
     own = ModelCheckpoint()
@@ -501,8 +585,7 @@ def test_a_trainer_that_trains_again_keeps_the_best_by_the_next_data_s_metric(
     other = toy_data(data_dir, cache_dir, metric="accuracy")
     running.fit(FineTuning.for_data(other, lr=2e-3), datamodule=other)
     assert own.monitor == "dev/accuracy"
-    running.fit_loop.epoch_loop.max_steps = 2
-    running.fit(module, datamodule=data)
+    trainer(tmp_path, max_steps=2, callbacks=[own]).fit(module, datamodule=data)
     assert own.monitor == "dev/macro_f1"
     assert own.best_model_path
 

@@ -52,4 +52,4 @@ class MemoryTable(Table):
 
 def _plain(value: Any) -> Any:
     """Return a NumPy or torch number as a Python number, and any other value as it is."""
-    return value.item() if callable(getattr(value, "item", None)) else value
+    return value.item() if getattr(value, "ndim", None) == 0 else value
