@@ -143,26 +143,13 @@ def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> Auxiliar
 
 
 def _stage_of(outcome: StageOutcome) -> Stage:
-    cost = outcome.cost
     return Stage(
         name=outcome.name,
         steps=outcome.steps,
         best_step=outcome.best_step,
         skipped=outcome.skipped,
-        cost=Spent(
-            tokens=cost.tokens,
-            examples=cost.examples,
-            flops=cost.flops,
-            padding_share=cost.padding_share,
-        ),
-        measured=Measured(
-            seconds=cost.seconds,
-            tokens_per_second=cost.tokens_per_second,
-            floor_share=cost.floor_share,
-            peak_memory_bytes=cost.peak_memory_bytes,
-            processes=cost.processes,
-            summed_bytes=cost.summed_bytes,
-        ),
+        cost=Spent.model_validate(outcome.cost, from_attributes=True),
+        measured=Measured.model_validate(outcome.cost, from_attributes=True),
         final_task_weights=outcome.task_weights,
         evaluations=outcome.evaluations,
     )
