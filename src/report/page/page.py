@@ -96,7 +96,7 @@ def _interactive(part: BenchmarkReport) -> list[_Interactive]:
         ("steps", "Learning curves: thin lines are seeds", curves_figure(bench, "steps")),
         ("seconds", "Dev by time spent", curves_figure(bench, "seconds")),
         ("flops", "Dev by computation spent", curves_figure(bench, "flops")),
-        ("cost", "Test by computation spent in all", cost_figure(bench, "flops")),
+        ("cost", "Test by computation spent in all", cost_figure(bench)),
     ]
     return [
         _Interactive(caption, Markup(as_html(figure, f"plot-{name}-{bench.key}")))
