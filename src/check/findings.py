@@ -165,7 +165,7 @@ def findings_of(config: DictConfig) -> Findings:
             same=_same_texts(inputs, texts),
             near=near,
             corpora=corpora,
-            auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
+            auxiliaries={n: len(examples.rows) for n, (_, examples) in inputs.auxiliaries.items()},
             unusable=inputs.unusable,
             estimates=estimates,
             missing=missing,

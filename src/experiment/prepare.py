@@ -227,7 +227,7 @@ def _warn_of_large_batches(
     for name, stage in stages.items():
         module_type = module_class(stage)
         tasks = [END_TASK] if module_type.trains_end_task else []
-        tasks += auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+        tasks += auxiliaries_of(stage, used)
         small = [f"{task} {counts[task]:,}" for task in tasks if counts[task] < stage.batch_size]
         if small:
             log.warning(
@@ -344,6 +344,8 @@ def members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxili
 
 def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
     """Return the names of the auxiliary tasks that `stage` trains, in the config's order."""
+    if not module_class(stage).trains_auxiliaries:
+        return []
     return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
 
 
@@ -396,7 +398,7 @@ def _check_weighting(
     """
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"
-        names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+        names = auxiliaries_of(stage, used)
         if not mixes_with_end_task(module_type):
             check_sampling(Uniform([END_TASK, *names]), len(names), stage.sampled, option)
             continue

@@ -12,6 +12,7 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
+from src.core.device import is_on_cuda
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples
 from src.data.prepared import Prepared
 from src.evaluation.metrics import SplitScores
@@ -68,6 +69,7 @@ def result_of(
         chosen: the stage with the best checkpoint; its dev metrics are the run's.
         test: scores on the test split; None if that was not evaluated.
     """
+    accelerator = str(config.trainer.accelerator)
     weights = next((o.task_weights for o in reversed(outcomes) if o.task_weights), {})
     return Result(
         schema=SCHEMA,
@@ -95,10 +97,10 @@ def result_of(
             **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
         },
         machine=Machine(
-            device=torch.cuda.get_device_name() if _on_gpu(config) else "cpu",
+            device=torch.cuda.get_device_name() if is_on_cuda(accelerator) else "cpu",
             platform=platform.platform(),
             cores=os.cpu_count(),
-            precision=resolve_precision(config.trainer.precision, str(config.trainer.accelerator)),
+            precision=resolve_precision(config.trainer.precision, accelerator),
         ),
     )
 
@@ -175,7 +177,3 @@ def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
             examples=int(sum(split["unseen"])), metrics=unseen or None, **counted.get("unseen", {})
         ),
     )
-
-
-def _on_gpu(config: DictConfig) -> bool:
-    return torch.cuda.is_available() and config.trainer.accelerator in ("auto", "gpu", "cuda")
