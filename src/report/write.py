@@ -68,22 +68,17 @@ def _text(report: Report) -> str:
         blocks.append(f"## {escape_markdown(part.bench.label)}")
         blocks += ["\n".join(f"- {escape_markdown(in_words(s))}" for s in part.sentences)]
         blocks += [to_markdown(table) for table in part.tables]
-        blocks += [
-            f"![{picture.caption}](figures/{picture.name}.png)"
-            for picture in report.pictures
-            if picture.bench == part.bench.key
-        ]
+        blocks += _images(report, part.bench.key)
     blocks += ["## The paper's tables", *(to_markdown(table) for table in report.paper)]
     if report.without_runs:
         blocks.append("No runs for: " + "; ".join(report.without_runs) + ".")
-    blocks += [
-        f"![{picture.caption}](figures/{picture.name}.png)"
-        for picture in report.pictures
-        if not picture.bench
-    ]
-    others = [f"{u.name}: {u.reason}" for u in report.found.unreadable]
-    others += [f"{u.name}: {u.reason}" for u in report.progress.unreadable]
-    if others or report.remarks:
-        lines = [*others, *report.remarks]
+    blocks += _images(report, "")
+    lines = [*(f"{u.name}: {u.reason}" for u in report.unreadable), *report.remarks]
+    if lines:
         blocks += ["## Not read", "\n".join(f"- {escape_markdown(line)}" for line in lines)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _images(report: Report, bench: str) -> list[str]:
+    """Return a benchmark's pictures in Markdown; those of no benchmark have the key `""`."""
+    return [f"![{p.caption}](figures/{p.name}.png)" for p in report.pictures if p.bench == bench]

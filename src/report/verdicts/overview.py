@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from src.report.labels import PARTS, plural, seconds_label
@@ -93,12 +94,10 @@ def reference_of(
 
 def _cells(setting: Setting, part: Part, comparison: Comparison | None) -> list[Cell]:
     dev = setting.dev_mean
-    cells: list[Cell] = [
-        Number(dev, f"{100 * dev:.2f}", setting),
-    ]
+    cells: list[Cell] = [Number(dev, f"{100 * dev:.2f}", setting)]
     score = score_of(setting, part)
     if isinstance(score, Score) and comparison is not None and comparison.significant:
-        score = Score(score.mean, score.deviation, score.seeds, setting, best=True)
+        score = replace(score, best=True)
     cells.append(score)
     cells += _difference(comparison, isinstance(score, Score))
     flops = [run.result.flops for run in setting.runs]
