@@ -26,9 +26,9 @@ _MOST_LABELS = 20
 """Maximum number of rows in the table of labels: the most frequent and the rarest."""
 
 
-def print_findings(found: Findings, console: Console | None = None) -> None:
+def print_findings(found: Findings) -> None:
     """Print all tables, then the recommendation."""
-    console = console or Console()
+    console = Console()
     title = f"{found.method} on {found.task}, {found.encoder}: what would be trained on"
     console.print(f"[bold]{escape(title)}[/bold]\n")
     console.print(_labels(found))

@@ -325,7 +325,9 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
         name, is_task = str(key), isinstance(node, DictConfig) and "_target_" in node
         if is_task:
             check_task_name(name)
-            found |= members_of(name, build(node, f"auxiliary.{name}"))
+            entry: Auxiliary | AuxiliarySpace = build(node, f"auxiliary.{name}")
+            members = getattr(entry, "members", None)
+            found |= {name: entry} if members is None else members(name)  # type: ignore[dict-item]
         elif name not in SETTINGS:
             raise UserError(
                 f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}; a task is "
@@ -334,12 +336,6 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
     for name in found:
         check_task_name(name)
     return found
-
-
-def members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
-    """Return the auxiliary tasks of an entry of `auxiliary`: itself, or those that it composes."""
-    members = getattr(entry, "members", None)
-    return {name: entry} if members is None else dict(members(name))  # type: ignore[dict-item]
 
 
 def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:

@@ -23,7 +23,6 @@ class SizedPoint:
     """A setting's metric at an amount of domain text, in multiples of the training examples."""
 
     size: float
-    setting: Setting
     mean: float
     deviation: float
 
@@ -121,4 +120,4 @@ def _size(setting: Setting) -> float:
 def _point(size: float, setting: Setting, part: Part) -> SizedPoint:
     values = list(setting.scores(part).values())
     deviation = stdev(values) if len(values) > 1 else 0.0
-    return SizedPoint(size, setting, fmean(values), deviation)
+    return SizedPoint(size, fmean(values), deviation)
