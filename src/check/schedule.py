@@ -10,7 +10,7 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 
 from src.check.inputs import Inputs
-from src.check.own_tables import EXPERIMENTS, experiment_asked_for, is_for_tables
+from src.check.table_experiments import EXPERIMENTS, experiment_asked_for, is_for_tables
 from src.configuration.build import build
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
