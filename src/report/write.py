@@ -8,7 +8,6 @@ from src.errors import UserError
 from src.figures.style import save
 from src.files.escape import escape_markdown
 from src.files.links import check_written_folder
-from src.report.labels import seconds_label
 from src.report.page.page import page_of
 from src.report.reading.progress import Progress
 from src.report.report import Report
@@ -17,6 +16,7 @@ from src.report.tables.table import ResultTable
 from src.report.text.csv import to_csv
 from src.report.text.latex import to_latex
 from src.report.text.markdown import to_markdown
+from src.run_folder.duration import duration
 
 PAGE = "report.html"
 TEXT = "report.md"
@@ -46,7 +46,7 @@ def progress_line(progress: Progress) -> str:
     """Return the progress in words, e.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
     line = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
     if progress.seconds_left is not None:
-        line += f"; about {seconds_label(progress.seconds_left)} left"
+        line += f"; about {duration(progress.seconds_left)} left"
     return line
 
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
-from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label, weighting_label
+from src.report.labels import NAMED_BY_AUXILIARIES, PART_LABELS, method_label, weighting_label
 from src.report.reading.apart import shortened
 from src.report.reading.grouping import Benchmark, Setting
 from src.run_folder.result import Part
@@ -70,7 +70,9 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}x"))
     axes.set_xlabel(f"{what}, in multiples of the labelled training examples (log scale)")
-    axes.set_ylabel(f"{bench.metric_label}, {PARTS[part]} (%):\nmean, band: one standard deviation")
+    axes.set_ylabel(
+        f"{bench.metric_label}, {PART_LABELS[part]} (%):\nmean, band: one standard deviation"
+    )
     title(axes, bench.label)
     legend_below(picture, axes)
     return picture
