@@ -27,7 +27,6 @@ from src.errors import UserError, first_line
 from src.run_folder.advice import folder_option, in_sweep
 from src.run_folder.lock import BusyError
 from src.run_folder.name import arguments_of, command_of, places_of, run_name
-from src.run_folder.run_next import dev_score
 from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
 from src.run_folder.unbegun import remove_unbegun
 
@@ -103,7 +102,7 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
         raise
     else:
         report_job(number, state, folder, command)
-        return dev_score(result)
+        return result.merit
     return None
 
 

@@ -19,7 +19,6 @@ from src.report.reading.grouping import benchmarks_of
 from src.report.reading.search import search
 from src.report.tables.summary import in_words, inventory
 from src.run_folder.result import read_result
-from src.run_folder.run_next import dev_score
 from src.run_folder.summary import print_summary
 from tests.build_corpus.made_up import built
 from tests.in_process import config_of, recorded_run, toy
@@ -103,9 +102,7 @@ def test_the_best_evaluation_is_kept(run):
     assert run.result["metric"] == "perplexity"
     assert "test" not in run.result
     # a search maximises
-    assert (
-        dev_score(read_result(run.folder)) == -run.result["dev"]["whole"]["metrics"]["perplexity"]
-    )
+    assert read_result(run.folder).merit == -run.result["dev"]["whole"]["metrics"]["perplexity"]
 
 
 def test_training_lowers_the_perplexity_and_patience_ends_it(options, tmp_path):

@@ -43,6 +43,7 @@ from src.command_line.quiet import quiet_libraries
 from src.cpu.allocator import keep_freed_memory
 from src.errors import UserError
 from src.methods.precision import resolve_precision
+from src.run_folder.stop import stop
 
 MINILM, ROBERTA = "minilm", "roberta_base_random"
 
@@ -232,8 +233,7 @@ def main(config: DictConfig) -> None:
     console = Console(width=None if sys.stdout.isatty() else 120)
     unknown = [name for name in config.sections if name not in SECTIONS]
     if unknown:
-        print(f"error: sections: {unknown[0]} is not one of {', '.join(SECTIONS)}", file=sys.stderr)
-        sys.exit(1)
+        stop(f"sections: {unknown[0]} is not one of {', '.join(SECTIONS)}")
     measured: dict[str, Any] = {
         "machine": machine(config),
         "config": OmegaConf.to_container(config),
@@ -245,8 +245,7 @@ def main(config: DictConfig) -> None:
             try:
                 measured[name] = SECTIONS[name](bench)
             except UserError as error:
-                print(f"error: {name}: {error}", file=sys.stderr)
-                sys.exit(1)
+                stop(f"{name}: {error}")
             # after each section, so that an interruption loses no figures
             output.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     console.print(f"figures in {output}", highlight=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from src.configuration.build import build
 from src.configuration.options import Count
 from src.configuration.values import check
 from src.errors import UserError
+from src.run_folder.stop import stop
 
 MIB = 1 << 20
 
@@ -42,8 +42,7 @@ def main(config: DictConfig) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             _measure(values, Path(scratch), console)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        stop(error)
 
 
 def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.command_line.hydra_errors import run_command_line
 from src.errors import UserError
 from src.run_folder.name import run_name
+from src.run_folder.stop import stop
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
@@ -26,8 +27,7 @@ def main(config: DictConfig) -> None:
     try:
         _check(config)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        stop(error)
 
 
 def _check(config: DictConfig) -> None:
@@ -72,6 +72,5 @@ def _output(value: str | None) -> Path | None:
 
 if __name__ == "__main__":
     if {"-m", "--multirun"} & set(sys.argv[1:]):
-        print("error: src.check looks at one run; leave out -m", file=sys.stderr)
-        sys.exit(1)
+        stop("src.check looks at one run; leave out -m")
     run_command_line(main)

@@ -7,7 +7,7 @@ method is best on some data, only runs with several seeds can tell (`python -m s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from src.check.facts import Facts
@@ -54,7 +54,7 @@ class Decision:
     applies: Callable[[Facts], bool]
     method: str
     because: str
-    details: Callable[[Facts], Sequence[str]] = lambda facts: ()
+    details: Callable[[Facts], Iterable[str]] = lambda facts: ()
 
 
 def decide(facts: Facts) -> Decision:
@@ -62,19 +62,8 @@ def decide(facts: Facts) -> Decision:
     return next(row for row in DECISIONS if row.applies(facts))
 
 
-def as_markdown() -> str:
-    """Return the table as docs/choosing.md shows it."""
-    lines = ["| first case that applies | begin with | because |", "| --- | --- | --- |"]
-    lines += [f"| {row.case} | `method={row.method}` | {row.because} |" for row in DECISIONS]
-    return "\n".join(lines)
-
-
 def _is_small(facts: Facts) -> bool:
     return facts.text and facts.parameters < SMALL_ENCODER
-
-
-def _has_enough_labels(facts: Facts) -> bool:
-    return _is_small(facts) and facts.train >= ENOUGH_LABELS
 
 
 def _size(facts: Facts) -> str:
@@ -82,14 +71,11 @@ def _size(facts: Facts) -> str:
     return f"the encoder has {millions} parameters, the paper's 125 million"
 
 
-def _weights_cannot_be_learned(facts: Facts) -> bool:
-    return facts.dev < ONE_BATCH or bool(facts.missing_in_dev)
-
-
-def _fixed_weights(facts: Facts) -> list[str]:
+def _fixed_weights(facts: Facts) -> Iterator[str]:
     missing = names_of(facts.missing_in_dev)
     lacks = f"has no example of {missing}" if missing else f"has only {facts.dev} examples"
-    return [*_together(facts), f"dev {lacks}"]
+    yield from _together(facts)
+    yield f"dev {lacks}"
 
 
 def _together(facts: Facts) -> Iterator[str]:
@@ -140,7 +126,7 @@ DECISIONS = (
             f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters, and "
             f"{ENOUGH_LABELS:,} labels or more"
         ),
-        applies=_has_enough_labels,
+        applies=lambda facts: _is_small(facts) and facts.train >= ENOUGH_LABELS,
         method="finetune",
         because=(
             "with all-MiniLM-L6-v2 and the 3,219 labels of SciERC, fine-tuning, MT-TARTAN with "
@@ -181,7 +167,7 @@ DECISIONS = (
     ),
     Decision(
         case=f"fewer than {ONE_BATCH} dev examples, or a label that dev has no example of",
-        applies=_weights_cannot_be_learned,
+        applies=lambda facts: facts.dev < ONE_BATCH or bool(facts.missing_in_dev),
         method="mt_tartan",
         because=(
             "too little to learn weights against, so they are fixed; the paper's MT-TARTAN comes "
@@ -197,7 +183,7 @@ DECISIONS = (
             "on the task's own text the paper finds MT-TARTAN and META-TARTAN alike, and MT-TARTAN "
             "costs less"
         ),
-        details=lambda facts: tuple(_together(facts)),
+        details=_together,
     ),
     Decision(
         case="else",
@@ -207,7 +193,7 @@ DECISIONS = (
             "the weights of the tasks are learned against dev: one rate (weighting.eta) to choose, "
             "not each weight"
         ),
-        details=lambda facts: tuple(_together(facts)),
+        details=_together,
     ),
 )
 """The rows in order; the last one always applies."""

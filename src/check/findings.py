@@ -31,12 +31,12 @@ from src.check.leakage import (
 )
 from src.check.lengths import Lengths, lengths_of, token_lengths
 from src.check.near import NearDuplicate, near_duplicates
-from src.check.own_tables import experiment_asked_for
 from src.check.rates import PassTimer
 from src.check.recommendation import Recommendation, recommend
 from src.check.same_text import SameText, same_texts
 from src.check.sample import sample_of
 from src.check.schedule import MethodPlan, method_plans
+from src.check.table_experiments import experiment_asked_for
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
 from src.core.memory import peak_of_process
 from src.data.decontaminate import held_out_of
@@ -49,7 +49,7 @@ from src.experiment.prepare import enabled_stages
 from src.methods.memory import memory_advice
 
 _TOLD: frozenset[Kind] = frozenset({"repeated", "shared", "absent", "imbalance", "truncation"})
-"""Kinds of remarks of which the tables and the other warnings say all."""
+"""Kinds of remarks that are left out: tables and other warnings say the same."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def findings_of(config: DictConfig) -> Findings:
             same=_same_texts(inputs, texts),
             near=near,
             corpora=corpora,
-            auxiliaries={name: len(rows) for name, rows in inputs.rows().items()},
+            auxiliaries={n: len(examples.rows) for n, (_, examples) in inputs.auxiliaries.items()},
             unusable=inputs.unusable,
             estimates=estimates,
             missing=missing,
@@ -331,7 +331,7 @@ def _domain_examples(inputs: Inputs) -> int:
 def _remarks() -> Iterator[tuple[list[str], list[str]]]:
     """Collect this project's warnings in two lists instead of printing them.
 
-    The second has those about texts and labels, without what the other facts say of them.
+    The second list has those about texts and labels, without the kinds in `_TOLD`.
     """
     said: list[str] = []
     odd: list[str] = []

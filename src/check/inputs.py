@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import datasets
 import numpy as np
@@ -96,9 +96,10 @@ class Inputs:
                 found.append(Source(name, examples.texts, examples.rows, length, domain=True))
         return found
 
-    def rows(self) -> dict[str, datasets.Dataset]:
-        """Return the examples of each auxiliary task as the encoder reads them."""
-        return {name: examples.rows for name, (_, examples) in self.auxiliaries.items()}
+    @property
+    def all_prepared(self) -> Prepared:
+        """What the run prepares, with every auxiliary task that can be read."""
+        return replace(self.prepared, auxiliaries=self.auxiliaries)
 
 
 def whole_texts(labelled: LabelledTexts) -> list[str]:

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import datasets
 import torch
+from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig
-from torch import Tensor, nn
+from torch import nn
 
 from src.check.inputs import Inputs
 from src.core.clock import now
-from src.core.device import is_on_cpu
+from src.core.device import is_on_cpu, is_on_cuda
 from src.core.memory import peak_bytes
 from src.core.passes import Passes, Purpose
 from src.core.seeding import generator_for
@@ -89,30 +89,18 @@ class PassTimer:
     def __init__(
         self, config: DictConfig, inputs: Inputs, batch_sizes: Mapping[str, Iterable[int]]
     ) -> None:
-        self._config, self._inputs = config, inputs
+        self._config, self._prepared = config, inputs.all_prepared
         accelerator = str(config.trainer.accelerator)
-        self.device = device_of(accelerator)
+        self.device = torch.device("cuda" if is_on_cuda(accelerator) else "cpu")
         self.precision = resolve_precision(config.trainer.precision, accelerator)
         self._on_cpu = is_on_cpu(accelerator)
         self._packed = bool(config.packed) and packs_texts(
-            inputs.prepared.encoder, accelerator, self.precision, trains=True
+            self._prepared.encoder, accelerator, self.precision, trains=True
         )
-        self._body: nn.Module = inputs.prepared.encoder.body.to(self.device)
+        self._body: nn.Module = self._prepared.encoder.body.to(self.device)
         use_cpu_kernels(self._body)
         self._passes = Passes(RowGradientBody(self._body))
-        prepared = inputs.prepared
-        self._rows: dict[str, datasets.Dataset] = {END_TASK: prepared.splits.train, **inputs.rows()}
-        self._objectives = {END_TASK: prepared.classification} | {
-            name: examples.objective for name, (_, examples) in inputs.auxiliaries.items()
-        }
-        self._tasks = {
-            name: Task(
-                name,
-                self._objectives[name],
-                self._objectives[name].new_head(prepared.encoder).to(self.device),
-            )
-            for name in batch_sizes
-        }
+        self._tasks = {name: self._task(name) for name in batch_sizes}
         self.positions = {
             name: {size: self._positions(name, size) for size in sorted(set(sizes))}
             for name, sizes in batch_sizes.items()
@@ -134,14 +122,18 @@ class PassTimer:
         seconds = now(self.device) - began
         return Machine(str(self.device), self.precision, seconds, bytes_of(self._body))
 
+    def _task(self, name: str) -> Task:
+        objective = self._prepared.objective(name)
+        return Task(name, objective, objective.new_head(self._prepared.encoder).to(self.device))
+
     def _batch(self, name: str, size: int, number: int) -> Batch:
-        rows = self._rows[name]
+        rows = self._prepared.rows(name)
         indices = ExampleOrder(len(rows), 0, "check", name).indices(number * size, size)
         return self._collate(name)(rows_at(rows, indices), generator_for(0, "check", name, number))
 
     def _collate(self, name: str) -> Collate:
-        return self._objectives[name].collate(
-            self._inputs.prepared.encoder,
+        return self._prepared.objective(name).collate(
+            self._prepared.encoder,
             int(self._config.micro_batch_size),
             packed=self._packed,
             on_cpu=self._on_cpu,
@@ -155,8 +147,8 @@ class PassTimer:
     def _rate(self, task: Task) -> Rate:
         batch = self._batch(task.name, self._largest[task.name], 0)
         by_size = sorted(batch.micro_batches, key=count_positions)
-        parts = [_on(part, self.device) for part in _spread(by_size)]
-        largest = _on(by_size[-1], self.device)
+        parts = move_data_to_device(_spread(by_size), self.device)
+        largest = move_data_to_device(by_size[-1], self.device)
         with self._autocast():
             self._pass(task, parts[0])  # what a first pass sets up does not count
             held = peak_bytes(lambda: self._pass(task, largest), self.device)
@@ -191,32 +183,14 @@ class PassTimer:
         )
 
 
-def device_of(accelerator: str) -> torch.device:
-    """Return the device that Lightning takes for `accelerator`: the CPU, or a CUDA GPU."""
-    cuda = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
-    return torch.device("cuda" if cuda else "cpu")
-
-
 def bytes_of(module: nn.Module) -> int:
     """Return the size of a module's parameters [bytes]."""
     return sum(p.numel() * p.element_size() for p in module.parameters())
 
 
 def _spread(by_size: list[MicroBatch]) -> list[MicroBatch]:
-    """Return all parts such that the first few represent all: from the middle, then the ends."""
+    """Return all parts in an order of which the first few represent all, the middle first."""
     count = len(by_size)
-    order: list[int] = []
-    seen: set[int] = set()
-    step = max(1, count // 2)
-    while len(order) < count:
-        for index in range(step // 2 if step > 1 else 0, count, step):
-            if index not in seen:
-                seen.add(index)
-                order.append(index)
-        step = max(1, step // 2)
+    # numbers by their binary digits from the last to the first halve the largest gap in turn
+    order = sorted(range(count), key=lambda i: f"{(i - count // 2) % count:020b}"[::-1])
     return [by_size[index] for index in order]
-
-
-def _on(part: MicroBatch, device: torch.device) -> MicroBatch:
-    inputs = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in part.inputs.items()}
-    return MicroBatch(inputs, part.units, part.examples)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from src.check.cautions import cautions
 from src.check.decisions import decide
 from src.check.facts import Facts
-from src.check.own_tables import EXPERIMENTS, is_for_tables
+from src.check.table_experiments import EXPERIMENTS, is_for_tables
 
 
 @dataclass(frozen=True)

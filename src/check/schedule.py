@@ -10,7 +10,7 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 
 from src.check.inputs import Inputs
-from src.check.own_tables import EXPERIMENTS, experiment_asked_for, is_for_tables
+from src.check.table_experiments import EXPERIMENTS, experiment_asked_for, is_for_tables
 from src.configuration.build import build
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
@@ -37,7 +37,7 @@ class StagePlan:
         interval: steps between two evaluations on dev; None without evaluations.
         weighting: the weighting that combines the tasks' gradients.
         meta_gradient: whether each step computes the meta-gradient.
-        sharing_heads: tasks that share the head of an earlier task.
+        with_own_head: the tasks without those that share an earlier task's head.
     """
 
     name: str
@@ -48,7 +48,7 @@ class StagePlan:
     interval: int | None
     weighting: Weighting
     meta_gradient: bool
-    sharing_heads: frozenset[str] = frozenset()
+    with_own_head: tuple[str, ...]
 
     @property
     def passes(self) -> int:
@@ -63,11 +63,6 @@ class StagePlan:
     def auxiliaries(self) -> int:
         """Number of auxiliary tasks, sampled or not."""
         return len(self.tasks) - int(END_TASK in self.tasks)
-
-    @property
-    def with_own_head(self) -> list[str]:
-        """The tasks without those that share an earlier task's head."""
-        return [task for task in self.tasks if task not in self.sharing_heads]
 
 
 @dataclass(frozen=True)
@@ -139,14 +134,12 @@ def _auxiliaries(stage: Stage, inputs: Inputs) -> list[str]:
 
 
 def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StagePlan:
-    module = module_class(stage)
+    module, prepared = module_class(stage), inputs.all_prepared
     tasks = [END_TASK] if module.trains_end_task else []
-    tasks += _auxiliaries(stage, inputs) if module.trains_auxiliaries else []
-    train = len(inputs.prepared.splits.train)
-    rows = inputs.rows()
+    tasks += _auxiliaries(stage, inputs)
     examples = stage.epoch_examples(
-        train if module.trains_end_task else None,
-        [len(rows[task]) for task in tasks if task != END_TASK],
+        len(prepared.rows(END_TASK)) if module.trains_end_task else None,
+        [len(prepared.rows(task)) for task in tasks if task != END_TASK],
     )
     steps = stage.steps(examples)
     interval = min(stage.evaluation_interval(examples), steps) if module.trains_end_task else None
@@ -160,13 +153,10 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
         else Uniform(tasks)
     )
     meta = bool(module.has_meta_head and weighting.needs.meta_gradient)
-    heads: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for task in tasks:
-        shared = (
-            None
-            if task == END_TASK
-            else getattr(inputs.auxiliaries[task][1].objective, "shared_head", None)
-        )
-        heads.setdefault(shared or task, task)
-    sharing = frozenset(tasks) - frozenset(heads.values())
-    return StagePlan(name, stage, tuple(tasks), steps, least, interval, weighting, meta, sharing)
+        head = getattr(prepared.objective(task), "shared_head", None) or task
+        owners.setdefault(head, task)
+    return StagePlan(
+        name, stage, tuple(tasks), steps, least, interval, weighting, meta, tuple(owners.values())
+    )

@@ -15,6 +15,7 @@ from src.check.lengths import Lengths
 from src.check.vocabulary import MANY, MOST_UNKNOWN, REFERENCE, Vocabulary
 from src.data.overlap import WORDS
 from src.errors import printable
+from src.run_folder.duration import duration
 
 _PLACES_SHOWN = 4
 """Maximum number of a text's places that are printed."""
@@ -26,9 +27,9 @@ _MOST_LABELS = 20
 """Maximum number of rows in the table of labels: the most frequent and the rarest."""
 
 
-def print_findings(found: Findings, console: Console | None = None) -> None:
+def print_findings(found: Findings) -> None:
     """Print all tables, then the recommendation."""
-    console = console or Console()
+    console = Console()
     title = f"{found.method} on {found.task}, {found.encoder}: what would be trained on"
     console.print(f"[bold]{escape(title)}[/bold]\n")
     console.print(_labels(found))
@@ -134,8 +135,8 @@ def _repeats(found: Findings) -> Table:
         "other\nlabel",
     )
     table = _table(f"{thing} that occur more than once", *names)
-    for name in found.corpora:
-        table.add_column(f"also in\n{escape(name.auxiliary)}", justify="right")
+    for corpus in found.corpora:
+        table.add_column(f"also in\n{escape(corpus.auxiliary)}", justify="right")
     inside = {repeat.split: repeat for repeat in found.repeated}
     across = {(pair.split, pair.other): pair for pair in found.shared}
     for split, own in inside.items():
@@ -147,14 +148,14 @@ def _repeats(found: Findings) -> Table:
         other_label = own.contradicted if with_train is None else with_train.other_label
         cells.append(_or_dash(other_label))
         cells += [
-            _both(name.exact[split], name.folded[split], text) if split in name.exact else ""
-            for name in found.corpora
+            _both(corpus.exact[split], corpus.folded[split], text) if split in corpus.exact else ""
+            for corpus in found.corpora
         ]
         table.add_row(split, *cells)
-    for name in found.corpora:
-        about = "" if name.whole else "of a sample of "
-        cells = [f"{about}{name.texts:,}", _or_dash(name.repeated)]
-        table.add_row(escape(name.auxiliary), *cells)
+    for corpus in found.corpora:
+        about = "" if corpus.whole else "of a sample of "
+        cells = [f"{about}{corpus.texts:,}", _or_dash(corpus.repeated)]
+        table.add_row(escape(corpus.auxiliary), *cells)
     return table
 
 
@@ -260,17 +261,6 @@ def _seconds(seconds: float) -> str:
 def _range(method: MethodEstimate) -> str:
     least, most = duration(method.least_seconds), duration(method.seconds)
     return most if least == most else f"{least} to {most}"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in words, e.g. `40 s`, `12 min`, `3.5 h`, `2.1 d`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 48 * 3600:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 86400:.1f} d"
 
 
 def _gib(size: int) -> str:

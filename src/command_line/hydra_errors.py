@@ -23,6 +23,7 @@ from src.command_line.flags import flags_first
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
+from src.run_folder.stop import stop
 
 _CONF = Path(__file__).parents[2] / "conf"
 _FULL = "HYDRA_FULL_ERROR"
@@ -100,8 +101,7 @@ def run_command_line(main: Callable[[], object]) -> None:
     """
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
-            print(f"error: {name!a} is not UTF-8; rename the file or folder", file=sys.stderr)
-            sys.exit(1)
+            stop(f"{name!a} is not UTF-8; rename the file or folder")
     given = flags_first(sys.argv[1:])
     sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
     wanted = os.environ.get(_FULL, "0") == "1"
@@ -115,8 +115,7 @@ def run_command_line(main: Callable[[], object]) -> None:
         line = None if wanted else _line_of(error)
         if line is None:
             raise
-        print(f"error: {line}", file=sys.stderr)
-        sys.exit(1)
+        stop(line)
 
 
 def _line_of(error: Exception) -> str | None:

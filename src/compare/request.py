@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,8 +66,8 @@ class Request:
     def identity(self) -> dict[str, Any]:
         """Return the options that may not change in a folder, as plain values: all but `seeds`."""
         entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
-        lists = {k: list(v) for k, v in entries.items() if isinstance(v, tuple)}
-        return entries | lists | {"own_options": [list(option) for option in self.own_options]}
+        plain: dict[str, Any] = json.loads(json.dumps(entries))
+        return plain
 
     def tables(self) -> dict[str, str]:
         """Return the checksum of each file of labelled examples, by its name."""
@@ -87,7 +87,7 @@ def request_of(arguments: Sequence[str]) -> Request:
     of_methods: list[tuple[str, str, str]] = []
     for argument in arguments:
         key, equals, value = argument.partition("=")
-        name = re.split("@", key.lstrip("+~"), maxsplit=1)[0]
+        name = key.lstrip("+~").partition("@")[0]
         if not equals and not argument.startswith("~"):
             raise UserError(f"cannot read {argument!r}; options are given as NAME=VALUE")
         method, colon, option = key.partition(":")

@@ -1,4 +1,7 @@
-"""Tells whether a device is the CPU: on others, a branch on a tensor waits for all queued work."""
+"""Tells whether a device is the CPU or a CUDA GPU.
+
+On others than the CPU, a branch on a tensor waits for all queued work.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +16,8 @@ def is_cpu(device: torch.device) -> bool:
 def is_on_cpu(accelerator: str) -> bool:
     """Return whether Lightning's `accelerator` is the CPU; `auto` takes a GPU if there is one."""
     return accelerator == "cpu" or not torch.accelerator.is_available()
+
+
+def is_on_cuda(accelerator: str) -> bool:
+    """Return whether Lightning's `accelerator` is a CUDA GPU, which `auto` and `gpu` take first."""
+    return accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from src.configuration.options import Below1, Checked, NonNegative
-from src.core.device import is_on_cpu
+from src.core.device import is_on_cpu, is_on_cuda
 from src.cuda.kernels import kernel_for, usable_kernels
 from src.encoders.base import require_encoder
 from src.encoders.hub import local_or_cached
@@ -384,8 +384,7 @@ def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bo
     """
     if is_on_cpu(accelerator):
         return True
-    on_cuda = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
-    if not (on_cuda and isinstance(encoder, TextEncoder)):
+    if not (is_on_cuda(accelerator) and isinstance(encoder, TextEncoder)):
         return False
     return encoder.packs_on_gpu(precision, trains=trains)
 

@@ -69,13 +69,12 @@ def check_metric(name: str, configured: Collection[str], option: str = "task.met
         raise UserError(f"{option}={name} is not one of the metrics{did_you_mean(name, known)}")
 
 
-def check_higher_is_better(name: str, metric: Metric, option: str = "task.metric") -> None:
+def check_higher_is_better(name: str, metric: Metric) -> None:
     """Check that a metric of the config can choose the checkpoint: of two values, the higher.
 
     Args:
         name: its name under `metrics`.
         metric: the metric.
-        option: what gives the name, for the message.
 
     Raises:
         UserError: its lower values are better, or it does not say which are.
@@ -86,8 +85,8 @@ def check_higher_is_better(name: str, metric: Metric, option: str = "task.metric
         if metric.higher_is_better is None:
             why = f"{kind} does not say whether higher values are better (higher_is_better)"
         raise UserError(
-            f"{option}={name} cannot choose the checkpoint: {why}; name a metric of which higher "
-            f"values are better, and {name} is still reported"
+            f"task.metric={name} cannot choose the checkpoint: {why}; name a metric of which "
+            f"higher values are better, and {name} is still reported"
         )
 
 

@@ -71,12 +71,8 @@ def evaluated(
     metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
     for metric in metrics.modules():
         if isinstance(metric, Metric):
-            metric.distributed_available_fn = _is_distributed
+            # must not gather: the run's other processes take no part
+            metric.distributed_available_fn = lambda: False
     logits = log_probabilities(split.texts)
     metrics.update(logits, torch.tensor(split.labels), torch.tensor(split.unseen))
     return metrics
-
-
-def _is_distributed() -> bool:
-    """Return False: metrics must not gather, because the run's other processes take no part."""
-    return False

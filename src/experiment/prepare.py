@@ -227,7 +227,7 @@ def _warn_of_large_batches(
     for name, stage in stages.items():
         module_type = module_class(stage)
         tasks = [END_TASK] if module_type.trains_end_task else []
-        tasks += auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+        tasks += auxiliaries_of(stage, used)
         small = [f"{task} {counts[task]:,}" for task in tasks if counts[task] < stage.batch_size]
         if small:
             log.warning(
@@ -325,7 +325,9 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
         name, is_task = str(key), isinstance(node, DictConfig) and "_target_" in node
         if is_task:
             check_task_name(name)
-            found |= members_of(name, build(node, f"auxiliary.{name}"))
+            entry: Auxiliary | AuxiliarySpace = build(node, f"auxiliary.{name}")
+            members = getattr(entry, "members", None)
+            found |= {name: entry} if members is None else members(name)  # type: ignore[dict-item]
         elif name not in SETTINGS:
             raise UserError(
                 f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}; a task is "
@@ -336,14 +338,10 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
     return found
 
 
-def members_of(name: str, entry: Auxiliary | AuxiliarySpace) -> dict[str, Auxiliary]:
-    """Return the auxiliary tasks of an entry of `auxiliary`: itself, or those that it composes."""
-    members = getattr(entry, "members", None)
-    return {name: entry} if members is None else dict(members(name))  # type: ignore[dict-item]
-
-
 def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]:
     """Return the names of the auxiliary tasks that `stage` trains, in the config's order."""
+    if not module_class(stage).trains_auxiliaries:
+        return []
     return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
 
 
@@ -396,7 +394,7 @@ def _check_weighting(
     """
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"
-        names = auxiliaries_of(stage, used) if module_type.trains_auxiliaries else []
+        names = auxiliaries_of(stage, used)
         if not mixes_with_end_task(module_type):
             check_sampling(Uniform([END_TASK, *names]), len(names), stage.sampled, option)
             continue

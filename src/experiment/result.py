@@ -12,6 +12,7 @@ import datasets
 import torch
 from omegaconf import DictConfig
 
+from src.core.device import is_on_cuda
 from src.core.task_names import END_TASK
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples
 from src.data.prepared import Prepared
@@ -69,6 +70,7 @@ def result_of(
         chosen: the stage with the best checkpoint; its dev metrics are the run's.
         test: scores on the test split; None if that was not evaluated.
     """
+    accelerator = str(config.trainer.accelerator)
     # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
     joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
     weights = next(joint, {})
@@ -98,10 +100,10 @@ def result_of(
             **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
         },
         machine=Machine(
-            device=torch.cuda.get_device_name() if _on_gpu(config) else "cpu",
+            device=torch.cuda.get_device_name() if is_on_cuda(accelerator) else "cpu",
             platform=platform.platform(),
             cores=os.cpu_count(),
-            precision=resolve_precision(config.trainer.precision, str(config.trainer.accelerator)),
+            precision=resolve_precision(config.trainer.precision, accelerator),
         ),
     )
 
@@ -146,26 +148,13 @@ def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> Auxiliar
 
 
 def _stage_of(outcome: StageOutcome) -> Stage:
-    cost = outcome.cost
     return Stage(
         name=outcome.name,
         steps=outcome.steps,
         best_step=outcome.best_step,
         skipped=outcome.skipped,
-        cost=Spent(
-            tokens=cost.tokens,
-            examples=cost.examples,
-            flops=cost.flops,
-            padding_share=cost.padding_share,
-        ),
-        measured=Measured(
-            seconds=cost.seconds,
-            tokens_per_second=cost.tokens_per_second,
-            floor_share=cost.floor_share,
-            peak_memory_bytes=cost.peak_memory_bytes,
-            processes=cost.processes,
-            summed_bytes=cost.summed_bytes,
-        ),
+        cost=Spent.model_validate(outcome.cost, from_attributes=True),
+        measured=Measured.model_validate(outcome.cost, from_attributes=True),
         final_task_weights=outcome.task_weights,
         evaluations=outcome.evaluations,
     )
@@ -191,7 +180,3 @@ def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
             examples=int(sum(split["unseen"])), metrics=unseen or None, **counted.get("unseen", {})
         ),
     )
-
-
-def _on_gpu(config: DictConfig) -> bool:
-    return torch.cuda.is_available() and config.trainer.accelerator in ("auto", "gpu", "cuda")

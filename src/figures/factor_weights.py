@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import softmax
 
 from src.core.task_names import JOINT, SEPARATOR, STAGES
-from src.figures.style import COLOURS
+from src.figures.style import COLOURS, axes_of, figure
 
 TWO_WAY = "two_way"
 _TITLES = {
@@ -44,9 +45,8 @@ def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
         values = wide[names].to_numpy(dtype=float)
         if stage == JOINT:
             values = values + np.stack([_of_parts(wide, name) for name in names], axis=1)
-        shares = np.exp(values - values.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        table = pd.DataFrame(shares, index=wide.index, columns=[n.split("/", 1)[1] for n in names])
+        shares, choices = softmax(values, axis=1), [name.split("/", 1)[1] for name in names]
+        table = pd.DataFrame(shares, index=wide.index, columns=choices)
         long = table.reset_index().melt("step", var_name="choice", value_name="share")
         found.append(long.assign(stage=stage))
     return pd.concat(found, ignore_index=True)
@@ -69,12 +69,12 @@ def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
     """
     grouped = pd.concat(runs).groupby(["stage", "choice", "step"], sort=False)["share"]
     table = grouped.agg(mean="mean", deviation="std").reset_index().fillna({"deviation": 0.0})
-    picture = Figure(figsize=(11, 6.4), layout="constrained")
+    picture = figure(11, 6.4)
     picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-    grid = picture.subplots(2, 3)
-    for axes, (stage, words) in zip(grid.flat, _TITLES.items(), strict=False):
+    grid = axes_of(picture, 2, 3)
+    for axes, (stage, words) in zip(grid, _TITLES.items(), strict=False):
         _draw_stage(axes, table[table["stage"] == stage], words)
-    _draw_ranking(grid.flat[-1], table[table["stage"] == JOINT])
+    _draw_ranking(grid[-1], table[table["stage"] == JOINT])
     return picture
 
 
@@ -96,7 +96,6 @@ def _draw_stage(axes: Axes, table: pd.DataFrame, words: str) -> None:
     axes.set_xlabel("optimiser step")
     axes.set_ylabel("share (dotted: equal)")
     axes.legend(frameon=False, fontsize=8)
-    _plain(axes)
 
 
 def _draw_ranking(axes: Axes, table: pd.DataFrame) -> None:
@@ -107,13 +106,6 @@ def _draw_ranking(axes: Axes, table: pd.DataFrame) -> None:
     axes.tick_params(axis="y", labelsize=7)
     axes.set_title(f"objectives, the {len(last)} first", loc="left", fontsize=10)
     axes.set_xlabel("share of the auxiliaries' weight")
-    _plain(axes)
-
-
-def _plain(axes: Axes) -> None:
-    axes.grid(axis="both", color="0.92")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from src.core.task_names import END_TASK
-from src.figures.style import COLOURS, Style, style
+from src.figures.style import COLOURS, Style, axes_of, figure, style
 
 _BEST = COLOURS[1]
 """Colour of the ring around the evaluation of the best checkpoint."""
@@ -73,9 +72,9 @@ def draw_task_weights(
     table = pd.read_csv(weights_file)
     weights = mean_weights([table[(table["stage"] == stage) & table["weight"].notna()]])
     count, tasks = weights["task"].nunique(), _weightiest(weights, len(COLOURS))
-    figure = Figure(figsize=(8, 5.4), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    picture = figure(8, 5.4)
+    upper, lower = axes_of(picture, 2, 1, sharex=True, height_ratios=[2, 1])
+    picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     last_values = []
     for index, task in enumerate(tasks):
         drawn = style(index)
@@ -100,9 +99,8 @@ def draw_task_weights(
     lower.set_ylabel(f"dev {metric.replace('_', '-')}")
     lower.set_xlabel("optimiser step")
     for axes in (upper, lower):
-        axes.grid(axis="y", color="0.92")
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(target, dpi=150)
+        axes.grid(visible=False, axis="x")
+    picture.savefig(target, dpi=150)
 
 
 def _draw_evaluations(axes: Axes, evaluations: Sequence[tuple[int, float]]) -> None:

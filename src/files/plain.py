@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -112,6 +113,15 @@ def check_no_references(text: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise ValueError(f"lists and mappings are nested more than {_DEEPEST} deep")
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return plain values, of which `change` was applied to all texts, names of entries too."""
+    if isinstance(value, dict):
+        return {map_texts(k, change): map_texts(entry, change) for k, entry in value.items()}
+    if isinstance(value, list):
+        return [map_texts(entry, change) for entry in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:

@@ -10,6 +10,7 @@ import torch
 from lightning.pytorch.accelerators import AcceleratorRegistry
 
 from src.configuration.options import checked
+from src.core.device import is_on_cuda
 from src.errors import UserError
 
 Precision = Literal["auto", "bf16-mixed", "32-true", "64-true"]
@@ -50,7 +51,7 @@ def resolve_precision(precision: Precision, accelerator: str) -> str:
     """
     if precision != "auto":
         return precision
-    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+    if is_on_cuda(accelerator):
         return "bf16-mixed" if torch.cuda.is_bf16_supported(False) else "32-true"
     if accelerator in ("auto", "cpu") and _cpu_multiplies_bf16():
         return "bf16-mixed"

@@ -17,6 +17,7 @@ from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
 from src.files.escape import code_block, escape_markdown
 from src.files.home import shell_command, without_home
+from src.files.plain import map_texts
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM, arguments_of, places_of
@@ -43,6 +44,8 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
     if figure.is_file():
         shutil.copyfile(figure, target / _FIGURE)
     text = isinstance(encoder, TextEncoder)
+    options = ["seed", "max_steps", "task", "encoder", "classifier"]
+    options += ["weighting"] if result.final_task_weights else []
     card = ModelCard.from_template(
         _metadata(result, config, text),
         template_path=str(_TEMPLATE),
@@ -61,7 +64,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
         fingerprints=result.fingerprints,
-        settings=settings(result, config, _settings_of_classifier(result)),
+        settings=settings(result, config, options),
         encoder_licence=encoder_licence(encoder),
         unknown=UNKNOWN,
         command=command(),
@@ -159,28 +162,14 @@ def base_model(config: DictConfig) -> str | None:
     return base if _HUB_NAME.fullmatch(base) and not Path(base).exists() else None
 
 
-def _settings_of_classifier(result: Result) -> list[str]:
-    mixed = ["weighting"] if result.final_task_weights else []
-    return ["seed", "max_steps", "task", "encoder", "classifier", *mixed]
-
-
 def settings(result: Result, config: DictConfig, names: Sequence[str]) -> str:
     """Return the options `names`, and those of the stages that trained the model, as YAML."""
     stages = [stage.name for stage in result.stages]
     whole: Any = OmegaConf.to_container(config, resolve=True)
     content = {name: whole[name] for name in names}
     content["stages"] = {name: whole["method"]["stages"][name] for name in stages}
-    content = _homeless(content)
+    content = map_texts(content, without_home)
     return str(OmegaConf.to_yaml(OmegaConf.create(content))).rstrip()
-
-
-def _homeless(node: Any) -> Any:
-    """Return plain values without the home folder in their texts."""
-    if isinstance(node, dict):
-        return {name: _homeless(value) for name, value in node.items()}
-    if isinstance(node, list):
-        return [_homeless(value) for value in node]
-    return without_home(node) if isinstance(node, str) else node
 
 
 def shown(text: str) -> str:

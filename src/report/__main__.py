@@ -40,7 +40,7 @@ def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
         lines.append(progress_line(report.progress))
     for part in report.benches:
         lines += ["", part.bench.label, *(f"- {in_words(s)}" for s in part.sentences)]
-    for unreadable in (*report.found.unreadable, *report.progress.unreadable):
+    for unreadable in report.unreadable:
         lines += ["", f"not read: {unreadable.name}: {unreadable.reason}"]
     for remark in report.remarks:
         lines += ["", remark]

@@ -1,4 +1,4 @@
-"""Names methods, metrics, sizes and durations as a report shows them."""
+"""Names methods, metrics and sizes as a report shows them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEARNED = ("meta_tartan", "tapt_meta_tartan", "aang")
 """Methods whose joint stage learns weights with a meta head."""
 NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 """Methods whose names say what their auxiliary tasks are."""
-PARTS = {"whole": "whole test split", "unseen": "test texts not in train"}
+PART_LABELS = {"whole": "whole test split", "unseen": "test texts not in train"}
 
 
 def method_label(method: str) -> str:
@@ -65,14 +65,6 @@ def metric_label(metric: str) -> str:
 def size_label(size: float | str) -> str:
     """Return an auxiliary size in words, e.g. `10x` for 10, `all` for `all`."""
     return size if isinstance(size, str) else f"{size:g}x"
-
-
-def seconds_label(seconds: float) -> str:
-    """Return a duration in words, e.g. `45 s`, `12 min`, `3.4 h`."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60:.1f} h"
 
 
 def plural(count: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from src.errors import UserError
 from src.report.figures.pictures import Picture, pictures_of
 from src.report.reading.grouping import Benchmark, benchmarks_of
 from src.report.reading.progress import Progress, progress_of
-from src.report.reading.search import Found, search
+from src.report.reading.search import Found, Unreadable, search
 from src.report.tables.paper import PaperTable, paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.summary import Sentence, inventory, sentences_of
@@ -58,6 +58,11 @@ class Report:
     def tables(self) -> list[ResultTable]:
         """All tables."""
         return [*(table for bench in self.benches for table in bench.tables), *self.paper]
+
+    @property
+    def unreadable(self) -> list[Unreadable]:
+        """Runs and records of sweeps that could not be read."""
+        return [*self.found.unreadable, *self.progress.unreadable]
 
 
 def report_of(root: Path, choice: Choice) -> Report:

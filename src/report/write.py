@@ -8,7 +8,6 @@ from src.errors import UserError
 from src.figures.style import save
 from src.files.escape import escape_markdown
 from src.files.links import check_written_folder
-from src.report.labels import seconds_label
 from src.report.page.page import page_of
 from src.report.reading.progress import Progress
 from src.report.report import Report
@@ -17,6 +16,7 @@ from src.report.tables.table import ResultTable
 from src.report.text.csv import to_csv
 from src.report.text.latex import to_latex
 from src.report.text.markdown import to_markdown
+from src.run_folder.duration import duration
 
 PAGE = "report.html"
 TEXT = "report.md"
@@ -46,7 +46,7 @@ def progress_line(progress: Progress) -> str:
     """Return the progress in words, e.g. `8 finished, 1 running, 3 missing; about 12 min left`."""
     line = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
     if progress.seconds_left is not None:
-        line += f"; about {seconds_label(progress.seconds_left)} left"
+        line += f"; about {duration(progress.seconds_left)} left"
     return line
 
 
@@ -68,22 +68,17 @@ def _text(report: Report) -> str:
         blocks.append(f"## {escape_markdown(part.bench.label)}")
         blocks += ["\n".join(f"- {escape_markdown(in_words(s))}" for s in part.sentences)]
         blocks += [to_markdown(table) for table in part.tables]
-        blocks += [
-            f"![{picture.caption}](figures/{picture.name}.png)"
-            for picture in report.pictures
-            if picture.bench == part.bench.key
-        ]
+        blocks += _images(report, part.bench.key)
     blocks += ["## The paper's tables", *(to_markdown(table) for table in report.paper)]
     if report.without_runs:
         blocks.append("No runs for: " + "; ".join(report.without_runs) + ".")
-    blocks += [
-        f"![{picture.caption}](figures/{picture.name}.png)"
-        for picture in report.pictures
-        if not picture.bench
-    ]
-    others = [f"{u.name}: {u.reason}" for u in report.found.unreadable]
-    others += [f"{u.name}: {u.reason}" for u in report.progress.unreadable]
-    if others or report.remarks:
-        lines = [*others, *report.remarks]
+    blocks += _images(report, "")
+    lines = [*(f"{u.name}: {u.reason}" for u in report.unreadable), *report.remarks]
+    if lines:
         blocks += ["## Not read", "\n".join(f"- {escape_markdown(line)}" for line in lines)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _images(report: Report, bench: str) -> list[str]:
+    """Return a benchmark's pictures in Markdown; those of no benchmark have the key `""`."""
+    return [f"![{p.caption}](figures/{p.name}.png)" for p in report.pictures if p.bench == bench]

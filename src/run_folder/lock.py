@@ -23,7 +23,7 @@ from src.run_folder.advice import folder_option
 LOCK = "run.lock"
 """Lock file in a run folder."""
 _LOCK_TIMEOUT_S = 1.0
-"""Time to wait for a lock: `is_running` holds it for less when it looks [s]."""
+"""Time to wait for a lock [s]: longer than `is_running` holds it, which is no run."""
 
 
 class BusyError(UserError):

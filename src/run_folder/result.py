@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, ValidationInfo, model_validator
 
 from src.core.task_names import END_TASK
-from src.evaluation.monitor import PERPLEXITY
+from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.files.durable import write_durably
 from src.files.plain import Plain, Short, is_bounded, read_json
 from src.run_folder.name import RESULT
@@ -309,6 +309,11 @@ class Result(Plain):
         """The task's metric on dev, of the best checkpoint."""
         assert self.dev.whole.metrics is not None
         return self.dev.whole.metrics[self.metric]
+
+    @property
+    def merit(self) -> float:
+        """`dev_score`, negated where lower is better: a search maximises it."""
+        return Monitor(self.metric).merit(self.dev_score)
 
     @property
     def is_text(self) -> bool:

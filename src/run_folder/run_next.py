@@ -9,14 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from src.evaluation.monitor import Monitor
 from src.files.durable import write_durably
 from src.run_folder.name import PROGRAM, RESULT
-
-if TYPE_CHECKING:
-    from src.run_folder.result import Result
 
 RUN_NEXT = "run_next.txt"
 """File in the search's folder with that command, and the scores that it was chosen by.
@@ -27,14 +23,6 @@ _FOUND_BY = "# found by: "
 """Beginning of the line with the search's own command."""
 _OF_THE_SEARCH = ("evaluate_test", "search", "seed", "resume", "hydra.sweep.dir")
 """Options of a search's jobs that are not part of the found settings."""
-
-
-def dev_score(result: Result) -> float:
-    """Return the task's metric on dev, of the best checkpoint, such that higher is better.
-
-    A metric that is better when lower is negated. A search maximises this.
-    """
-    return Monitor(result.metric).merit(result.dev_score)
 
 
 def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path, search: Sequence[str]) -> None:
@@ -54,8 +42,8 @@ def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path, search: Sequenc
     for job in jobs:
         folder_of_job = Path(job["folder"])
         if (folder_of_job / RESULT).is_file():
-            result = read_result(folder_of_job, bounded=False)
-            scores[tuple(_settings(job["command"]))].append(dev_score(result))
+            merit = read_result(folder_of_job, bounded=False).merit
+            scores[tuple(_settings(job["command"]))].append(merit)
     if not scores:
         return
     ranked = sorted(scores.items(), key=lambda item: -fmean(item[1]))

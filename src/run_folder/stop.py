@@ -1,4 +1,4 @@
-"""Ends a command from one of Hydra's callbacks, of whose exceptions Hydra only warns."""
+"""Ends a command with a line, also from Hydra's callbacks, of whose exceptions it only warns."""
 
 from __future__ import annotations
 

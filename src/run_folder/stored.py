@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
     path = folder / "config.yaml"
     if not path.is_file():
         return
-    stored = dict(_leaves(_read(path, _yaml)))
+    stored = stored_options(folder)
     ours = options_of(config)
     changed = differing(stored, ours)
     missing = [name for name in changed if name not in stored]
@@ -110,7 +110,7 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
     path = folder / INPUTS
     if not path.is_file():
         return
-    stored = _read(path, _json)
+    stored = _read(path)
     changed = differing(stored, inputs)
     if changed:
         raise UserError(
@@ -130,7 +130,7 @@ def stored_options(folder: Path) -> dict[str, Any]:
     Raises:
         UserError: there is no config, or it is damaged.
     """
-    return dict(_leaves(_read(folder / "config.yaml", _yaml)))
+    return dict(_leaves(_read(folder / "config.yaml")))
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -143,7 +143,7 @@ def fresh_folder(folder: Path) -> Path:
     return candidate
 
 
-def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     """Return a file's content, which has to be a mapping.
 
     Raises:
@@ -154,25 +154,16 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> dict[str, Any]:
             raise ValueError("no file")
         if path.stat().st_size > (LARGEST_CONFIG if path.suffix == ".yaml" else LARGEST):
             raise ValueError("too large")
-        content = parse(path)
+        text = path.read_text(encoding="utf-8")
+        content = parse_yaml(text) if path.suffix == ".yaml" else json.loads(text)
+        if not isinstance(content, dict):
+            raise ValueError("no mapping")
     except (ValueError, OSError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise UserError(
             f"{path} is damaged ({first_line(error)}); start over with resume=false, or remove the "
             "folder"
         ) from error
-    if not isinstance(content, dict):
-        raise UserError(
-            f"{path} is damaged (no mapping); start over with resume=false, or remove the folder"
-        )
     return content
-
-
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _yaml(path: Path) -> Any:
-    return parse_yaml(path.read_text(encoding="utf-8"))
 
 
 def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,13 +11,12 @@ from rich.table import Table
 
 from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY
+from src.files.plain import map_texts
 from src.run_folder.name import RESULT
 from src.run_folder.result import Result, Scores, Stage
 
 _SHOWN = 8
 """Maximum number of auxiliary tasks whose weights are listed: those with the largest weights."""
-
-
 _TITLES = {"tf_idf": "TF-IDF", "fine_tuning": "fine-tuning"}
 """Headings of baselines."""
 
@@ -35,7 +33,8 @@ def print_summary(
         verbose: whether to print all metrics, and the cost of each stage and task.
     """
     console = console or Console()
-    result = Result.model_validate(_printable(result.as_json()), strict=False)
+    # anybody may have written the folder
+    result = Result.model_validate(map_texts(result.as_json(), printable), strict=False)
     title = f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"
     console.print(f"[bold]{escape(title)}[/bold]", highlight=False, soft_wrap=True)
     console.print(_scores(result, verbose))
@@ -109,15 +108,6 @@ def _print_weights(result: Result, console: Console) -> None:
         shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
         more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         console.print(f"task weights  {shown}{more}")
-
-
-def _printable(value: Any) -> Any:
-    """Return the value without control characters: anybody may have written the folder."""
-    if isinstance(value, Mapping):
-        return {_printable(key): _printable(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_printable(entry) for entry in value]
-    return printable(value) if isinstance(value, str) else value
 
 
 def _metric_names(result: Result) -> list[str]:

@@ -136,4 +136,5 @@ def _write_note(cell: Cell, folder: Path, commit: str) -> None:
         before = read_json(path, CellNote).commit
         commit = before if before.endswith(commit) else f"{before}+{commit}"
     note = CellNote(part=cell.part, budget=cell.budget, setting=cell.setting, commit=commit)
-    write_durably(path, lambda scratch: scratch.write_text(note.model_dump_json() + "\n"))
+    text = note.model_dump_json() + "\n"
+    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))

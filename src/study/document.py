@@ -7,7 +7,7 @@ from itertools import groupby
 
 from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
-from src.study.estimate import LEAST_SEEDS, Estimate, answer, contrast_of, estimate_of
+from src.study.estimate import LEAST_SEEDS, Estimate, answer, contrast_of
 from src.study.format import (
     NONE,
     interval_words,
@@ -160,11 +160,11 @@ def _of_cell(budget: str, setting: str, rows: Sequence[Row]) -> list[Row]:
 
 def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
     own = _of_cell(budget, setting, rows)
-    test = estimate_of({row.seed: row.test for row in own})
+    test = Estimate({row.seed: row.test for row in own})
     compared = _of_cell(budget, BASELINE, rows) if setting != BASELINE else []
     base = {row.seed: row.test for row in compared}
     shared = {seed: value - base[seed] for seed, value in test.values.items() if seed in base}
-    gain = estimate_of(shared) if shared else None
+    gain = Estimate(shared) if shared else None
     return {
         "budget": budget,
         "setting": setting,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from src.report.statistics.interval import mean_interval
+from src.report.statistics.interval import Interval, mean_interval
 from src.report.statistics.permutation import PermutationTest, permutation_test
 from src.study.part import Contrast, Question
 from src.study.row import Row
@@ -19,18 +19,9 @@ Verdict = Literal["holds", "does not hold", "not decided"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds.
-
-    Attributes:
-        values: values by seed.
-        low: lower end of Student's 95 % interval of the mean; None for a single seed, and where
-            all values are equal.
-        high: its upper end.
-    """
+    """A mean over seeds: of at least one value, by seed."""
 
     values: Mapping[int, float]
-    low: float | None
-    high: float | None
 
     @property
     def mean(self) -> float:
@@ -41,13 +32,20 @@ class Estimate:
         """Sample standard deviation (n - 1); None for a single seed."""
         return stdev(self.values.values()) if len(self.values) > 1 else None
 
+    @property
+    def interval(self) -> Interval | None:
+        """Student's 95 % interval of the mean; None of too few seeds, and where all are equal."""
+        values = list(self.values.values())
+        return mean_interval(values) if len(values) >= LEAST_SEEDS else None
+
     def verdict(self, margin: float) -> Verdict:
         """Return whether the mean exceeds `margin`; undecided where the interval contains it."""
-        if self.low is None or self.high is None or len(self.values) < LEAST_SEEDS:
+        interval = self.interval
+        if interval is None:
             return "not decided"
-        if self.low > margin:
+        if interval.low > margin:
             return "holds"
-        return "does not hold" if self.high <= margin else "not decided"
+        return "does not hold" if interval.high <= margin else "not decided"
 
     def test(self) -> PermutationTest | None:
         """Test whether chance alone makes so large a mean difference; None for a single seed.
@@ -58,14 +56,6 @@ class Estimate:
             return None
         values = list(self.values.values())
         return permutation_test(values, [0.0] * len(values), paired=True)
-
-
-def estimate_of(values: Mapping[int, float]) -> Estimate:
-    """Return the mean of at least one value, by seed."""
-    interval = mean_interval(list(values.values()))
-    if interval is None:
-        return Estimate(values, None, None)
-    return Estimate(values, interval.low, interval.high)
 
 
 def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | None:
@@ -79,7 +69,7 @@ def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | 
     shared = sorted(set.intersection(*(set(values) for values in found.values())))
     if not shared:
         return None
-    return estimate_of(
+    return Estimate(
         {
             seed: sum(found[cell][seed] for cell in contrast.plus)
             - sum(found[cell][seed] for cell in contrast.minus)

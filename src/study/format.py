@@ -32,18 +32,20 @@ def mean_words(estimate: Estimate) -> str:
 
 def interval_words(estimate: Estimate) -> str:
     """Return a mean's interval in percent; a dash where too few seeds give one."""
-    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
+    interval = estimate.interval
+    if interval is None:
         return NONE
-    return f"{100 * max(0.0, estimate.low):.1f} to {100 * min(1.0, estimate.high):.1f}"
+    return f"{100 * max(0.0, interval.low):.1f} to {100 * min(1.0, interval.high):.1f}"
 
 
 def signed(estimate: Estimate, points: bool = True) -> str:
     """Return a difference with its interval, in points or as it is."""
     by, digits = (100, 1) if points else (1, 2)
     words = f"{by * estimate.mean:+.{digits}f}"
-    if estimate.low is None or estimate.high is None or len(estimate.values) < LEAST_SEEDS:
+    interval = estimate.interval
+    if interval is None:
         return words
-    return f"{words} ({by * estimate.low:+.{digits}f} to {by * estimate.high:+.{digits}f})"
+    return f"{words} ({by * interval.low:+.{digits}f} to {by * interval.high:+.{digits}f})"
 
 
 def p_of(estimate: Estimate | None) -> str:

@@ -9,7 +9,7 @@ from itertools import chain
 from scipy.stats import rankdata
 
 from src.report.labels import metric_label
-from src.study.estimate import LEAST_SEEDS, Estimate, Verdict, answer, contrast_of, estimate_of
+from src.study.estimate import LEAST_SEEDS, Estimate, Verdict, answer, contrast_of
 from src.study.format import NONE, interval_words, markdown_table, mean_words, p_of, signed
 from src.study.part import Contrast, Part, Question
 from src.study.published import published_score
@@ -57,7 +57,7 @@ def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
         own = [row for row in rows if f"{row.budget}/{row.setting}" == cell]
         if not own:
             continue
-        first, test = own[0], estimate_of({row.seed: row.test for row in own})
+        first, test = own[0], Estimate({row.seed: row.test for row in own})
         gain = _gain(part, cell, rows)
         is_first = gain is None
         yield {
@@ -108,8 +108,8 @@ def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
     ranks = [rankdata([-own[method] for method in methods]) for own in cases]
     lines = []
     for position, method in enumerate(methods):
-        rank = estimate_of({case: float(own[position]) for case, own in enumerate(ranks)})
-        gain = estimate_of({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
+        rank = Estimate({case: float(own[position]) for case, own in enumerate(ranks)})
+        gain = Estimate({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
         lines.append(
             {
                 "method": method,
@@ -123,9 +123,10 @@ def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
 
 def _range(rank: Estimate, methods: int) -> str:
     """Return the interval of a mean rank, which no rank lies outside of."""
-    if rank.low is None or rank.high is None:
+    interval = rank.interval
+    if interval is None:
         return NONE
-    return f"{max(1.0, rank.low):.1f} to {min(float(methods), rank.high):.1f}"
+    return f"{max(1.0, interval.low):.1f} to {min(float(methods), interval.high):.1f}"
 
 
 def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:

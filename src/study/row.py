@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def row_of(folder: Path, draws_data: bool) -> Row:
     if not result.is_tested:
         raise UserError(f"{folder} was not evaluated on test; remove it to run the cell again")
     unseen = result.score("unseen")
-    learning = learning_of(folder, result)
+    learned = {k: _rounded(v) for k, v in asdict(learning_of(folder, result)).items()}
     final = [stage.final_task_weights for stage in result.stages]
     weights = [own[END_TASK] for own in final if END_TASK in own]
     return Row(
@@ -137,12 +138,7 @@ def row_of(folder: Path, draws_data: bool) -> Row:
         seconds=round(result.seconds, 1),
         stages="; ".join(_stages(result)),
         end_task_weight=round(weights[-1], _DIGITS) if weights else None,
-        end_task_loss=_rounded(learning.end_task_loss),
-        auxiliary_loss=_rounded(learning.auxiliary_loss),
-        best_at=_rounded(learning.best_at),
-        end_task_norm=_rounded(learning.end_task_norm),
-        auxiliary_norm=_rounded(learning.auxiliary_norm),
-        end_task_cosine=_rounded(learning.end_task_cosine),
+        **learned,
         config=digest_of(run.options, draws_data),
         commit=note.commit,
     )

@@ -33,9 +33,8 @@ def planned(tasks, weighting=None, meta=False, **settings):
     stage = Stage("x", batch_size=8, meta_batch_size=4, max_steps=10, **settings)
     end = tasks[0] == END_TASK
     mixing = weighting or Uniform(list(tasks))
-    return StagePlan(
-        "stage", stage, tuple(tasks), 10, 6 if end else 10, 3 if end else None, mixing, meta
-    )
+    least, interval = (6, 3) if end else (10, None)
+    return StagePlan("stage", stage, tuple(tasks), 10, least, interval, mixing, meta, tuple(tasks))
 
 
 def of(*stages):

@@ -7,7 +7,7 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from src.check.inputs import read_inputs
-from src.check.rates import PassTimer, bytes_of, count_positions
+from src.check.rates import PassTimer, _spread, bytes_of, count_positions
 from src.core.task import MicroBatch
 from src.core.task_names import END_TASK
 from src.experiment.prepare import enabled_stages
@@ -54,3 +54,12 @@ def test_positions_count_padding(inputs):
 def test_images_are_counted_by_the_example():
     assert count_positions(MicroBatch({"images": torch.zeros(5, 1, 8, 8)}, 5, 5)) == 5
     assert count_positions(MicroBatch({"input_ids": torch.zeros(5, 7)}, 3, 5)) == 35
+
+
+@pytest.mark.parametrize("count", [3, 4, 9, 16])
+def test_parts_are_measured_in_an_order_that_begins_with_the_middle_and_both_sides(count):
+    parts = [MicroBatch({}, number, 1) for number in range(count)]
+    order = [part.units for part in _spread(parts)]
+    assert sorted(order) == list(range(count))
+    assert order[0] == count // 2
+    assert min(order[:3]) < order[0] < max(order[:3])

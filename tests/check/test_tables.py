@@ -1,29 +1,12 @@
-"""What the terminal shows fits 80 columns and says long durations in fitting units."""
+"""What the terminal shows fits 80 columns."""
 
 from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
-from src.check.tables import _item, _table, duration, escape
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0.2, "0 s"),
-        (99, "99 s"),
-        (100, "2 min"),
-        (5990, "100 min"),
-        (6000, "1.7 h"),
-        (47.9 * 3600, "47.9 h"),
-        (48 * 3600, "2.0 d"),
-    ],
-)
-def test_durations(seconds, shown):
-    assert duration(seconds) == shown
+from src.check.tables import _item, _table, escape
 
 
 def test_options_are_not_broken_between_lines():

@@ -125,7 +125,9 @@ def test_there_are_as_many_seeds_as_the_pages_say(setting):
 def test_the_differences_on_the_page_of_choosing_are_those_of_the_rows(part, plus, minus, of, said):
     rows = rows_of(part, f"3x/{plus}") + rows_of(part, f"3x/{minus}")
     found = contrast_of(Contrast(plus=[f"3x/{plus}"], minus=[f"3x/{minus}"]), rows, of)
-    numbers = (f"{100 * value:.1f}" for value in (found.mean, found.low, found.high))
+    numbers = (
+        f"{100 * value:.1f}" for value in (found.mean, found.interval.low, found.interval.high)
+    )
     assert said.format(*numbers) in words_of("docs/choosing.md")
 
 
@@ -142,7 +144,7 @@ def test_the_differences_on_the_page_of_choosing_are_those_of_the_rows(part, plu
 def test_what_the_pages_call_within_chance_is(part, plus, minus):
     rows = rows_of(part, f"3x/{plus}") + rows_of(part, f"3x/{minus}")
     found = contrast_of(Contrast(plus=[f"3x/{plus}"], minus=[f"3x/{minus}"]), rows, "test")
-    assert found.low < 0 < found.high
+    assert found.interval.low < 0 < found.interval.high
 
 
 def test_the_weights_with_either_head_are_those_of_the_rows():

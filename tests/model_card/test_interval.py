@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from sklearn.metrics import f1_score
 from torchmetrics.functional.classification import multiclass_f1_score
 
 from src.model_card.interval import bootstrap_interval, scores_by_class
@@ -89,3 +90,12 @@ def test_scores_of_each_class():
     assert scores[0].recall == pytest.approx(3 / 4)
     assert scores[0].f1 == pytest.approx(2 / 3)
     assert (scores[2].precision, scores[2].recall, scores[2].f1) == (None, None, None)
+
+
+def test_f1_of_each_class_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    labels, predictions = rng.integers(0, 4, (2, 200))
+    counts = np.zeros((5, 5), dtype=np.int64)  # of the fifth there is none
+    np.add.at(counts, (labels, predictions), 1)
+    expected = f1_score(labels, predictions, labels=range(5), average=None, zero_division=0)
+    assert [one.f1 or 0 for one in scores_by_class(counts.tolist())] == pytest.approx(expected)

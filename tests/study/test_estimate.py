@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from src.study.estimate import answer, contrast_of, estimate_of
+from src.study.estimate import Estimate, answer, contrast_of
 from src.study.part import Contrast, Question
 from tests.study.made_up_rows import row, rows
 
@@ -18,17 +18,17 @@ def question(margin=0.0, of="test", **contrasts):
     return Question(statement="s", of=of, margin=margin, contrasts=contrasts or {"pair": PAIR})
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=10, unique_by=lambda v: round(v, 3)))
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=10, unique_by=lambda v: round(v, 3)))
 def test_the_interval_is_that_of_student_s_test(values):
-    found = estimate_of(dict(enumerate(values)))
+    found = Estimate(dict(enumerate(values)))
     reference = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert found.low == pytest.approx(reference.low, abs=1e-9)
-    assert found.high == pytest.approx(reference.high, abs=1e-9)
+    assert found.interval.low == pytest.approx(reference.low, abs=1e-9)
+    assert found.interval.high == pytest.approx(reference.high, abs=1e-9)
 
 
 def test_one_seed_has_no_interval_and_decides_nothing():
-    found = estimate_of({0: 0.9})
-    assert (found.mean, found.low, found.deviation, found.test()) == (0.9, None, None, None)
+    found = Estimate({0: 0.9})
+    assert (found.mean, found.interval, found.deviation, found.test()) == (0.9, None, None, None)
     assert found.verdict(0.0) == "not decided"
 
 
@@ -37,14 +37,14 @@ def test_equal_differences_have_no_interval_and_decide_nothing(ours):
     theirs = [value - 0.1 for value in ours]  # equal but for rounding
     own = rows({"ours": ours, "theirs": theirs})
     found = contrast_of(PAIR, own, "test")
-    assert (found.low, found.high) == (None, None)
+    assert found.interval is None
     assert answer(question(), own) == "not decided"
     assert answer(question(margin=0.2), own) == "not decided"
 
 
 def test_the_p_value_is_that_of_the_sign_flips():
     # of the 16 ways to give 4 differences a sign, only the one seen has so large a mean
-    assert estimate_of(dict(enumerate([0.1, 0.2, 0.15, 0.3]))).test().one_sided == 1 / 16
+    assert Estimate(dict(enumerate([0.1, 0.2, 0.15, 0.3]))).test().one_sided == 1 / 16
 
 
 def test_a_contrast_is_taken_seed_by_seed_over_the_seeds_that_all_cells_have():

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
-from src.report.labels import NAMED_BY_AUXILIARIES, PARTS, method_label, weighting_label
+from src.report.labels import NAMED_BY_AUXILIARIES, PART_LABELS, method_label, weighting_label
 from src.report.reading.apart import shortened
 from src.report.reading.grouping import Benchmark, Setting
 from src.run_folder.result import Part
@@ -23,7 +23,6 @@ class SizedPoint:
     """A setting's metric at an amount of domain text, in multiples of the training examples."""
 
     size: float
-    setting: Setting
     mean: float
     deviation: float
 
@@ -71,7 +70,9 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}x"))
     axes.set_xlabel(f"{what}, in multiples of the labelled training examples (log scale)")
-    axes.set_ylabel(f"{bench.metric_label}, {PARTS[part]} (%):\nmean, band: one standard deviation")
+    axes.set_ylabel(
+        f"{bench.metric_label}, {PART_LABELS[part]} (%):\nmean, band: one standard deviation"
+    )
     title(axes, bench.label)
     legend_below(picture, axes)
     return picture
@@ -121,4 +122,4 @@ def _size(setting: Setting) -> float:
 def _point(size: float, setting: Setting, part: Part) -> SizedPoint:
     values = list(setting.scores(part).values())
     deviation = stdev(values) if len(values) > 1 else 0.0
-    return SizedPoint(size, setting, fmean(values), deviation)
+    return SizedPoint(size, fmean(values), deviation)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from src.figures.style import COLOURS, axes_of, figure, plain
+from src.model_card.interval import scores_by_class
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 
@@ -16,41 +14,25 @@ _MOST = 40
 """Number of classes above which the matrix is not drawn."""
 
 
-@dataclass(frozen=True)
-class BestRun:
-    """The run that did best on dev, of all settings of a benchmark."""
-
-    setting: Setting
-    run: Run
-
-
-def best_run(bench: Benchmark) -> BestRun | None:
+def best_run(bench: Benchmark) -> tuple[Setting, Run] | None:
     """Return the run that did best on dev, of those with a confusion matrix; None without any."""
     kept = [
-        BestRun(setting, run)
+        (setting, run)
         for setting in bench.settings
         for run in setting.runs
         if run.result.test.whole.confusion is not None
     ]
-    return max(kept, key=lambda best: best.run.result.dev_score, default=None)
-
-
-def f1_of_classes(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return each class' F1, `(classes,)`, from counts `(classes, classes)`, labels in rows."""
-    right = confusion.diagonal().astype(float)
-    seen = confusion.sum(axis=0) + confusion.sum(axis=1)
-    scores: NDArray[np.float64] = np.zeros_like(right)
-    np.divide(2 * right, seen, out=scores, where=seen > 0)
-    return scores
+    return max(kept, key=lambda best: best[1].result.dev_score, default=None)
 
 
 def draw_confusion(bench: Benchmark) -> Figure | None:
     """Draw the best run's matrix; return None if no run has one, or there are too many classes."""
     best = best_run(bench)
-    if best is None or len(best.run.result.labels) > _MOST:
+    if best is None or len(best[1].result.labels) > _MOST:
         return None
-    labels = [plain(label, 18) for label in best.run.result.labels]
-    counts = np.array(best.run.result.test.whole.confusion, dtype=np.int64)
+    setting, result = best[0], best[1].result
+    labels = [plain(label, 18) for label in result.labels]
+    counts = np.array(result.test.whole.confusion, dtype=np.int64)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros(counts.shape), where=totals > 0)
     side = max(3.0, 0.5 * len(labels) + 1.6)
@@ -75,7 +57,7 @@ def draw_confusion(bench: Benchmark) -> Figure | None:
     left.grid(visible=False)
     left.set_xlabel("predicted")
     left.set_ylabel("label (colour: share of its examples)")
-    scores = 100 * f1_of_classes(counts)
+    scores = [100 * (one.f1 or 0.0) for one in scores_by_class(counts.tolist())]
     right.barh(places, scores, color=COLOURS[0], height=0.7)
     for place, score in enumerate(scores):
         right.text(score + 1, place, f"{score:.0f}", va="center", fontsize=small)
@@ -84,9 +66,8 @@ def draw_confusion(bench: Benchmark) -> Figure | None:
     right.set_xlim(0, 109)
     right.grid(visible=False, axis="y")
     right.set_xlabel("F1 (%)")
-    seed = best.run.result.seed
     picture.suptitle(
-        plain(f"{best.setting.label}, seed {seed}: best on dev of {bench.label}", 100),
+        plain(f"{setting.label}, seed {result.seed}: best on dev of {bench.label}", 100),
         x=0.01, ha="left", fontweight="bold", fontsize=10,
     )  # fmt: skip
     return picture

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from src.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
 from src.report.figures.learning_curves import draw_curves
-from src.report.figures.spending import Unit, total
+from src.report.figures.spending import Unit, points_of, total
 from src.report.reading.grouping import Benchmark, Setting
 
 _AXES: dict[Unit, tuple[str, str]] = {
@@ -54,19 +54,14 @@ def _known(bench: Benchmark, unit: Unit) -> bool:
 
 
 def _points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None:
-    points = [
-        (spent, 100 * score)
-        for run in setting.runs
-        if (spent := total(run.result, unit)) is not None
-        and (score := run.result.score("whole")) is not None
-    ]
+    points = points_of(setting, unit)
     if not points:
         return
     axes.plot(
-        [x for x, _ in points], [y for _, y in points], linestyle="", marker=style.marker,
+        [x for x, *_ in points], [y for _, y, _ in points], linestyle="", marker=style.marker,
         markersize=5, markerfacecolor="white", color=style.colour, alpha=0.7,
     )  # fmt: skip
     axes.plot(
-        fmean(x for x, _ in points), fmean(y for _, y in points), linestyle="",
+        fmean(x for x, *_ in points), fmean(y for _, y, _ in points), linestyle="",
         marker=style.marker, markersize=10, color=style.colour, label=plain(setting.short),
     )  # fmt: skip

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
-
 import pandas as pd
 from matplotlib.figure import Figure
 
 from src.core.task_names import JOINT, STAGES, parts_of
-from src.errors import UserError, first_line
+from src.errors import UserError
 from src.figures.factor_weights import TWO_WAY, factor_weights_figure, shares_of
 from src.figures.style import plain
-from src.files.plain import read_bytes
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
+from src.report.reading.steps import read_log
 
 _FILE = "factors.csv"
 _COLUMNS = {"stage": str, "step": float, "factor": str, "logit": float}
@@ -50,12 +48,7 @@ def _read(run: Run) -> pd.DataFrame:
     Raises:
         UserError: the file is damaged or of another form.
     """
-    content = read_bytes(run.folder / _FILE)
-    content = content[: content.rfind(b"\n") + 1]
-    try:
-        table = pd.read_csv(io.BytesIO(content), dtype=_COLUMNS, usecols=list(_COLUMNS))
-    except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise UserError(f"{_FILE}: {first_line(error)}") from error
+    table = read_log(run.folder / _FILE, _COLUMNS)
     if table.empty or table.isna().any(axis=None):
         raise UserError(f"{_FILE}: it holds no factors, or lacks some")
     table = table[table["stage"] == table["stage"].iloc[-1]]

@@ -17,10 +17,8 @@ from src.figures.style import (
     styles_of,
     title,
 )
-from src.report.figures.spending import Unit, evaluations
+from src.report.figures.spending import Curve, Unit, evaluations
 from src.report.reading.grouping import Benchmark, Setting
-
-Curve = list[tuple[float, float]]
 
 
 def mean_curve(setting: Setting, unit: Unit) -> Curve:
@@ -32,8 +30,8 @@ def mean_curve(setting: Setting, unit: Unit) -> Curve:
     found = [evaluations(run.result, unit) for run in setting.runs]
     by_place: dict[int, Curve] = defaultdict(list)
     for series in found:
-        for place, evaluation in enumerate(series):
-            by_place[place].append((evaluation.spent, evaluation.score))
+        for place, point in enumerate(series):
+            by_place[place].append(point)
     return [
         (fmean(x for x, _ in points), fmean(y for _, y in points))
         for _, points in sorted(by_place.items())
@@ -65,7 +63,7 @@ def draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> bool:
     for run in setting.runs:
         points = evaluations(run.result, unit)
         axes.plot(
-            [e.spent for e in points], [100 * e.score for e in points],
+            [x for x, _ in points], [100 * y for _, y in points],
             color=style.colour, linewidth=0.7, alpha=0.35,
         )  # fmt: skip
     axes.plot(

@@ -7,7 +7,7 @@ from statistics import fmean
 from matplotlib.figure import Figure
 
 from src.figures.style import axes_of, figure, plain, styles_of, title
-from src.report.labels import PARTS, plural
+from src.report.labels import PART_LABELS, plural
 from src.report.reading.grouping import Benchmark
 from src.run_folder.result import Part
 
@@ -40,6 +40,8 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
     axes.set_yticks(range(len(scored)), labels)
     axes.set_ylim(-0.6, len(scored) - 0.2)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(f"{bench.metric_label} on the {PARTS[part]} (%); bar: mean, point: a seed")
+    axes.set_xlabel(
+        f"{bench.metric_label} on the {PART_LABELS[part]} (%); bar: mean, point: a seed"
+    )
     title(axes, bench.label)
     return picture

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from src.report.reading.grouping import Setting
+from src.report.reading.run import Run
 from src.run_folder.result import Result
 
 Unit = Literal["steps", "seconds", "flops"]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """An evaluation on dev: the metric, and the cost so far, earlier stages included."""
-
-    spent: float
-    score: float
+Curve = list[tuple[float, float]]
+"""Pairs of the cost so far and a metric."""
 
 
 def total(result: Result, unit: Unit) -> float | None:
     """Return a run's whole cost in this unit; None if the run did not count it."""
-    amounts = [_of_stage(result, index, unit) for index in range(len(result.stages))]
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
+    amounts = [getattr(stage, unit) for stage in result.stages]
+    return None if None in amounts else float(sum(amounts))
 
 
-def evaluations(result: Result, unit: Unit) -> list[Evaluation]:
-    """Return the run's evaluations in order; none if it did not count this unit.
+def evaluations(result: Result, unit: Unit) -> Curve:
+    """Return cost so far and dev metric of each evaluation; none if the unit was not counted.
 
-    Within a stage, the cost is taken to grow evenly with its steps.
+    The cost includes that of earlier stages; within a stage, it is taken to grow evenly with the
+    steps.
     """
     if total(result, unit) is None:
         return []
-    found, before = [], 0.0
-    for index, stage in enumerate(result.stages):
-        amount = _of_stage(result, index, unit) or 0.0
-        steps = max(1, stage.steps)
-        found += [Evaluation(before + amount * s / steps, v) for s, v in stage.evaluations]
+    found: Curve = []
+    before = 0.0
+    for stage in result.stages:
+        amount, steps = getattr(stage, unit), max(1, stage.steps)
+        found += [(before + amount * step / steps, score) for step, score in stage.evaluations]
         before += amount
     return found
 
 
-def _of_stage(result: Result, index: int, unit: Unit) -> float | None:
-    stage = result.stages[index]
-    amounts = {"steps": float(stage.steps), "seconds": stage.seconds, "flops": stage.flops}
-    return amounts[unit]
+def points_of(setting: Setting, unit: Unit) -> list[tuple[float, float, Run]]:
+    """Return whole cost, test metric (%), and run, of the setting's runs that have both."""
+    return [
+        (spent, 100 * score, run)
+        for run in setting.runs
+        if (spent := total(run.result, unit)) is not None
+        and (score := run.result.score("whole")) is not None
+    ]

@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 
 from src.figures.style import COLOURS
 from src.report.figures.learning_curves import mean_curve
-from src.report.figures.spending import Unit, evaluations, total
-from src.report.labels import PARTS
+from src.report.figures.spending import Unit, evaluations, points_of
+from src.report.labels import PART_LABELS
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
-from src.run_folder.result import PARTS as PART_NAMES
+from src.run_folder.result import PARTS
 
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 _DASHES = ("solid", "dash", "dashdot", "dot", "longdash")
@@ -34,7 +34,7 @@ def seeds_figure(bench: Benchmark) -> go.Figure:
     figure = go.Figure()
     settings = list(bench.settings)[::-1]
     labels = [html.escape(setting.label) for setting in settings]
-    parts = PART_NAMES[: 2 if bench.has_two_parts else 1]
+    parts = PARTS[: 2 if bench.has_two_parts else 1]
     for part in parts:
         points = [
             (100 * score, label, run, setting)
@@ -53,7 +53,7 @@ def seeds_figure(bench: Benchmark) -> go.Figure:
             x=[point[0] for point in points],
             y=[point[1] for point in points],
             mode="markers",
-            name=PARTS[part],
+            name=PART_LABELS[part],
             marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 2}},
             customdata=[anchor(run, setting) for _, _, run, setting in points],
             text=[html.escape(run.name) for _, _, run, _ in points],
@@ -63,7 +63,7 @@ def seeds_figure(bench: Benchmark) -> go.Figure:
             x=[mean for mean, _ in means],
             y=[label for _, label in means],
             mode="markers",
-            name=f"mean, {PARTS[part]}",
+            name=f"mean, {PART_LABELS[part]}",
             marker={"color": colour, "symbol": "line-ns-open", "size": 18, "line": {"width": 3}},
             hovertemplate="mean %{x:.2f}<extra></extra>",
         )
@@ -96,8 +96,8 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
         for run in setting.runs:
             points = evaluations(run.result, unit)
             figure.add_scatter(
-                x=[point.spent for point in points],
-                y=[100 * point.score for point in points],
+                x=[x for x, _ in points],
+                y=[100 * y for _, y in points],
                 legendgroup=setting.key,
                 showlegend=False,
                 mode="lines",
@@ -114,22 +114,17 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
     return _finished(figure, 440 + 12 * len(bench.settings))
 
 
-def cost_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
-    """Return the test metric of every run against its whole cost."""
+def cost_figure(bench: Benchmark) -> go.Figure | None:
+    """Return the test metric of every run against the floating-point operations of its training."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):
-        points = [
-            (spent, 100 * score, run)
-            for run in setting.runs
-            if (spent := total(run.result, unit)) is not None
-            and (score := run.result.score("whole")) is not None
-        ]
+        points = points_of(setting, "flops")
         if not points:
             continue
         other = index + index // len(COLOURS)
         figure.add_scatter(
-            x=[point[0] for point in points],
-            y=[point[1] for point in points],
+            x=[x for x, *_ in points],
+            y=[y for _, y, _ in points],
             name=html.escape(setting.label),
             mode="markers",
             marker={
@@ -143,7 +138,7 @@ def cost_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
         )
     if not figure.data:
         return None
-    figure.update_xaxes(title=_UNITS[unit].replace(" so far", ", in all"), rangemode="tozero")
+    figure.update_xaxes(title=_UNITS["flops"].replace(" so far", ", in all"), rangemode="tozero")
     figure.update_yaxes(title=f"test {html.escape(bench.metric_label)} (%)")
     return _finished(figure, 400 + 12 * len(bench.settings))
 

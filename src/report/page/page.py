@@ -16,7 +16,6 @@ from plotly.offline import get_plotlyjs
 from src.figures.style import PALETTE
 from src.files.escape import one_line
 from src.report.figures.pictures import Picture
-from src.report.labels import seconds_label
 from src.report.page.interactive import (
     anchor,
     as_html,
@@ -26,8 +25,9 @@ from src.report.page.interactive import (
 )
 from src.report.reading.grouping import Benchmark, differing_options
 from src.report.report import BenchmarkReport, Report
-from src.report.tables.table import Cell, Number, ResultTable, Score
+from src.report.tables.table import Cell, ResultTable, Score
 from src.report.text.marks import marks
+from src.run_folder.duration import duration
 
 _HERE = Path(__file__).parent
 _REDRAWN = ("seeds-whole", "seeds-unseen", "learning", "cost")
@@ -63,7 +63,7 @@ def page_of(report: Report, figures: Path) -> str:
         "one_line": one_line,
         "marks": marks,
         "sort_key": _sort_key,
-        "duration": seconds_label,
+        "duration": duration,
         "anchor": anchor,
     }
     interactive = {part.bench.key: _interactive(part) for part in report.benches}
@@ -96,7 +96,7 @@ def _interactive(part: BenchmarkReport) -> list[_Interactive]:
         ("steps", "Learning curves: thin lines are seeds", curves_figure(bench, "steps")),
         ("seconds", "Dev by time spent", curves_figure(bench, "seconds")),
         ("flops", "Dev by computation spent", curves_figure(bench, "flops")),
-        ("cost", "Test by computation spent in all", cost_figure(bench, "flops")),
+        ("cost", "Test by computation spent in all", cost_figure(bench)),
     ]
     return [
         _Interactive(caption, Markup(as_html(figure, f"plot-{name}-{bench.key}")))
@@ -132,4 +132,4 @@ def _sort_key(cell: Cell) -> float | str:
     """Return the value by which a cell's column is sorted."""
     if isinstance(cell, Score):
         return cell.mean
-    return cell.value if isinstance(cell, Number) else cell.words
+    return cell.words if cell.value is None else cell.value

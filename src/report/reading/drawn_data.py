@@ -26,8 +26,9 @@ def fingerprints_without_seed(run: Run) -> dict[str, str]:
 def drawn_by_seed(runs: Iterable[Run]) -> set[Run]:
     """Return the runs whose examples were chosen by the run's own seed.
 
-    `task.split_seed` is stored as a number: that it follows the seed shows in that no other seed
-    was run on the same choice, and that several seeds were run so.
+    A config holds `task.split_seed` as a number, also where it was given as the run's seed. It is
+    taken to be that where the two are equal in runs of several seeds, each of which is the only
+    seed with its choice.
 
     Args:
         runs: runs whose fingerprints are equal but for the seed.

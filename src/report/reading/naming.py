@@ -20,7 +20,7 @@ from src.report.reading.run import Run
 from src.run_folder.result import Result
 
 _TOLD = ("seed", "task.", "encoder.", "method.name", "classifier.")
-"""Beginnings of options that labels show last, as names or other options mostly tell them."""
+"""Beginnings of options that labels show last: names and other options mostly say the same."""
 _DECISIVE = (".enabled", ".module")
 """Ends of options that say most of what differs."""
 _SPLITS = (

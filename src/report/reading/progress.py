@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Literal, get_args
@@ -83,18 +83,21 @@ def progress_of(found: Found) -> Progress:
     runs = {run.name: run for run in found.runs}
     others: dict[str, Unfinished | Unreadable] = {u.name: u for u in found.unfinished}
     others |= {u.name: u for u in found.unreadable}
+    folders = {name: found.root / name for name in (*runs, *others)}
     jobs: dict[str, Job] = {}
     unreadable: list[Unreadable] = []
     for record in sorted(found.root.rglob(f"{RECORDS}/*")):
         if not record.is_dir():
             continue
         try:
-            jobs |= _jobs_of(record, _names_below(record.parents[1], found), runs, others)
+            jobs |= _jobs_of(record, _names_below(record.parents[1], folders), runs, others)
         except UserError as error:
             name = record.relative_to(found.root).as_posix()
             unreadable.append(Unreadable(name, str(error)))
     told = {job.name for job in jobs.values()}
-    alone = [_alone(run) for run in found.runs if run.name not in told]
+    alone = [
+        Job("finished", run.name, run.command or "") for run in found.runs if run.name not in told
+    ]
     alone += [_unfinished(other) for name, other in others.items() if name not in told]
     everything = (*jobs.values(), *alone)
     left = seconds_left(everything, found.runs, found.at)
@@ -132,11 +135,8 @@ def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float 
     return left / max(1, len(running))
 
 
-def _names_below(sweep: Path, found: Found) -> dict[str, str]:
+def _names_below(sweep: Path, folders: Mapping[str, Path]) -> dict[str, str]:
     """Return runs' names in the report by their names in the sweep's folder."""
-    names = [run.name for run in found.runs] + [run.name for run in found.unfinished]
-    names += [other.name for other in found.unreadable]
-    folders = {name: found.root / name for name in names}
     return {
         folder.relative_to(sweep).as_posix(): name
         for name, folder in folders.items()
@@ -181,11 +181,7 @@ def _job(
             return Job("not begun", name, report.command, began=report.at)
         return Job("missing", name, report.command)
     job = _unfinished(other)
-    return Job(job.state, name, report.command, job.detail, report.at or job.began)
-
-
-def _alone(run: Run) -> Job:
-    return Job("finished", run.name, run.command or "")
+    return replace(job, command=report.command, began=report.at or job.began)
 
 
 def _unfinished(other: Unfinished | Unreadable) -> Job:

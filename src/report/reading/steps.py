@@ -1,9 +1,9 @@
-"""Reads a run's step log, `steps.csv`: each task's numbers in each step."""
+"""Reads a run's logs, above all `steps.csv`: each task's numbers in each step."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -22,8 +22,6 @@ _TAIL = 4096
 def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
     """Return the step log of a run: a row for each step and task.
 
-    An incomplete last line is left out.
-
     Args:
         folder: the run folder.
         more: columns of numbers to return beside `NEEDED`; where an entry is empty, NaN.
@@ -31,14 +29,26 @@ def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
     Raises:
         UserError: there is no log, or it is of another form.
     """
-    content = read_bytes(folder / "steps.csv", _LARGEST)
-    content = content[: content.rfind(b"\n") + 1]
     kinds = {"stage": str, "step": float, "task": str, "weight": float}
-    kinds |= dict.fromkeys(more, float)
+    return read_log(folder / "steps.csv", kinds | dict.fromkeys(more, float))
+
+
+def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
+    """Return columns of a log that a run writes line by line, without an incomplete last line.
+
+    Args:
+        path: the log.
+        kinds: types of the columns to return, by name.
+
+    Raises:
+        UserError: there is no log, or it is of another form.
+    """
+    content = read_bytes(path, _LARGEST)
+    content = content[: content.rfind(b"\n") + 1]
     try:
-        return pd.read_csv(io.BytesIO(content), dtype=kinds, usecols=list(kinds))
+        return pd.read_csv(io.BytesIO(content), dtype=dict(kinds), usecols=list(kinds))
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise UserError(f"steps.csv: {first_line(error)}") from error
+        raise UserError(f"{path.name}: {first_line(error)}") from error
 
 
 def last_step(folder: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,14 +99,6 @@ class _File(Plain):
     tables: list[PaperTable] = Field(min_length=1)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """The setting that is shown in a cell, and the number of others that could have been."""
-
-    setting: Setting
-    others: int
-
-
 def paper_tables() -> list[PaperTable]:
     """Return all tables, in the paper's order."""
     path = Path(__file__).with_name("paper_tables.yaml")
@@ -120,14 +111,14 @@ def paper_tables() -> list[PaperTable]:
     ]
 
 
-def candidate(column: Column, settings: Sequence[Setting]) -> Candidate | None:
-    """Return the setting for a cell: of those that belong there, the one with most seeds.
+def candidates(column: Column, settings: Sequence[Setting]) -> list[Setting]:
+    """Return the settings that belong in a cell, of which the first is shown.
 
-    Among equals the best on dev is taken; test decides nothing here. Settings on the domain text
-    that belongs to the task come before those on other text.
+    Those on the domain text that belongs to the task come before those on other text, then those
+    with more seeds, then those that are better on dev; test decides nothing here.
     """
-    fitting = [setting for setting in settings if column.holds(setting)]
-    if not fitting:
-        return None
-    best = max(fitting, key=lambda s: (not given_corpora(s.runs[0]), len(s.runs), s.dev_mean))
-    return Candidate(best, len(fitting) - 1)
+
+    def rank(setting: Setting) -> tuple[bool, int, float]:
+        return not given_corpora(setting.runs[0]), len(setting.runs), setting.dev_mean
+
+    return sorted(filter(column.holds, settings), key=rank, reverse=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from src.report.labels import PARTS, plural
+from src.report.labels import PART_LABELS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.read_options import given_corpora
-from src.report.tables.paper import PaperTable, Published, candidate
+from src.report.tables.paper import PaperTable, Published, candidates
 from src.report.tables.table import (
     NO_RUNS,
     Cell,
-    Number,
     ResultTable,
     Row,
     Score,
@@ -53,10 +52,10 @@ def paper_table(
     rows += [_published(table, task, part) for task in others]
     columns = [column.label for column in table.columns.values()]
     columns += [f"p, {table.columns[name].label}" for name in table.tested]
-    metrics = sorted({row.bench.metric_label for row in ours})
+    metrics = " or ".join(sorted({row.bench.metric_label for row in ours}))
     return ResultTable(
         key=table.key,
-        title=f"{table.title} (the paper's {table.paper}): {PARTS[part]}, {' or '.join(metrics)}",
+        title=f"{table.title} (the paper's {table.paper}): {PART_LABELS[part]}, {metrics}",
         part=part,
         heads=("task", "runs"),
         columns=tuple(columns),
@@ -69,11 +68,11 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
     cells: dict[str, Cell] = {}
     settings: dict[str, Setting] = {}
     for name, column in table.columns.items():
-        found = candidate(column, bench.settings)
-        cells[name] = NO_RUNS if found is None else score_of(found.setting, part, found.others)
-        if found is not None:
-            settings[name] = found.setting
-            cells[name] = _marked(cells[name], found.setting, bench.task in table.published)
+        cells[name] = NO_RUNS
+        if found := candidates(column, bench.settings):
+            settings[name] = found[0]
+            cell = score_of(found[0], part, len(found) - 1)
+            cells[name] = _marked(cell, found[0], bench.task in table.published)
     scores = {name: cell for name, cell in cells.items() if isinstance(cell, Score)}
     most = max((score.seeds for score in scores.values()), default=0)
     for name, score in scores.items():
@@ -93,7 +92,11 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
 
 
 def _marked(cell: Cell, setting: Setting, published: bool) -> Cell:
-    """Return a cell that tells the domain text, where that is not what the cell stands beside."""
+    """Return a score with the names of its domain text where readers could take it for other text.
+
+    That is where the paper's row stands below it and used another text (`published`), and where the
+    benchmark has settings on several.
+    """
     given = given_corpora(setting.runs[0]) if published else {}
     named = tuple(dict.fromkeys((given | dict(setting.corpora)).values()))
     return replace(cell, corpora=named) if isinstance(cell, Score) else cell
@@ -128,7 +131,7 @@ def _p_cell(comparison: Comparison | None) -> Cell:
     if comparison.p is None:
         return Words(comparison.reason)
     words = p_words(comparison.p, adjusted=comparison.adjusted is not None)
-    return Number(comparison.p, words, comparison.ours)
+    return Words(words, comparison.ours, comparison.p)
 
 
 def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> Row:
@@ -145,12 +148,12 @@ def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> R
         else:
             cells.append(Words("–"))
     cells += [
-        Number(row.p[name], p_words(row.p[name])) if name in row.p else Words("–")
+        Words(p_words(row.p[name]), value=row.p[name]) if name in row.p else Words("–")
         for name in table.tested
     ]
     another = " (another encoder)" if encoder and encoder not in table.encoder_names else ""
     whose = f"paper, {table.encoder}{another}, {table.seeds} seeds"
-    whose += "" if part == "whole" else f", {PARTS['whole']}"
+    whose += "" if part == "whole" else f", {PART_LABELS['whole']}"
     return Row(task, whose, tuple(cells), from_paper=True)
 
 
@@ -170,7 +173,7 @@ def _notes(table: PaperTable, rows: Sequence[_OurRow], part: Part, choice: Choic
             f"bold: p below {LEVEL}."
         )
     same = all(row.bench.encoder in table.encoder_names for row in rows)
-    of = "" if part == "whole" else f" of the {PARTS['whole']}"
+    of = "" if part == "whole" else f" of the {PART_LABELS['whole']}"
     notes.append(
         f"Rows marked 'paper' are its published numbers{of}, with {table.encoder}"
         + ("." if same else ": another encoder than that of runs named otherwise.")

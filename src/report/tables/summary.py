@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from src.report.labels import PARTS, plural
+from src.report.labels import PART_LABELS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.report.reading.search import Found
@@ -41,7 +41,7 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
         parts.append(f"{untested} of them not evaluated on test (as in a search) and not compared")
     if adapted:
         parts.append(
-            f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_told, adapted))})"
+            f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_adapted_words, adapted))})"
         )
     if found.unreadable:
         parts.append(f"{len(found.unreadable)} that cannot be read")
@@ -52,7 +52,7 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
     )
 
 
-def _told(run: Run) -> str:
+def _adapted_words(run: Run) -> str:
     """Return a sentence about an adapted encoder and its perplexity on held-out text."""
     result = run.result
     held_out = plural(result.dev.whole.examples, "held-out text")
@@ -94,14 +94,14 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
             Linked(best.label, best),
             f" is the only setting{' to rank' if verdict.left_out else ''}: ",
             Linked(_score(best, part), best),
-            f" {bench.metric_label} on the {PARTS[part]} ({_seeds(best, part)}). ",
+            f" {bench.metric_label} on the {PART_LABELS[part]} ({_seeds(best, part)}). ",
             "There is nothing to compare it with.",
         )
         return [only]
     runner_up = verdict.next_best.theirs
     first: Sentence = (
         Linked(best.label, best),
-        f" has the highest mean {bench.metric_label} on the {PARTS[part]}, ",
+        f" has the highest mean {bench.metric_label} on the {PART_LABELS[part]}, ",
         Linked(_score(best, part), best),
         f" ({_seeds(best, part)}{', the same of all' * verdict.next_best.paired}). Next is ",
         Linked(runner_up.label, runner_up),

@@ -45,23 +45,15 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number with the text that shows it."""
-
-    value: float
-    words: str
-    setting: Setting | None = None
-
-
-@dataclass(frozen=True)
 class Words:
-    """Text, with the runs that it is about, if any."""
+    """Text, with the runs that it is about, and the number that it shows, if any."""
 
     words: str
     setting: Setting | None = None
+    value: float | None = None
 
 
-Cell = Score | Number | Words
+Cell = Score | Words
 NO_RUNS = Words("no runs")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from src.files.escape import escape_csv_cell
-from src.report.tables.table import Cell, Number, ResultTable, Score
+from src.report.tables.table import Cell, ResultTable, Score
 
 
 def to_csv(table: ResultTable) -> str:
@@ -43,6 +43,6 @@ def _entries(cell: Cell) -> dict[str, float | int | str | bool | None]:
     if isinstance(cell, Score):
         entries |= {"value": cell.mean, "deviation": cell.deviation, "seeds": cell.seeds}
         entries["best"] = cell.best
-    elif isinstance(cell, Number):
+    else:
         entries["value"] = cell.value
     return entries

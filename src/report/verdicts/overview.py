@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
-from src.report.labels import PARTS, plural, seconds_label
+from src.report.labels import PART_LABELS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.statistics.effect import Effect
 from src.report.tables.table import (
     Cell,
-    Number,
     ResultTable,
     Row,
     Score,
@@ -21,6 +21,7 @@ from src.report.tables.table import (
 )
 from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
 from src.report.verdicts.ranking import ranking_of
+from src.run_folder.duration import duration
 from src.run_folder.result import Part
 
 _COLUMNS = (
@@ -52,7 +53,7 @@ def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
     ]
     return ResultTable(
         key=bench.key,
-        title=f"{bench.label}: {PARTS[part]}, {bench.metric_label}",
+        title=f"{bench.label}: {PART_LABELS[part]}, {bench.metric_label}",
         part=part,
         heads=("setting", "runs"),
         columns=_COLUMNS,
@@ -93,22 +94,20 @@ def reference_of(
 
 def _cells(setting: Setting, part: Part, comparison: Comparison | None) -> list[Cell]:
     dev = setting.dev_mean
-    cells: list[Cell] = [
-        Number(dev, f"{100 * dev:.2f}", setting),
-    ]
+    cells: list[Cell] = [Words(f"{100 * dev:.2f}", setting, dev)]
     score = score_of(setting, part)
     if isinstance(score, Score) and comparison is not None and comparison.significant:
-        score = Score(score.mean, score.deviation, score.seeds, setting, best=True)
+        score = replace(score, best=True)
     cells.append(score)
     cells += _difference(comparison, isinstance(score, Score))
     flops = [run.result.flops for run in setting.runs]
     known = [value for value in flops if value is not None]
     if len(known) == len(flops):
-        cells.append(Number(fmean(known), f"{fmean(known):.2e}", setting))
+        cells.append(Words(f"{fmean(known):.2e}", setting, fmean(known)))
     else:
         cells.append(Words("not counted"))
     seconds = fmean(run.result.seconds for run in setting.runs)
-    cells.append(Number(seconds, seconds_label(seconds), setting))
+    cells.append(Words(duration(seconds), setting, seconds))
     return cells
 
 
@@ -120,11 +119,11 @@ def _difference(comparison: Comparison | None, scored: bool) -> list[Cell]:
         return [Words(comparison.reason), *[Words("–")] * 4]
     interval = effect.interval
     return [
-        Number(effect.difference, _difference_words(comparison, effect), ours),
+        Words(_difference_words(comparison, effect), ours, effect.difference),
         Words("–" if interval is None else interval_words(interval, signed=True), ours),
-        Number(effect.superiority, f"{effect.superiority:.2f}", ours),
-        Number(comparison.p, p_words(comparison.p, comparison.adjusted is not None), ours),
-        Number(test.one_sided, p_words(test.one_sided), ours),
+        Words(f"{effect.superiority:.2f}", ours, effect.superiority),
+        Words(p_words(comparison.p, comparison.adjusted is not None), ours, comparison.p),
+        Words(p_words(test.one_sided), ours, test.one_sided),
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from src.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
-from src.report.tables.table import Number, ResultTable, Row, Score, Words
+from src.report.tables.table import ResultTable, Row, Score, Words
 from src.report.text.csv import to_csv
 from src.report.text.latex import to_latex
 from src.report.text.markdown import to_markdown
@@ -32,7 +32,7 @@ def table_with(text):
     best = Score(0.7048, 0.0442, 10, best=True)
     fewer = Score(0.5, None, 1, fewer=True, others=2)
     rows = (
-        Row(text, text, (best, Number(0.0004, "<0.001"), Words(text))),
+        Row(text, text, (best, Words("<0.001", value=0.0004), Words(text))),
         Row("acl_arc", "paper", (fewer, Words("–"), Words("no runs")), from_paper=True),
     )
     return ResultTable("t", text, "whole", ("task", "runs"), (text, "p, x", "other"), rows, (text,))
