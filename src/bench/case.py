@@ -174,10 +174,9 @@ class BuiltCase:
     def batch(self, step: int, device: torch.device) -> StepBatch:
         """Return the batch of one step, on `device`."""
         accelerator = str(self.config.trainer.accelerator)
-        steps = self.data.steps(self.module.batch_needs, accelerator, self.precision)
-        whole = steps[step]
-        if steps.sampling is not None:
-            whole = sized(whole, self.module.weighting, steps.sampling.batch_size)
+        whole = self.data.steps(self.module.batch_needs, accelerator, self.precision)[step]
+        if whole.unsized:
+            whole = sized(whole, self.module.weighting, self.data.sizes.batch_size)
         moved: StepBatch = move_data_to_device(whole, device)
         return moved
 

@@ -18,7 +18,7 @@ from src.core.device import is_cpu, is_on_cpu
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
-from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
+from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
 from src.data.prepared import Prepared
@@ -149,10 +149,6 @@ class TaskData(pl.LightningDataModule):
             )
             for name in needs.tasks
         }
-        sampling = None
-        if needs.sampled is not None:
-            others = tuple(name for name in needs.tasks if name != END_TASK)
-            sampling = TaskSampling(others, needs.sampled, sizes.batch_size, self.seed, needs.stage)
         meta = None
         if needs.meta:
             collate = prepared.classification.collate(
@@ -170,16 +166,7 @@ class TaskData(pl.LightningDataModule):
                 f"beside each batch of {sizes.batch_size}, but there are only {available}; use a "
                 "smaller batch_size, or examples_from=batch"
             )
-        return StepBatches(
-            sources,
-            meta,
-            self.epoch_steps(needs),
-            self.seed,
-            needs.stage,
-            meta_head=(END_TASK, needs.meta_head_examples) if needs.meta_head_examples else None,
-            second=needs.second,
-            sampling=sampling,
-        )
+        return StepBatches(sources, meta, self.epoch_steps(needs), self.seed, needs)
 
     def evaluation(
         self, split: str, accelerator: str = "auto", precision: str = "32-true"

@@ -12,7 +12,7 @@ import pytest
 import src.data.corpus
 from src.data import permutation, text_auxiliary
 from src.data.auxiliary import AuxiliaryContext
-from src.data.batches import ExampleOrder, StepBatches, TaskExamples
+from src.data.batches import BatchNeeds, ExampleOrder, StepBatches, TaskExamples
 from src.data.corpus import choose_part, load_corpus, load_corpus_folder
 from src.data.file_task import FileTask
 from src.data.text_auxiliary import TextAuxiliary
@@ -163,7 +163,7 @@ def test_batches_are_the_same_tokenised_ahead_and_as_read(
         rows = rows_of(folder, data_dir, cache, size)
         assert (cache / "tokenised").exists() == bool(ahead)
         task = TaskExamples(rows, collate, 7)
-        steps = StepBatches({"dapt": task}, None, 50, 0, "joint")
+        steps = StepBatches({"dapt": task}, None, 50, 0, BatchNeeds("joint", ("dapt",)))
         found.append([flat(steps[step].tasks["dapt"]) for step in (0, 1, 42, 49)])
     assert found[0] == found[1]
 
