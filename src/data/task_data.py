@@ -215,7 +215,6 @@ class TaskData(pl.LightningDataModule):
             )
         return StepLoader(
             steps,
-            len(whole),
             # with overfit_batches every epoch is the first one again
             lambda: 0 if trainer.overfit_batches else int(trainer.global_step),
             num_workers=self._workers,

@@ -64,14 +64,17 @@ class Predicted:
     """A summary of what was predicted.
 
     Attributes:
-        rows: number of rows.
         counts: number of rows of each label, in the classifier's order.
         resumed: number of rows that an earlier process had predicted.
     """
 
-    rows: int
     counts: dict[str, int]
     resumed: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(self.counts.values())
 
 
 def predict_file(settings: Settings) -> Predicted:
@@ -123,7 +126,7 @@ def predict_file(settings: Settings) -> Predicted:
             write_durably(path, partial(writer.write, rows))
             gathered_of(path).unlink(missing_ok=True)
     counts = {label: writer.counts[label] for label in classifier.labels}
-    return Predicted(writer.counts.total(), counts, gathered.rows if gathered else 0)
+    return Predicted(counts, gathered.rows if gathered else 0)
 
 
 def _format_of_output(path: Path) -> Format:
