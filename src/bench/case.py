@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.core.task import StepBatch
 from src.cpu.kernels import use_cpu_kernels
 from src.data.prepared import Prepared
-from src.data.sampled_batches import sized
+from src.data.sampled_batches import with_sampled_batches
 from src.data.task_data import TaskData
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import StageChain
@@ -176,7 +176,7 @@ class BuiltCase:
         accelerator = str(self.config.trainer.accelerator)
         whole = self.data.steps(self.module.batch_needs, accelerator, self.precision)[step]
         if whole.unsized:
-            whole = sized(whole, self.module.weighting, self.data.sizes.batch_size)
+            whole = with_sampled_batches(whole, self.module.weighting, self.data.sizes.batch_size)
         moved: StepBatch = move_data_to_device(whole, device)
         return moved
 

@@ -29,14 +29,14 @@ class TaskExamples:
         examples: the rows.
         collate: the function that makes a batch of rows.
         batch_size: rows of a batch [examples].
-        draws: tasks with the same value draw the same examples and random numbers in each step;
-            None where the task draws independently of others.
+        draw_group: tasks with the same value draw the same examples and random numbers in each
+            step; None where the task draws independently of others.
     """
 
     examples: datasets.Dataset | PooledRows
     collate: Collate
     batch_size: int
-    draws: str | None = None
+    draw_group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,9 @@ class StepBatches(Dataset[StepBatch]):
         seed: int,
         needs: BatchNeeds,
     ) -> None:
-        self._sources = {name: (data, "task", data.draws or name) for name, data in tasks.items()}
+        self._sources = {
+            name: (data, "task", data.draw_group or name) for name, data in tasks.items()
+        }
         self._meta = None if meta is None else (meta, "meta", "")
         self._steps, self._seed, self._needs = steps, seed, needs
         self._orders: dict[tuple[str, str], ExampleOrder] = {}

@@ -196,7 +196,9 @@ def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
 
 
 def _common(table: Table, names: Collection[str], taken: Collection[str]) -> str | None:
-    """Return the column with the first common name, or the only one with another of them."""
+    """Return the column called `names[0]`; else the column with any other of `names`, if exactly
+    one column has such a name.
+    """
     by_name = {column.lower(): column for column in reversed(table.columns) if column not in taken}
     found = [by_name[name] for name in names if name in by_name]
     first = next(iter(names))

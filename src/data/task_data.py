@@ -22,7 +22,7 @@ from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExa
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
 from src.data.prepared import Prepared
-from src.data.sampled_batches import sized
+from src.data.sampled_batches import with_sampled_batches
 from src.data.shared_steps import SharedSteps
 from src.data.text_task import TextTask
 from src.distributed.strategy import ShardStrategy
@@ -145,7 +145,7 @@ class TaskData(pl.LightningDataModule):
                     prepared.encoder, sizes.micro_batch_size, packed=packed, on_cpu=on_cpu
                 ),
                 sizes.batch_size,
-                prepared.draws(name),
+                prepared.draw_group(name),
             )
             for name in needs.tasks
         }
@@ -196,7 +196,7 @@ class TaskData(pl.LightningDataModule):
         trainer = self._running()
         weighting = getattr(trainer.lightning_module, "weighting", None)
         assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
-        return sized(
+        return with_sampled_batches(
             batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
             isinstance(trainer.strategy, ShardStrategy),
         )  # fmt: skip

@@ -79,8 +79,8 @@ class Setup:
         return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
 
     def batch(self, name, step, count, size=None):
-        """The first `count` of the rows that all objectives with its draws get in the step."""
-        seed = seed_for(0, self.members[name].draws, step)
+        """The first `count` of the rows that all objectives of its group get in the step."""
+        seed = seed_for(0, self.members[name].draw_group, step)
         collate = self._collate(self.by_name[name].objective, size)
         chosen = rows(TOTAL, seed, self.encoder)[:count]
         return collated(collate, chosen, np.random.default_rng(seed))
