@@ -12,7 +12,6 @@ from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
 from src.configuration.build import build
-from src.data.text_task import load_text_task
 from tests.in_process import config_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.longest]
@@ -21,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.longest]
 def baseline_macro_f1(cache_dir):
     """TF-IDF and logistic regression, trained and evaluated on the quickstart's own split."""
     config = config_of(["+experiment=quickstart", f"cache_dir={cache_dir}"])
-    task = load_text_task(build(config.task, "task"))
+    task = build(config.task, "task").load()
     model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
     model.fit(task.train.texts, task.train.labels)
     return f1_score(task.dev.labels, model.predict(task.dev.texts), average="macro")

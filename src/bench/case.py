@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from src.core.task import StepBatch
 from src.cpu.kernels import use_cpu_kernels
 from src.data.prepared import Prepared
-from src.data.sampled_batches import sized
+from src.data.sampled_batches import with_sampled_batches
 from src.data.task_data import TaskData
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import StageChain
@@ -174,10 +174,9 @@ class BuiltCase:
     def batch(self, step: int, device: torch.device) -> StepBatch:
         """Return the batch of one step, on `device`."""
         accelerator = str(self.config.trainer.accelerator)
-        steps = self.data.steps(self.module.batch_needs, accelerator, self.precision)
-        whole = steps[step]
-        if steps.sampling is not None:
-            whole = sized(whole, self.module.weighting, steps.sampling.batch_size)
+        whole = self.data.steps(self.module.batch_needs, accelerator, self.precision)[step]
+        if whole.unsized:
+            whole = with_sampled_batches(whole, self.module.weighting, self.data.sizes.batch_size)
         moved: StepBatch = move_data_to_device(whole, device)
         return moved
 

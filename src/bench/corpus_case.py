@@ -127,7 +127,7 @@ def measure_reading(
     """
     import psutil
 
-    from src.data.batches import StepBatches, TaskExamples
+    from src.data.batches import BatchNeeds, StepBatches, TaskExamples
     from src.data.corpus import load_corpus
     from src.data.tokenise import tokenised_as_read
     from src.encoders.text_encoder import TextEncoder
@@ -141,7 +141,7 @@ def measure_reading(
         texts = load_corpus(corpus, "text", corpus).texts
         rows = tokenised_as_read(texts, loaded.tokenizer, max_length)
         task = TaskExamples(rows, collate, batch_size)
-        batches = StepBatches({"dapt": task}, None, steps + 1, 0, "joint")
+        batches = StepBatches({"dapt": task}, None, steps + 1, 0, BatchNeeds("joint", ("dapt",)))
         batches[0]
         first = time.perf_counter()
         for step in range(1, steps + 1):

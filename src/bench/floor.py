@@ -26,7 +26,6 @@ from src.core.passes import Passes, Purpose
 from src.core.task import Batch, StepBatch, Task
 from src.cpu.row_gradients import RowGradientBody
 from src.methods.module import TaskMixing
-from src.objectives.layout import count_positions
 
 
 class Floor:
@@ -129,8 +128,9 @@ class FloorProbe(pl.Callback):
             self.steps.append(ended - self._began)
             self.floors.append(after - ended)
             self.inside.append(inside - self._inside_before)
-            parts = (part for own in batch.tasks.values() for part in own.micro_batches)
-            self.positions += map(count_positions, parts)
+            self.positions += [
+                part.positions for own in batch.tasks.values() for part in own.micro_batches
+            ]
         self._inside_before = inside
         self._began = now(pl_module.device)
 

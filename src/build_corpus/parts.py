@@ -19,6 +19,7 @@ from src.build_corpus.building import Building, read_json
 from src.build_corpus.records import BREAK
 from src.build_corpus.settings import ExampleOptions, Options
 from src.data.ngram_overlap import NgramIndex
+from src.data.table.base import until_full
 
 SCHEMA = pa.schema([("text", pa.string())])
 ROWS = 10_000
@@ -99,16 +100,8 @@ def _examples(
                 yield text.encode("utf-8")
 
 
-def _batches(texts: Iterable[bytes], keys: BinaryIO) -> Iterator[pa.RecordBatch]:
+def _batches(texts: Iterator[bytes], keys: BinaryIO) -> Iterator[pa.RecordBatch]:
     """Yield batches of texts, and write their digests to `keys`."""
-    batch: list[bytes] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        keys.write(hashlib.blake2b(text, digest_size=16).digest())
-        if len(batch) == ROWS or size >= BYTES:
-            yield pa.record_batch({"text": batch}, SCHEMA)
-            batch, size = [], 0
-    if batch:
+    while batch := list(until_full(texts, ROWS, BYTES)):
+        keys.writelines(hashlib.blake2b(text, digest_size=16).digest() for text in batch)
         yield pa.record_batch({"text": batch}, SCHEMA)

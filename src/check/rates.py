@@ -27,7 +27,6 @@ from src.encoders.text_encoder import packs_texts
 from src.methods.optimisation import Optimisation
 from src.methods.precision import resolve_precision
 from src.objectives.base import Collate
-from src.objectives.layout import count_positions
 
 ENOUGH_SECONDS = 1.0
 """Time after which a task's measurement ends; a started pass is finished [s]."""
@@ -142,11 +141,11 @@ class PassTimer:
     def _positions(self, name: str, size: int) -> float:
         """Return the mean number of positions in a batch."""
         batches = [self._batch(name, size, number) for number in range(_BATCHES)]
-        return sum(count_positions(p) for b in batches for p in b.micro_batches) / _BATCHES
+        return sum(p.positions for b in batches for p in b.micro_batches) / _BATCHES
 
     def _rate(self, task: Task) -> Rate:
         batch = self._batch(task.name, self._largest[task.name], 0)
-        by_size = sorted(batch.micro_batches, key=count_positions)
+        by_size = sorted(batch.micro_batches, key=lambda part: part.positions)
         parts = move_data_to_device(_spread(by_size), self.device)
         largest = move_data_to_device(by_size[-1], self.device)
         with self._autocast():
@@ -162,7 +161,7 @@ class PassTimer:
                     self._passes.losses(task, part.inputs)
                 forward += now(self.device) - between
                 seconds += between - began
-                measured += count_positions(part)
+                measured += part.positions
                 if seconds > ENOUGH_SECONDS:
                     break
         return Rate(

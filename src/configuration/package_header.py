@@ -13,17 +13,16 @@ _OF_THE_WHOLE = ("experiment", "search", "debug")
 
 
 def misplaced_group(config: DictConfig) -> str | None:
-    """Return a group whose options lie below its own name, to which no option refers; or None.
+    """Return the group whose file lacks its first line; None if there is none.
 
-    A file of `method/` may do without the line, if it names its options without `method`.
+    Its options landed below `experiment.` (or `search.`, ...) instead of at the top. A file of
+    `method/` may do without the line, if it names its options without `method`.
     """
     for group in _OF_THE_WHOLE:
-        if isinstance(config.get(group), Mapping) and f"${{{group}." not in _text(config):
+        landed_below = isinstance(config.get(group), Mapping)
+        # what other options refer to is meant to be there
+        if landed_below and f"${{{group}." not in OmegaConf.to_yaml(config):
             return group
     method = config.get("method")
     doubled = isinstance(method, Mapping) and isinstance(method.get("method"), Mapping)
     return "method" if doubled else None
-
-
-def _text(config: DictConfig) -> str:
-    return OmegaConf.to_yaml(config)

@@ -20,7 +20,8 @@ from src.errors import UserError
 TARGET = "_target_"
 """Key of a class's name in Hydra's configs."""
 _OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
-_PLAIN = (int, float, bool, str, type(None))
+PLAIN = (int, float, bool, str, type(None))
+"""Types of single values in configurations and checkpoints."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _adapter = functools.cache(functools.partial(TypeAdapter, config=_STRICT))
 _hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
@@ -185,4 +186,4 @@ def _is_plain(hint: Any) -> bool:
         return _is_plain(inner[0])
     if origin in (Union, types.UnionType, Sequence, Mapping, list, dict):
         return all(_is_plain(member) for member in inner)
-    return hint in _PLAIN
+    return hint in PLAIN

@@ -20,6 +20,8 @@ from src.core.task import StepBatch, Task
 
 WeighExamples = Callable[[Tensor, Tensor], Tensor]
 """A function from alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
+_Pending = tuple[Task, Callable[[], Summed]]
+"""A task, and what waits for its gradient, whose sum over processes has begun."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,6 @@ class StepRecord:
     meta_loss: Tensor | None = None
     meta_head_loss: Tensor | None = None
     effective_examples: Tensor | None = None
-
-
-@dataclass(frozen=True)
-class _Pending:
-    """A task's gradient whose sum over processes has begun."""
-
-    task: Task
-    arrive: Callable[[], Summed]
 
 
 class Step:
@@ -145,9 +139,9 @@ class Step:
         for task in self._tasks:
             pending.append(self._pending(task))
             while len(pending) > int(self._passes.processes.overlaps):
-                yield self._finish(pending.popleft())
+                yield self._finish(*pending.popleft())
         while pending:
-            yield self._finish(pending.popleft())
+            yield self._finish(*pending.popleft())
 
     def weighing_examples(self, weigh: WeighExamples) -> Step:
         """Make `gradients` weight the examples of auxiliary batches; return the step.
@@ -269,14 +263,14 @@ class Step:
         return self._passes.backward(purpose, task, batch, keep=keep, example_weights=weights)
 
     def _start(self, task: Task, passed: PassResult) -> _Pending:
-        return _Pending(task, self._passes.begin(Purpose("task", task.name), task, passed))
+        return task, self._passes.begin(Purpose("task", task.name), task, passed)
 
-    def _finish(self, pending: _Pending) -> BodyGradient:
+    def _finish(self, task: Task, arrive: Callable[[], Summed]) -> BodyGradient:
         """Return the task's gradient, after waiting for its sum over processes."""
-        summed, count = pending.arrive(), len(self._passes.parameters)
-        self._of_heads.setdefault(pending.task.head, []).append(summed.gradient[count:])
+        summed, count = arrive(), len(self._passes.parameters)
+        self._of_heads.setdefault(task.head, []).append(summed.gradient[count:])
         own = Summed(summed.gradient[:count], summed.loss)
-        gradient = BodyGradient(self._passes.body, pending.task, lambda: own)
+        gradient = BodyGradient(self._passes.body, task, lambda: own)
         self._losses.append(gradient.loss)
         self._norms.append(gradient.squared_norm.sqrt())
         return gradient

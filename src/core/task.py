@@ -57,6 +57,12 @@ class MicroBatch:
     units: int
     examples: int
 
+    @property
+    def positions(self) -> int:
+        """Number of positions that go through the body, or of examples if not of texts."""
+        ids = self.inputs.get("input_ids")
+        return self.examples if ids is None else int(ids.numel())
+
     def pin_memory(self) -> MicroBatch:
         """Return a copy in page-locked memory, from which a GPU copies without waiting."""
         inputs = {k: v.pin_memory() if isinstance(v, Tensor) else v for k, v in self.inputs.items()}

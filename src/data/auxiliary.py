@@ -60,8 +60,8 @@ class AuxiliaryExamples:
         held_out: rows that are never trained on; None where none are held out.
         decontaminated: number of the source's texts that were left out because they overlap with
             dev or test texts; None where decontamination was not asked for.
-        draws: tasks with the same value get the same rows in a step, and their objectives the same
-            random numbers; None where the task draws independently of others.
+        draw_group: tasks with the same value get the same rows in a step, and their objectives the
+            same random numbers; None where the task draws independently of others.
     """
 
     objective: TaskObjective[Any]
@@ -72,7 +72,7 @@ class AuxiliaryExamples:
     texts: datasets.Dataset | None = None
     held_out: datasets.Dataset | None = None
     decontaminated: int | None = None
-    draws: str | None = None
+    draw_group: str | None = None
 
 
 class AuxiliarySpace(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import datasets
@@ -13,6 +14,7 @@ from torch.utils.data import Dataset
 
 from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch, StepBatch
+from src.core.task_names import END_TASK
 from src.data.permutation import RandomOrder
 from src.data.pooled import PooledRows
 from src.errors import UserError
@@ -27,71 +29,14 @@ class TaskExamples:
         examples: the rows.
         collate: the function that makes a batch of rows.
         batch_size: rows of a batch [examples].
-        draws: tasks with the same value draw the same examples and random numbers in each step;
-            None where the task draws independently of others.
+        draw_group: tasks with the same value draw the same examples and random numbers in each
+            step; None where the task draws independently of others.
     """
 
     examples: datasets.Dataset | PooledRows
     collate: Collate
     batch_size: int
-    draws: str | None = None
-
-
-class UnsizedBatch:
-    """The rows of a batch whose size is decided later, when its task weight is known.
-
-    No dataclass: Lightning would convert the numbers in its fields to the run's precision.
-
-    Args:
-        rows: the rows of the largest possible batch.
-        collate: the function that makes a batch of rows.
-        seed: the run's seed.
-        names: what identifies the batch's random draws (see `generator_for`).
-    """
-
-    def __init__(
-        self, rows: Sequence[Row], collate: Collate, seed: int, names: tuple[str | int, ...]
-    ) -> None:
-        self._rows, self._collate, self._seed, self._names = rows, collate, seed, names
-
-    def __call__(self, count: int) -> Batch:
-        """Return the batch of the first `count` rows.
-
-        Raises:
-            UserError: the function makes something else.
-        """
-        made = self._collate(self._rows[:count], generator_for(self._seed, *self._names))
-        if not isinstance(made, Batch):
-            raise UserError(
-                f"collate() of an objective of batches {'/'.join(map(str, self._names[:3]))} makes "
-                f"a {type(made).__name__} of rows; it has to make a Batch (src/core/task.py)"
-            )
-        return made
-
-
-@dataclass(frozen=True)
-class TaskSampling:
-    """Samples the tasks of each step: uniformly, without replacement, as a function of the step.
-
-    Attributes:
-        tasks: names of the tasks that are sampled from.
-        count: number of tasks that a step samples.
-        batch_size: size of the batch that the sampled tasks share [examples].
-        seed: the run's seed.
-        stage: the stage's name.
-    """
-
-    tasks: tuple[str, ...]
-    count: int
-    batch_size: int
-    seed: int
-    stage: str
-
-    def at(self, step: int) -> list[str]:
-        """Return the names of the tasks that `step` samples, in the order of `tasks`."""
-        generator = generator_for(self.seed, self.stage, "sampled tasks", step)
-        chosen = generator.choice(len(self.tasks), self.count, replace=False)
-        return [self.tasks[index] for index in sorted(chosen)]
+    draw_group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -153,15 +98,8 @@ class StepBatches(Dataset[StepBatch]):
         meta: the end task's validation examples; None where no step needs them.
         steps: number of steps in an epoch of a loader; later steps have batches too.
         seed: the run's seed.
-        stage: the stage's name.
-        meta_head: a task's name, and the size of the batch `meta_head` that is drawn from those of
-            its examples that are not in its own batch; None for no such batch.
-        second: whether each step brings a second, independent batch of every task.
-        sampling: which tasks each step samples; they share one batch and come as `unsized`. None
-            gives every task a batch of its own.
-
-    Raises:
-        ValueError: the task of `meta_head` has too few examples.
+        needs: which batches each step has besides; tasks that are sampled share one batch and come
+            as `unsized`, all others have a batch of their own.
     """
 
     def __init__(
@@ -170,43 +108,41 @@ class StepBatches(Dataset[StepBatch]):
         meta: TaskExamples | None,
         steps: int,
         seed: int,
-        stage: str,
-        meta_head: tuple[str, int] | None = None,
-        second: bool = False,
-        sampling: TaskSampling | None = None,
+        needs: BatchNeeds,
     ) -> None:
-        if meta_head is not None:
-            data = tasks[meta_head[0]]
-            if data.batch_size + meta_head[1] > len(data.examples):
-                raise ValueError(
-                    f"no {meta_head[1]} examples are left beside each batch of {meta_head[0]}"
-                )
-        self._meta_head, self._second, self.sampling = meta_head, second, sampling
-        self._sources = {name: (data, "task", data.draws or name) for name, data in tasks.items()}
+        self._sources = {
+            name: (data, "task", data.draw_group or name) for name, data in tasks.items()
+        }
         self._meta = None if meta is None else (meta, "meta", "")
-        self._steps, self._seed, self._stage = steps, seed, stage
+        self._steps, self._seed, self._needs = steps, seed, needs
         self._orders: dict[tuple[str, str], ExampleOrder] = {}
 
     def __len__(self) -> int:
         return self._steps
 
     def __getitem__(self, step: int) -> StepBatch:
-        sampled = [] if self.sampling is None else self.sampling.at(step)
-        others = () if self.sampling is None else self.sampling.tasks
+        needs = self._needs
         return StepBatch(
             step=step,
             tasks={
                 name: self._batch(step, *source)
                 for name, source in self._sources.items()
-                if name not in others
+                if name == END_TASK or needs.sampled is None
             },
-            unsized={name: self._rows(step, *self._sources[name]) for name in sampled},
+            unsized={name: self._rows(step, *self._sources[name]) for name in self.sampled(step)},
             meta=None if self._meta is None else self._batch(step, *self._meta),
-            meta_head=None
-            if self._meta_head is None
-            else self._meta_head_batch(step, *self._meta_head),
-            second=self._seconds(step) if self._second else None,
+            meta_head=self._meta_head_batch(step) if needs.meta_head_examples else None,
+            second=self._seconds(step) if needs.second else None,
         )
+
+    def sampled(self, step: int) -> list[str]:
+        """Return the names of the tasks that `step` samples, uniformly, without replacement."""
+        if self._needs.sampled is None:
+            return []
+        others = [name for name in self._sources if name != END_TASK]
+        generator = generator_for(self._seed, self._needs.stage, "sampled tasks", step)
+        chosen = generator.choice(len(others), self._needs.sampled, replace=False)
+        return [others[index] for index in sorted(chosen)]
 
     def example_indices(self, task: str, step: int) -> list[int]:
         """Return the indices of the task's examples in its batch of `step`."""
@@ -215,16 +151,17 @@ class StepBatches(Dataset[StepBatch]):
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
         return self._rows(step, data, kind, name)(data.batch_size)
 
-    def _rows(self, step: int, data: TaskExamples, kind: str, name: str) -> UnsizedBatch:
+    def _rows(self, step: int, data: TaskExamples, kind: str, name: str) -> Callable[[int], Batch]:
         rows = rows_at(data.examples, self._indices(step, data, kind, name))
-        return UnsizedBatch(
-            rows, data.collate, self._seed, (self._stage, kind, name, "batch", step)
-        )
+        names = (self._needs.stage, kind, name, "batch", step)
+        return partial(_batch_of, rows, data.collate, self._seed, names)
 
     def _indices(self, step: int, data: TaskExamples, kind: str, name: str) -> list[int]:
         key = (kind, name)
         if key not in self._orders:
-            self._orders[key] = ExampleOrder(len(data.examples), self._seed, self._stage, *key)
+            self._orders[key] = ExampleOrder(
+                len(data.examples), self._seed, self._needs.stage, *key
+            )
         return self._orders[key].indices(step * data.batch_size, data.batch_size)
 
     def _seconds(self, step: int) -> dict[str, Batch]:
@@ -233,14 +170,37 @@ class StepBatches(Dataset[StepBatch]):
             for name, (data, _, _) in self._sources.items()
         }
 
-    def _meta_head_batch(self, step: int, task: str, count: int) -> Batch:
-        """Return a batch of `count` examples of `task`, drawn from those outside its own batch."""
-        source = self._sources[task]
-        data = source[0]
-        rest = np.setdiff1d(np.arange(len(data.examples)), self._indices(step, *source))
-        generator = generator_for(self._seed, self._stage, "meta_head", task, "batch", step)
-        indices = generator.choice(rest, count, replace=False).tolist()
+    def _meta_head_batch(self, step: int) -> Batch:
+        """Return examples of the end task, drawn from those outside its own batch."""
+        data, stage = self._sources[END_TASK][0], self._needs.stage
+        rest = np.setdiff1d(np.arange(len(data.examples)), self.example_indices(END_TASK, step))
+        generator = generator_for(self._seed, stage, "meta_head", END_TASK, "batch", step)
+        indices = generator.choice(rest, self._needs.meta_head_examples, replace=False).tolist()
         return data.collate(rows_at(data.examples, indices), generator)
+
+
+def _batch_of(
+    rows: Sequence[Row], collate: Collate, seed: int, names: tuple[str | int, ...], count: int
+) -> Batch:
+    """Return the batch of the first `count` rows.
+
+    Args:
+        rows: the rows of the largest possible batch.
+        collate: the function that makes a batch of rows.
+        seed: the run's seed.
+        names: what identifies the batch's random draws (see `generator_for`).
+        count: number of rows; decided when a sampled task's weight is known.
+
+    Raises:
+        UserError: the function makes something else.
+    """
+    made = collate(rows[:count], generator_for(seed, *names))
+    if not isinstance(made, Batch):
+        raise UserError(
+            f"collate() of an objective of batches {'/'.join(map(str, names[:3]))} makes "
+            f"a {type(made).__name__} of rows; it has to make a Batch (src/core/task.py)"
+        )
+    return made
 
 
 class EvaluationBatches(Dataset[MicroBatch]):

@@ -15,6 +15,7 @@ import datasets
 import pyarrow as pa
 from filelock import FileLock
 
+from src.data.table.base import until_full
 from src.files.checksum import sha256_of
 
 log = logging.getLogger(__name__)
@@ -57,26 +58,13 @@ def cached_texts(cache_dir: Path, key: str, texts: Callable[[], Iterator[str]]) 
         if not path.exists():
             folder.mkdir(exist_ok=True)
             schema = pa.schema([("text", pa.string())])
+            rows = texts()
             with pa.ipc.new_stream(str(path), schema) as file:
-                for part in _parts(texts()):
+                while part := list(until_full(rows, _PART_TEXTS, _PART_CHARACTERS)):
                     file.write(pa.record_batch([pa.array(part, pa.string())], schema=schema))
         return datasets.Dataset.from_file(str(path))
 
     return _cached(cache_dir, key, load)
-
-
-def _parts(texts: Iterator[str]) -> Iterator[list[str]]:
-    """Yield the texts in lists that fit into memory."""
-    part: list[str] = []
-    size = 0
-    for text in texts:
-        part.append(text)
-        size += len(text)
-        if len(part) >= _PART_TEXTS or size >= _PART_CHARACTERS:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
 
 
 def _cached(

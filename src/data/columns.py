@@ -82,7 +82,7 @@ def choose_columns(
 
 
 def columns_to_predict(
-    table: Table, text: str | None, pair: str | None, trained: TrainedColumns | None
+    table: Table, text: str | None, pair: str | None, trained: Columns | None
 ) -> Columns:
     """Return the columns to predict from: those that are named, else those of the training data.
 
@@ -113,21 +113,13 @@ def columns_to_predict(
     return found
 
 
-@dataclass(frozen=True)
-class TrainedColumns:
-    """The columns of the texts, and of their second texts, that a classifier was trained on."""
-
-    text: str
-    pair: str | None = None
-
-
 def write_trained_columns(columns: Mapping[str, str | None], classifier: Path) -> None:
     """Record in a classifier's folder its training columns (`text`, `text_pair`, `label`)."""
     (classifier / _FILE).write_text(json.dumps(columns, indent=1) + "\n", encoding="utf-8")
 
 
-def read_trained_columns(given: Path) -> TrainedColumns | None:
-    """Return the columns that a classifier was trained on; None if they are not recorded.
+def read_trained_columns(given: Path) -> Columns | None:
+    """Return the columns of texts that a classifier was trained on; None if they are not recorded.
 
     Args:
         given: a run folder, the classifier's folder in it, or a copy of that elsewhere.
@@ -152,11 +144,11 @@ def read_trained_columns(given: Path) -> TrainedColumns | None:
     return None
 
 
-def _trained_columns(columns: Any) -> TrainedColumns:
+def _trained_columns(columns: Any) -> Columns:
     text, pair = columns["text"], columns["text_pair"]
     if not isinstance(text, str) or not isinstance(pair, str | None):
         raise TypeError("no names of columns")
-    return TrainedColumns(text, pair)
+    return Columns(text, "", pair)
 
 
 def find_text(
@@ -204,7 +196,9 @@ def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
 
 
 def _common(table: Table, names: Collection[str], taken: Collection[str]) -> str | None:
-    """Return the column with the first common name, or the only one with another of them."""
+    """Return the column called `names[0]`; else the column with any other of `names`, if exactly
+    one column has such a name.
+    """
     by_name = {column.lower(): column for column in reversed(table.columns) if column not in taken}
     found = [by_name[name] for name in names if name in by_name]
     first = next(iter(names))

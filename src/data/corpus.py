@@ -187,11 +187,10 @@ def choose_part(
     chosen = choose_rows(
         len(corpus.texts), size, train_examples, seed, option, source=corpus.source
     )
-    return Corpus(
-        source=corpus.source,
+    return replace(
+        corpus,
         texts=corpus.texts.select(chosen),
         fingerprint=f"{corpus.fingerprint}:{len(chosen)}:{seed}",
-        has_blanks=corpus.has_blanks,
     )
 
 

@@ -24,8 +24,8 @@ def with_every_label(
         labels: the labels of all examples.
         taken: indices of the examples in one part.
         left: indices of those in the other; together they have `sum(least)` of every label.
-        least: number of examples of every label that each of the two has at least; neither part is
-            smaller than that for all labels together.
+        least: number of examples of every label that each of the two has at least; each part has at
+            least `least` x number of labels examples.
         generator: draws which ones are exchanged.
     """
     parts = (list(taken), list(left))

@@ -26,18 +26,17 @@ one word at most.
 """
 
 
-def portions(sizes: Sequence[int], limit: int = AT_ONCE) -> Iterator[slice]:
+def portions(sizes: Sequence[int]) -> Iterator[slice]:
     """Yield slices of consecutive texts that are tokenised together.
 
-    The texts of a slice have at most `limit` characters, or the slice is a single longer text.
+    The texts of a slice have at most `AT_ONCE` characters, or the slice is a single longer text.
 
     Args:
         sizes: number of characters in each text.
-        limit: maximum number of characters.
     """
     start, total = 0, 0
     for index, size in enumerate(sizes):
-        if index > start and total + size > limit:
+        if index > start and total + size > AT_ONCE:
             yield slice(start, index)
             start, total = index, 0
         total += size

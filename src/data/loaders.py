@@ -20,8 +20,7 @@ class StepLoader:
     of it.
 
     Args:
-        batches: the batches, indexed by step.
-        length: number of steps in an epoch.
+        batches: the batches, indexed by step; as many as an epoch has.
         next_step: returns the next step.
         options: options of the `DataLoader` that builds the batches.
     """
@@ -29,18 +28,16 @@ class StepLoader:
     def __init__(
         self,
         batches: StepBatches | SharedSteps,
-        length: int,
         next_step: Callable[[], int],
         **options: Any,
     ) -> None:
-        self._length, self._next_step = length, next_step
-        self._order = _FromStep(length)
+        self._next_step, self._order = next_step, _FromStep(len(batches))
         self._loader: DataLoader[StepBatch] = DataLoader(
             batches, batch_size=None, sampler=self._order, **options
         )
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._order)
 
     def __iter__(self) -> Iterator[StepBatch]:
         # Lightning asks for an iterator before it has restored its step, and for batches afterwards

@@ -124,7 +124,9 @@ def _chains(sets: GramSets) -> np.ndarray:
     """Return for each profile one of those that chains of near-duplicates join it with.
 
     Profiles come in the order of their sizes. Those that came before are listed by the columns of
-    their prefixes; of those in one list that are joined already, one that is near is enough.
+    their prefixes. A column has several lists, each of profiles that are joined already, of which
+    one that is near is enough: then the list goes into `together`, the one of `own`; else it
+    stays `apart`. `far` are the profiles that were compared with `own` and found different.
     """
     probed = sets.prefixes(MIN_SIMILARITY * sets.sizes)
     # what two sets have in common is at least this much of the smaller one

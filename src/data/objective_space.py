@@ -118,13 +118,13 @@ class _Source:
         context: AuxiliaryContext,
         text_encoder: TextEncoder,
         objective: Composed,
-        draws: str,
-    ) -> tuple[AuxiliaryExamples, str]:
-        """Return the examples, and the name under which their batches are drawn.
+        draw_group: str,
+    ) -> AuxiliaryExamples:
+        """Return the examples of an objective, with the group that its batches are drawn in.
 
         An objective that needs labels gets only the labelled texts. Where these are fewer than all
         of the task's texts, its batches cannot be those of the other objectives and get another
-        name.
+        group.
         """
         for labelled in (False, objective.output.needs_labels):
             if labelled not in self._examples:
@@ -133,13 +133,13 @@ class _Source:
                 )
         own = self._examples[objective.output.needs_labels]
         if len(own.rows) != len(self._examples[False].rows):
-            draws = f"{draws}{SEPARATOR}labelled"
+            draw_group = f"{draw_group}{SEPARATOR}labelled"
         output = objective.output
         if output not in self._fitted:
             vocabulary = Vocabulary.of(text_encoder, f"auxiliary {self.name}")
             self._fitted[output] = output.fit(own.rows, vocabulary)
         fitted = replace(objective, output=self._fitted[output])
-        return replace(own, objective=fitted), draws
+        return replace(own, objective=fitted, draw_group=draw_group)
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ class ComposedAuxiliary:
     Attributes:
         source: the text, which is shared with the space's other objectives.
         objective: the combination of transform, representation and output.
-        draws: objectives with the same value see the same texts, changed in the same way.
+        draw_group: objectives with the same value see the same texts, changed in the same way.
     """
 
     source: _Source = field(repr=False)
     objective: Composed
-    draws: str
+    draw_group: str
 
     @property
     def kind(self) -> str:
@@ -173,5 +173,4 @@ class ComposedAuxiliary:
         classes = len(text_task_of(name, context).labels)
         text_encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
         objective = replace(self.objective, classes=classes)
-        found, draws = self.source.read(context, text_encoder, objective, self.draws)
-        return replace(found, draws=draws)
+        return self.source.read(context, text_encoder, objective, self.draw_group)

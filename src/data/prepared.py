@@ -111,9 +111,9 @@ class Prepared:
             return next(iter(self.auxiliaries.values()))[1].objective
         return self.auxiliaries[task][1].objective
 
-    def draws(self, task: str) -> str | None:
-        """Return the task's `AuxiliaryExamples.draws`; None for the end task and for `TEXT`."""
-        return self.auxiliaries[task][1].draws if task in self.auxiliaries else None
+    def draw_group(self, task: str) -> str | None:
+        """Return `AuxiliaryExamples.draw_group`; None for the end task and for `TEXT`."""
+        return self.auxiliaries[task][1].draw_group if task in self.auxiliaries else None
 
     @property
     def _labelled(self) -> Labelled:

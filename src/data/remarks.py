@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from src.data.labelled import number_of
 
@@ -30,8 +28,7 @@ ACL-ARC's ratio is 14, and the paper reports macro-F1 for it.
 """
 
 
-@dataclass(frozen=True)
-class Truncation:
+class Truncation(NamedTuple):
     """Counts of texts and tokens that were cut off at the maximum length.
 
     Attributes:
@@ -202,7 +199,4 @@ def _of_nothing(labels: set[str]) -> str | None:
 
 def total_truncation(parts: Iterable[Truncation]) -> Truncation:
     """Return the sum of counts."""
-    sums: Counter[str] = Counter()
-    for part in parts:
-        sums.update(vars(part))
-    return Truncation(sums["texts"], sums["cut"], sums["tokens"], sums["lost"])
+    return Truncation(*map(sum, zip(Truncation(0, 0, 0, 0), *parts, strict=True)))

@@ -9,7 +9,7 @@ from src.core.weighting.base import Weighting
 from src.distributed.shares import share_of
 
 
-def sized(
+def with_sampled_batches(
     batch: StepBatch,
     weighting: Weighting,
     total: int,

@@ -18,11 +18,11 @@ from src.core.device import is_cpu, is_on_cpu
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
-from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, TaskSampling
+from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import EvaluationLoader, StepLoader
 from src.data.prepared import Prepared
-from src.data.sampled_batches import sized
+from src.data.sampled_batches import with_sampled_batches
 from src.data.shared_steps import SharedSteps
 from src.data.text_task import TextTask
 from src.distributed.strategy import ShardStrategy
@@ -145,14 +145,10 @@ class TaskData(pl.LightningDataModule):
                     prepared.encoder, sizes.micro_batch_size, packed=packed, on_cpu=on_cpu
                 ),
                 sizes.batch_size,
-                prepared.draws(name),
+                prepared.draw_group(name),
             )
             for name in needs.tasks
         }
-        sampling = None
-        if needs.sampled is not None:
-            others = tuple(name for name in needs.tasks if name != END_TASK)
-            sampling = TaskSampling(others, needs.sampled, sizes.batch_size, self.seed, needs.stage)
         meta = None
         if needs.meta:
             collate = prepared.classification.collate(
@@ -170,16 +166,7 @@ class TaskData(pl.LightningDataModule):
                 f"beside each batch of {sizes.batch_size}, but there are only {available}; use a "
                 "smaller batch_size, or examples_from=batch"
             )
-        return StepBatches(
-            sources,
-            meta,
-            self.epoch_steps(needs),
-            self.seed,
-            needs.stage,
-            meta_head=(END_TASK, needs.meta_head_examples) if needs.meta_head_examples else None,
-            second=needs.second,
-            sampling=sampling,
-        )
+        return StepBatches(sources, meta, self.epoch_steps(needs), self.seed, needs)
 
     def evaluation(
         self, split: str, accelerator: str = "auto", precision: str = "32-true"
@@ -209,7 +196,7 @@ class TaskData(pl.LightningDataModule):
         trainer = self._running()
         weighting = getattr(trainer.lightning_module, "weighting", None)
         assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
-        return sized(
+        return with_sampled_batches(
             batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
             isinstance(trainer.strategy, ShardStrategy),
         )  # fmt: skip
@@ -228,7 +215,6 @@ class TaskData(pl.LightningDataModule):
             )
         return StepLoader(
             steps,
-            len(whole),
             # with overfit_batches every epoch is the first one again
             lambda: 0 if trainer.overfit_batches else int(trainer.global_step),
             num_workers=self._workers,

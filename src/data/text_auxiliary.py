@@ -123,7 +123,7 @@ class AuxiliaryText(Checked):
                 text.
         """
         if context.held_out is not None:
-            return self._apart_from(context.held_out, name, context, objective)
+            return self._without_end_task(context.held_out, name, context, objective)
         task = text_task_of(name, context)
         removed = None
         if self.text == "task":
@@ -153,7 +153,7 @@ class AuxiliaryText(Checked):
             decontaminated=removed,
         )
 
-    def _apart_from(
+    def _without_end_task(
         self,
         held_out: HeldOutText,
         name: str,

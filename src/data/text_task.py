@@ -109,9 +109,50 @@ class TextSource(Checked, ABC):
 
         Raises:
             UserError: a file is missing or malformed (the message names the line), dev or test has
-                a label that train lacks, or a label is too rare for dev to be split off.
+                a label that train lacks, a label is too rare for dev to be split off, or `files`
+                returns something else.
         """
-        return load_text_task(self)
+        files = self.files()
+        _check_files(files, type(self).__name__)
+        given = {"train": files.train, "dev": files.dev, "test": files.test}
+        held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
+        tables = {
+            split: _table(table) for split, table in given.items() if not isinstance(table, HeldOut)
+        }
+        train = tables["train"]
+        columns = self.columns(train)
+        _warn_of_unread_pairs(self, train, columns)
+        read = _read(self, tables, columns)
+        unlabelled, read["train"] = _without_labels(self.name, train.source, read["train"])
+        assigned = _split_off(self, read["train"], held, train.source)
+        for split in ("train", *(part.split for part in held)):
+            read[split] = [example for own, example in assigned if own == split]
+        read = {split: read[split] for split in given}
+        if self.split != "published":
+            read = _split_anew(self, read, held)
+        labels = in_order(example.label for example in read["train"])
+        if len(labels) < 2:
+            raise UserError(
+                f"{train.source}: training needs at least two labels, found {list(labels)}"
+            )
+        trained_on = {example.content for example in (*read["train"], *unlabelled)}
+        if self.labelled is not None:
+            read["train"], others = _keep_labels(self, read["train"], train.source)
+            unlabelled += others
+        for split, examples in read.items():
+            _check_labels(examples, labels, tables.get(split, train), train)
+        contents = {s: [(one.content, one.label) for one in own] for s, own in read.items()}
+        warn_of_texts(self.name, contents)
+        numbered = self.split == "published"
+        return TextTask(
+            source=self,
+            labels=labels,
+            **{s: _indexed(own, labels, trained_on, numbered=numbered) for s, own in read.items()},
+            fingerprints=_fingerprints(self, tables, columns, held),
+            columns=columns,
+            assignment=_assignment(train, held, assigned),
+            unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -230,53 +271,6 @@ class TextTask(EndTaskOfSource):
         warn_of_truncation(self.name, f"{self.source.prefix}max_length={self.max_length}", cuts)
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
-
-
-def load_text_task(source: TextSource) -> TextTask:
-    """Read the files of `source`.
-
-    Raises:
-        UserError: a file is missing or malformed, or a label is too rare (see `TextSource.load`);
-            or the source's class returns no such files.
-    """
-    files = source.files()
-    _check_files(files, type(source).__name__)
-    given = {"train": files.train, "dev": files.dev, "test": files.test}
-    held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
-    tables = {
-        split: _table(table) for split, table in given.items() if not isinstance(table, HeldOut)
-    }
-    train = tables["train"]
-    columns = source.columns(train)
-    _warn_of_unread_pairs(source, train, columns)
-    read = _read(source, tables, columns)
-    unlabelled, read["train"] = _without_labels(source.name, train.source, read["train"])
-    assigned = _split_off(source, read["train"], held, train.source)
-    for split in ("train", *(part.split for part in held)):
-        read[split] = [example for own, example in assigned if own == split]
-    read = {split: read[split] for split in given}
-    if source.split != "published":
-        read = _split_anew(source, read, held)
-    labels = in_order(example.label for example in read["train"])
-    if len(labels) < 2:
-        raise UserError(f"{train.source}: training needs at least two labels, found {list(labels)}")
-    trained_on = {example.content for example in (*read["train"], *unlabelled)}
-    if source.labelled is not None:
-        read["train"], others = _keep_labels(source, read["train"], train.source)
-        unlabelled += others
-    for split, examples in read.items():
-        _check_labels(examples, labels, tables.get(split, train), train)
-    numbered = source.split == "published"
-    warn_of_texts(source.name, {s: [(e.content, e.label) for e in own] for s, own in read.items()})
-    return TextTask(
-        source=source,
-        labels=labels,
-        **{s: _indexed(own, labels, trained_on, numbered=numbered) for s, own in read.items()},
-        fingerprints=_fingerprints(source, tables, columns, held),
-        columns=columns,
-        assignment=_assignment(train, held, assigned),
-        unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
-    )
 
 
 def _read(

@@ -7,7 +7,6 @@ import json
 import logging
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import datasets
@@ -163,7 +162,7 @@ def _write(
             desc=f"Tokenising {len(texts):,} texts",
         )
         counted = Path(scratch) / "part.json"
-        counted.write_text(json.dumps(asdict(total_truncation(cuts))), encoding="utf-8")
+        counted.write_text(json.dumps(total_truncation(cuts)._asdict()), encoding="utf-8")
         # checksums first: a file is whole only with its own, whatever stops this
         note_checksum(written)
         note_checksum(counted)

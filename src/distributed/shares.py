@@ -39,16 +39,10 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
 
 def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
     """Return the numbers of each process's micro-batches, and add their costs to `loads`."""
-    costs = [_cost(part) for part in parts]
+    costs = [part.positions for part in parts]
     shares: list[list[int]] = [[] for _ in loads]
     for number in sorted(range(len(parts)), key=lambda number: -costs[number]):
         rank = loads.index(min(loads))
         shares[rank].append(number)
         loads[rank] += costs[number]
     return [sorted(numbers) for numbers in shares]
-
-
-def _cost(part: MicroBatch) -> int:
-    """Return the positions that go through the body; examples where there are no tokens."""
-    ids = part.inputs.get("input_ids")
-    return part.examples if ids is None else int(ids.numel())

@@ -35,13 +35,14 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """
     if isinstance(encoder, TextEncoder) and _is_of_transformers(encoder.body):
         head = encoder.mlm_head
+        described = None if head is None else {"biases": list(head.biases), "eps": head.norm.eps}
         return {
             "kind": TEXT,
             "name": encoder.name,
             "config": json.loads(encoder.body.config.to_json_string(use_diff=False)),
             "pooler": getattr(encoder.body, "pooler", None) is not None,
             "tokenizer": _files_of(encoder.tokenizer),
-            "masked_lm_head": None if head is None else _describe_head(head),
+            "masked_lm_head": described,
         }
     if isinstance(encoder, ImageEncoder) and isinstance(encoder.body, WideResNet):
         return {
@@ -101,11 +102,6 @@ def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
             int(config.hidden_size), rows, width, list(described["biases"]), float(described["eps"])
         )
     return TextEncoder(str(description["name"]), body, tokenizer, head)
-
-
-def _describe_head(head: MaskedLMHead) -> dict[str, Any]:
-    biases = {"dense": head.dense.bias, "norm": head.norm.bias, "decoder": head.bias}
-    return {"biases": [name for name in biases if biases[name] is not None], "eps": head.norm.eps}
 
 
 def _files_of(tokenizer: Any) -> dict[str, str]:

@@ -35,7 +35,6 @@ def save_masked_lm(
     head: nn.Module,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
-    max_length: int | None = None,
 ) -> None:
     """Write a folder for Transformers' `AutoModelForMaskedLM` and `AutoTokenizer`.
 
@@ -44,8 +43,6 @@ def save_masked_lm(
         head: a `MaskedLMHead`, tied to the body's word embeddings.
         tokenizer: the encoder's tokenizer.
         folder: the folder to write; created if it does not exist.
-        max_length: longest input in training, at which the tokenizer truncates when asked to; None
-            keeps the tokenizer's own limit [tokens].
 
     Raises:
         UserError: Transformers has no masked language model with this body and head, or the head is
@@ -57,8 +54,6 @@ def save_masked_lm(
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     written = copy.deepcopy(tokenizer)
-    if max_length is not None:
-        written.model_max_length = max_length
     written.backend_tokenizer.no_truncation()  # which the last call had set
     written.backend_tokenizer.no_padding()
     written.save_pretrained(folder)
@@ -78,21 +73,16 @@ def _as_transformers(body: PreTrainedModel, head: MaskedLMHead, name: str) -> Pr
             f"({body.config.model_type}), so it cannot be saved; use another encoder"
         ) from error
     dense, norm, decoder = head_layers(model)
-    layers = [(dense, head.dense), (norm, head.norm)]
     try:
         loaded = model.base_model.load_state_dict(body.state_dict(), strict=False)
         fits = not [n for n in loaded.missing_keys if "position_ids" not in n and "pooler" not in n]
-        with torch.no_grad():
-            for to, of in layers:
-                for entry in ("weight", "bias"):
-                    target, source = getattr(to, entry), getattr(of, entry)
-                    fits &= (target is None) == (source is None)
-                    if target is not None and source is not None:
-                        target.copy_(source)
-            fits &= (decoder.bias is None) == (head.bias is None)
-            if decoder.bias is not None and head.bias is not None:
+        dense.load_state_dict(head.dense.state_dict())
+        norm.load_state_dict(head.norm.state_dict())
+        fits &= (decoder.bias is None) == (head.bias is None)
+        if decoder.bias is not None and head.bias is not None:
+            with torch.no_grad():
                 decoder.bias.copy_(head.bias)
-    except RuntimeError:  # shapes differ
+    except RuntimeError:  # shapes differ, or one has a bias alone
         fits = False
     model.tie_weights()
     if not fits or not _computes_the_same(model.eval(), body, head):

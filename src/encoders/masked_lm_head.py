@@ -33,6 +33,7 @@ class MaskedLMHead(nn.Module):
         eps: the layer norm's epsilon.
 
     Attributes:
+        biases: as given.
         row_multiple: see `ROW_MULTIPLE`.
     """
 
@@ -47,7 +48,7 @@ class MaskedLMHead(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.row_multiple = ROW_MULTIPLE
+        self.biases, self.row_multiple = tuple(biases), ROW_MULTIPLE
         self.dense = nn.Linear(hidden_size, embedding_size, bias="dense" in biases)
         self.norm = nn.LayerNorm(embedding_size, eps=eps, bias="norm" in biases)
         decoder = nn.Parameter(torch.zeros(vocabulary_size)) if "decoder" in biases else None

@@ -208,11 +208,12 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
             kernels other than PyTorch's.
     """
     _check_files(folder)
+    read = {}
     for name, refused in _REFUSED.items():
         path = folder / name
-        entries = _read_json(path) if path.is_file() or name == "config.json" else {}
+        read[name] = _read_json(path) if path.is_file() or name == "config.json" else {}
         for entry, reason in refused.items():
-            if entries.get(entry) is not None:
+            if read[name].get(entry) is not None:
                 raise UserError(f"{path}: {entry} is set: {reason}")
     if (folder / "adapter_config.json").is_file():
         raise UserError(
@@ -226,8 +227,8 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
             "Transformers' save_pretrained"
         )
     _check_shards(folder / _INDEX)
-    _check_tokenizer(folder)
-    config = _read_json(folder / "config.json")
+    _check_tokenizer(folder / "tokenizer_config.json", read["tokenizer_config.json"])
+    config = read["config.json"]
     if config.get("return_dict") is False:
         raise UserError(f"{folder / 'config.json'}: return_dict is false; remove the entry")
     if str(config.get("model_type")).startswith(_TIMM):
@@ -251,11 +252,7 @@ def _check_files(folder: Path) -> None:
             raise UserError(f"{path} is neither a file nor a folder; remove it")
 
 
-def _check_tokenizer(folder: Path) -> None:
-    path = folder / "tokenizer_config.json"
-    if not path.is_file():
-        return
-    entries = _read_json(path)
+def _check_tokenizer(path: Path, entries: Mapping[str, Any]) -> None:
     for name, value in entries.items():
         if name.endswith("_file") and name not in _OWN_FILES and value is not None:
             raise UserError(f"{path}: {name} is set: it names a file elsewhere; remove the entry")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -58,8 +57,6 @@ from src.run_folder.lock import exclusive_run
 from src.run_folder.result import Baseline, Result, write_result
 from src.run_folder.splits import write_splits
 from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
-
-log = logging.getLogger(__name__)
 
 ENCODER = "encoder"
 """Folder in the run folder of the encoder that a run without an end task has trained."""
@@ -124,14 +121,7 @@ def _run_prepared(
     simple = baseline_of(config, prepared.end_task)
     baselines += [] if simple is None else [simple]
     result = result.model_copy(update={"baselines": baselines})
-    remark = prepared.encoder.save_classifier(
-        chosen.module.heads[END_TASK],
-        prepared.end_task.labels,
-        folder / "classifier",
-        prepared.end_task.max_length,
-    )
-    if remark is not None:
-        log.warning(remark)
+    chosen.module.save_pretrained(folder / "classifier")
     if (columns := prepared.end_task.notes.get("columns")) is not None:
         write_trained_columns(columns, folder / "classifier")
     _draw(result, outcomes, folder)

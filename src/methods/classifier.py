@@ -120,12 +120,14 @@ class EndTaskClassifier(pl.LightningModule):
         self._evaluated()
 
     def on_validation_epoch_start(self) -> None:
-        """Start a new evaluation on dev."""
-        self._reset_metrics()
+        """Start a new evaluation, on dev or test."""
+        # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,
+        # which the evaluations of a later `Trainer.fit` could not add to.
+        self.evaluation_loss.reset()
+        if self.metrics is not None:
+            self.metrics.reset()
 
-    def on_test_epoch_start(self) -> None:
-        """Start a new evaluation on test."""
-        self._reset_metrics()
+    on_test_epoch_start = on_validation_epoch_start
 
     def on_validation_epoch_end(self) -> None:
         """Log the metrics as `dev/...`."""
@@ -176,13 +178,6 @@ class EndTaskClassifier(pl.LightningModule):
         labels = labels.to(logits.device)
         metrics.update(logits, labels, unseen)
         self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
-
-    def _reset_metrics(self) -> None:
-        # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,
-        # which the evaluations of a later `Trainer.fit` could not add to.
-        self.evaluation_loss.reset()
-        if self.metrics is not None:
-            self.metrics.reset()
 
     def _log_metrics(self, split: str) -> None:
         _, metrics = self._evaluated()

@@ -28,10 +28,9 @@ def memory_advice(config: DictConfig, option: str, where: str) -> Iterator[None]
     """
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise UserError(_advice(config, option, where)) from error
-    except RuntimeError as error:
-        if not any(phrase in str(error) for phrase in _ON_THE_CPU):
+    except (RuntimeError, MemoryError) as error:
+        out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+        if not out_of_memory and not any(phrase in str(error) for phrase in _ON_THE_CPU):
             raise
         raise UserError(_advice(config, option, where)) from error
 

@@ -16,14 +16,12 @@ from functools import partial
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from src.configuration.values import TARGET, hints_of, without_numpy
+from src.configuration.values import PLAIN, TARGET, hints_of, without_numpy
 from src.errors import UserError
 
 _IMPORTED = ("src.", "torchmetrics.classification.")
 _ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")
 """Libraries whose other classes are never parts of a module."""
-
-_PLAIN = (int, float, bool, str, type(None))
 
 Node = Mapping[str, Any]
 """The name of a class in `_target_`, and its arguments."""
@@ -80,7 +78,7 @@ def _check_plain(value: object, what: str) -> None:
     elif type(value) in (list, tuple):
         for entry in value:  # type: ignore[attr-defined]
             _check_plain(entry, what)
-    elif type(without_numpy(value)) not in _PLAIN:
+    elif type(without_numpy(value)) not in PLAIN:
         raise UserError(
             f"{what} holds a {type(value).__name__}; a checkpoint holds numbers, strings, lists "
             "and dicts, and a dataclass that is a field by itself"

@@ -126,6 +126,7 @@ class ResumePoints(Checkpoint):
         due = self._soon or (
             trainer.is_global_zero and time.monotonic() - self._last >= self._seconds
         )
+        # signal number times two, plus one if a point is due: one exchange for both
         decided = self._agreement.highest(2 * (self._asked or 0) + due)
         if not decided:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable
 from weakref import WeakSet
 
@@ -214,7 +213,7 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
         raise UserError("training takes the batches of TartanData: fit(module, datamodule=data)")
     limit = trainer.limit_train_batches
     whole = min(epoch_steps, limit) if isinstance(limit, int) else int(epoch_steps * limit)
-    by_epochs = math.ceil(max(whole, 1) * int(epochs))
+    by_epochs = max(whole, 1) * int(epochs)
     return by_epochs if steps == -1 else min(steps, by_epochs)
 
 

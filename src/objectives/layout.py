@@ -253,10 +253,4 @@ def spans(inputs: Inputs) -> tuple[Tensor, Tensor]:
 def count_tokens_and_padding(parts: Sequence[MicroBatch]) -> tuple[int, int]:
     """Count the positions of micro-batches that hold tokens, and those that hold padding."""
     tokens = sum(int(spans(part.inputs)[1].sum()) for part in parts)
-    return tokens, sum(count_positions(part) for part in parts) - tokens
-
-
-def count_positions(part: MicroBatch) -> int:
-    """Return the number of positions that go through the body, or of examples if not of texts."""
-    ids = part.inputs.get("input_ids")
-    return part.examples if ids is None else int(ids.numel())
+    return tokens, sum(part.positions for part in parts) - tokens

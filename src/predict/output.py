@@ -22,7 +22,7 @@ from src.errors import UserError
 from src.files.process_lock import process_lock
 
 
-class Gathered:
+class UnfinishedPredictions:
     """The predictions that were made for an output file so far.
 
     Args:
@@ -35,7 +35,7 @@ class Gathered:
     """
 
     def __init__(self, target: Path, settings: Mapping[str, Any], resume: bool) -> None:
-        self._path, self._settings, self.rows = gathered_of(target), settings, 0
+        self._path, self._settings, self.rows = unfinished_file(target), settings, 0
         if not resume:
             self._path.unlink(missing_ok=True)
 
@@ -85,7 +85,7 @@ class Gathered:
                 )
 
 
-def gathered_of(target: Path) -> Path:
+def unfinished_file(target: Path) -> Path:
     """Return the path of the file in which the predictions for an output file are."""
     return target.with_name(f"{target.name}.unfinished")
 
@@ -109,7 +109,7 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
     lock = target.with_name(f"{target.name}.lock")
     with process_lock(lock, f"another process is writing {target}; wait for it"):
         try:  # inside, so that a lock that a kill has left is removed
-            goes_on = resume and gathered_of(target).exists()
+            goes_on = resume and unfinished_file(target).exists()
             if target.exists() and not overwrite and not goes_on:
                 raise UserError(
                     f"output={target} exists already; name another file, or replace it with "
@@ -117,7 +117,7 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
                 )
             yield
         finally:
-            if not gathered_of(target).exists():
+            if not unfinished_file(target).exists():
                 lock.unlink(missing_ok=True)
 
 

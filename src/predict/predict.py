@@ -28,7 +28,7 @@ from src.errors import UserError, printable
 from src.files.checksum import sha256_of
 from src.files.durable import disk_advice, write_durably
 from src.predict.latest import LATEST, latest_run
-from src.predict.output import Gathered, exclusive_output, gathered_of
+from src.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
 from src.predict.predictor import Predictor, device_of
 from src.predict.writer import Writer
 
@@ -64,14 +64,17 @@ class Predicted:
     """A summary of what was predicted.
 
     Attributes:
-        rows: number of rows.
         counts: number of rows of each label, in the classifier's order.
         resumed: number of rows that an earlier process had predicted.
     """
 
-    rows: int
     counts: dict[str, int]
     resumed: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(self.counts.values())
 
 
 def predict_file(settings: Settings) -> Predicted:
@@ -112,18 +115,20 @@ def predict_file(settings: Settings) -> Predicted:
         columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
         recorded = _recorded(settings, classifier, columns, device)
-        gathered = None if path is None else Gathered(path, recorded, settings.resume)
+        unfinished = (
+            None if path is None else UnfinishedPredictions(path, recorded, settings.resume)
+        )
         predictor = Predictor(classifier, device, settings.batch_size, recorded["max_length"])
-        rows = _predicted_rows(table, columns, predictor, gathered)
+        rows = _predicted_rows(table, columns, predictor, unfinished)
         if path is None:
             for content in writer.lines(rows):
                 sys.stdout.buffer.write(content)
                 sys.stdout.buffer.flush()
         else:
             write_durably(path, partial(writer.write, rows))
-            gathered_of(path).unlink(missing_ok=True)
+            unfinished_file(path).unlink(missing_ok=True)
     counts = {label: writer.counts[label] for label in classifier.labels}
-    return Predicted(writer.counts.total(), counts, gathered.rows if gathered else 0)
+    return Predicted(counts, unfinished.rows if unfinished else 0)
 
 
 def _format_of_output(path: Path) -> Format:
@@ -147,13 +152,13 @@ def _format_of_stream(stated: str | None, other: Format | None) -> Format:
 
 
 def _predicted_rows(
-    table: Table, columns: Columns, predictor: Predictor, gathered: Gathered | None
+    table: Table, columns: Columns, predictor: Predictor, unfinished: UnfinishedPredictions | None
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
-    """Yield chunks with their probabilities: first those that are gathered, then new ones."""
+    """Yield chunks with their probabilities: first unfinished ones, then new ones."""
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task, done = bar.add_task("predicting"), 0
         chunks = table.chunks()
-        for digest, probabilities in gathered.read() if gathered else ():
+        for digest, probabilities in unfinished.read() if unfinished else ():
             if (chunk := next(chunks, None)) is None or table.digest(chunk) != digest:
                 raise UserError(
                     f"{table.source} has changed since its first rows were predicted; put it back, "
@@ -174,8 +179,8 @@ def _predicted_rows(
                     "before are kept"
                 )
             yield chunk, probabilities
-            if gathered:  # not before it was written, which may fail at one of its rows
-                gathered.append(table.digest(chunk), probabilities)
+            if unfinished:  # not before it was written, which may fail at one of its rows
+                unfinished.append(table.digest(chunk), probabilities)
             done += len(chunk.rows)
             read, total = table.progress()
             bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")

@@ -7,7 +7,7 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from src.check.inputs import read_inputs
-from src.check.rates import PassTimer, _spread, bytes_of, count_positions
+from src.check.rates import PassTimer, _spread, bytes_of
 from src.core.task import MicroBatch
 from src.core.task_names import END_TASK
 from src.experiment.prepare import enabled_stages
@@ -52,8 +52,8 @@ def test_positions_count_padding(inputs):
 
 
 def test_images_are_counted_by_the_example():
-    assert count_positions(MicroBatch({"images": torch.zeros(5, 1, 8, 8)}, 5, 5)) == 5
-    assert count_positions(MicroBatch({"input_ids": torch.zeros(5, 7)}, 3, 5)) == 35
+    assert MicroBatch({"images": torch.zeros(5, 1, 8, 8)}, 5, 5).positions == 5
+    assert MicroBatch({"input_ids": torch.zeros(5, 7)}, 3, 5).positions == 35
 
 
 @pytest.mark.parametrize("count", [3, 4, 9, 16])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from src.data.batches import (
+    BatchNeeds,
     EvaluationBatches,
     ExampleOrder,
     StepBatches,
@@ -42,9 +43,12 @@ def batches(encoder, *, seed=0, stage="joint", dapt="dapt", micro=4, steps=12, m
     mask = MaskedLM().collate(encoder, micro)
     end = TaskExamples(examples(), classify, 7)
     tasks = {"end_task": end, dapt: TaskExamples(examples(31, 1), mask, 5)}
-    return StepBatches(
-        tasks, TaskExamples(examples(9, 2), classify, 4) if meta else None, steps, seed, stage
-    )
+    validation = TaskExamples(examples(9, 2), classify, 4) if meta else None
+    return StepBatches(tasks, validation, steps, seed, BatchNeeds(stage, tuple(tasks)))
+
+
+def steps_of(tasks, steps, meta=None, stage="joint", **needs):
+    return StepBatches(tasks, meta, steps, 0, BatchNeeds(stage, tuple(tasks), **needs))
 
 
 def flat(batch):
@@ -131,7 +135,7 @@ def test_two_tasks_on_the_same_text_draw_different_batches(encoder):
 def test_the_validation_batch_is_not_drawn_in_the_order_of_the_end_task(encoder):
     collate = Classification(classes=3).collate(encoder, 4)
     same = TaskExamples(examples(), collate, 7)
-    step = StepBatches({"end_task": same}, same, 3, 0, "joint")[0]
+    step = steps_of({"end_task": same}, 3, same)[0]
     assert flat(step.meta) != flat(step.tasks["end_task"])
 
 
@@ -162,7 +166,7 @@ def test_the_masks_do_not_depend_on_the_micro_batch_size(micro, encoder):
 
 def test_the_next_time_an_example_comes_its_masks_are_others(encoder):
     data = TaskExamples(examples(1), MaskedLM(probability=0.5).collate(encoder, 4), 1)
-    steps = StepBatches({"tapt": data}, None, 8, 0, "tapt")
+    steps = steps_of({"tapt": data}, 8, stage="tapt")
     assert len({str(masked_rows(steps[step].tasks["tapt"])) for step in range(8)}) > 1
 
 
@@ -195,7 +199,7 @@ def test_loader_processes_build_what_one_process_builds(encoder, tmp_path):
     tasks = {"tapt": TaskExamples(data, MaskedLM().collate(encoder, 4), 6)}
 
     def through(workers):
-        steps = StepBatches(tasks, None, 9, 0, "tapt")
+        steps = steps_of(tasks, 9, stage="tapt")
         torch.manual_seed(workers)  # must not matter
         return [flat_step(s) for s in DataLoader(steps, batch_size=None, num_workers=workers)]
 
@@ -219,7 +223,7 @@ def tokens_of(batch):
 def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(marked(23), classify, 9)}
-    drawn = StepBatches(tasks, None, 41, 0, "joint", meta_head=("end_task", 6))[step]
+    drawn = steps_of(tasks, 41, meta_head_examples=6)[step]
     assert len(tokens_of(drawn.meta_head)) == 6
     assert not tokens_of(drawn.meta_head) & tokens_of(drawn.tasks["end_task"])
 
@@ -227,18 +231,11 @@ def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
 def test_the_batch_apart_leaves_the_others_as_they_are(encoder):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(examples(), classify, 7)}
-    with_it = StepBatches(tasks, None, 9, 0, "joint", meta_head=("end_task", 6))
-    without = StepBatches(tasks, None, 9, 0, "joint")
+    with_it = steps_of(tasks, 9, meta_head_examples=6)
+    without = steps_of(tasks, 9)
     for step in range(9):
         assert flat_step(with_it[step]) == flat_step(without[step])
     assert flat(with_it[0].meta_head) != flat(with_it[1].meta_head)
-
-
-def test_too_few_examples_for_a_batch_apart_are_refused(encoder):
-    classify = Classification(classes=3).collate(encoder, 4)
-    tasks = {"end_task": TaskExamples(examples(10), classify, 7)}
-    with pytest.raises(ValueError, match="end_task"):
-        StepBatches(tasks, None, 9, 0, "joint", meta_head=("end_task", 4))
 
 
 def test_second_batches_are_drawn_independently_of_the_first(encoder):
@@ -247,8 +244,8 @@ def test_second_batches_are_drawn_independently_of_the_first(encoder):
         "end_task": TaskExamples(marked(40), classify, 6),
         "dapt": TaskExamples(marked(40), classify, 5),
     }
-    with_them = StepBatches(tasks, None, 30, 0, "joint", second=True)
-    without = StepBatches(tasks, None, 30, 0, "joint")
+    with_them = steps_of(tasks, 30, second=True)
+    without = steps_of(tasks, 30)
     shared = 0
     for step in range(30):
         drawn = with_them[step]
@@ -271,7 +268,7 @@ def test_pinning_reaches_every_tensor(encoder, monkeypatch):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(examples(), classify, 7)}
     meta = TaskExamples(examples(9, 2), classify, 4)
-    step = StepBatches(tasks, meta, 3, 0, "joint", meta_head=("end_task", 5), second=True)[1]
+    step = steps_of(tasks, 3, meta, meta_head_examples=5, second=True)[1]
     again = step.pin_memory()
     assert flat_step(again) == flat_step(step)
     batches = [step.tasks["end_task"], step.meta, step.meta_head, step.second["end_task"]]

@@ -13,7 +13,6 @@ from src.data.clean_split import clean_split, same_texts
 from src.data.gram_sets import WORDS
 from src.data.near_duplicates import MIN_SIMILARITY
 from src.data.paper_tasks import PaperTask
-from src.data.text_task import load_text_task
 from src.errors import UserError
 from tests.conftest import REAL_DATA
 from tests.data.test_text_task import task_of
@@ -129,27 +128,26 @@ def test_a_task_is_split_anew(tmp_path):
     dev = [(f"Word{i} is HERE.", "ab"[i % 2]) for i in range(10)]  # memory
     test = [(f"other{i} is there", "ab"[i % 2]) for i in range(10)]
     files = task_of(tmp_path, train, dev, test)
-    task = load_text_task(type(files)(**{**vars(files), "split": "clean"}))
+    task = type(files)(**{**vars(files), "split": "clean"}).load()
     assert len(task.train) + len(task.dev) + len(task.test) == 60
     assert all(task.dev.unseen)
     assert all(task.test.unseen)
-    published = load_text_task(files)
+    published = files.load()
     assert set(task.fingerprints.values()).isdisjoint(published.fingerprints.values())
     for kind, own in (("dev", dev), ("test", test)):  # whose label comes into train
         own += [(f"third{kind}{i} it was", "c") for i in range(8)]
-    task = load_text_task(
-        type(files)(**{**vars(task_of(tmp_path, train, dev, test)), "split": "clean"})
-    )
+    given = vars(task_of(tmp_path, train, dev, test))
+    task = type(files)(**{**given, "split": "clean"}).load()
     assert task.labels == ("a", "b", "c")
     assert 2 in task.train.labels
     files = task_of(tmp_path, train, dev[:10], test[:10])
-    task = load_text_task(type(files)(**{**vars(files), "split": "clean"}))
-    other = load_text_task(type(files)(**{**vars(files), "split": "clean", "split_seed": 1}))
+    task = type(files)(**{**vars(files), "split": "clean"}).load()
+    other = type(files)(**{**vars(files), "split": "clean", "split_seed": 1}).load()
     assert other.digest() != task.digest()
     with pytest.raises(UserError, match=r"^split must be published or clean, got 'new'"):
-        load_text_task(type(files)(**{**vars(files), "split": "new"}))
+        type(files)(**{**vars(files), "split": "new"}).load()
     with pytest.raises(UserError, match=r"name dev and test files"):
-        load_text_task(type(files)(**{**vars(files), "split": "clean", "dev": None}))
+        type(files)(**{**vars(files), "split": "clean", "dev": None}).load()
 
 
 @pytest.mark.skipif(not REAL_DATA.is_dir(), reason="needs the paper's tasks in ../shared/data")

@@ -12,11 +12,10 @@ import pytest
 import src.data.corpus
 from src.data import permutation, text_auxiliary
 from src.data.auxiliary import AuxiliaryContext
-from src.data.batches import ExampleOrder, StepBatches, TaskExamples
+from src.data.batches import BatchNeeds, ExampleOrder, StepBatches, TaskExamples
 from src.data.corpus import choose_part, load_corpus, load_corpus_folder
 from src.data.file_task import FileTask
 from src.data.text_auxiliary import TextAuxiliary
-from src.data.text_task import load_text_task
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
@@ -134,7 +133,7 @@ def test_a_damaged_folder_is_an_error_of_one_line(folder, tmp_path, change, mess
 def rows_of(folder, data_dir, cache_dir, size="all"):
     paths = {split: str(data_dir / "toy" / f"{split}.jsonl") for split in ("train", "dev", "test")}
     around = AuxiliaryContext(
-        end_task=load_text_task(FileTask(name="toy", metric="macro_f1", max_length=12, **paths)),
+        end_task=FileTask(name="toy", metric="macro_f1", max_length=12, **paths).load(),
         encoder=TinyEncoder().load(),
         train_examples=48,
         default_size=size,
@@ -163,7 +162,7 @@ def test_batches_are_the_same_tokenised_ahead_and_as_read(
         rows = rows_of(folder, data_dir, cache, size)
         assert (cache / "tokenised").exists() == bool(ahead)
         task = TaskExamples(rows, collate, 7)
-        steps = StepBatches({"dapt": task}, None, 50, 0, "joint")
+        steps = StepBatches({"dapt": task}, None, 50, 0, BatchNeeds("joint", ("dapt",)))
         found.append([flat(steps[step].tasks["dapt"]) for step in (0, 1, 42, 49)])
     assert found[0] == found[1]
 

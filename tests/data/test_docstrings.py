@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from src.data.docstrings import DocstringsTask, Library, docstrings
-from src.data.text_task import load_text_task
 from src.errors import UserError
 
 SHARED = "This paragraph is word for word the same in both of the libraries that are here."
@@ -87,7 +86,7 @@ def domain_lines(task):
 
 def test_labelled_paragraphs_are_balanced_and_the_rest_is_domain_text(site, tmp_path):
     task = task_of(tmp_path / "cache")
-    end_task = load_text_task(task)
+    end_task = task.load()
     assert end_task.labels == ("alphalib", "betalib")
     for split, size in (("train", 4), ("dev", 3), ("test", 5)):
         labels = getattr(end_task, split).labels
@@ -97,12 +96,12 @@ def test_labelled_paragraphs_are_balanced_and_the_rest_is_domain_text(site, tmp_
 
 
 def test_no_library_is_imported(site, tmp_path):
-    load_text_task(task_of(tmp_path / "cache"))
+    task_of(tmp_path / "cache").load()
     assert not {"alphalib", "betalib"} & set(sys.modules)
 
 
 def every_text(task):
-    end_task = load_text_task(task)
+    end_task = task.load()
     labelled = [*end_task.train.texts, *end_task.dev.texts, *end_task.test.texts]
     return labelled + domain_lines(task)
 
@@ -145,7 +144,7 @@ def test_a_paragraph_that_occurs_twice_in_a_library_is_taken_once(site, tmp_path
 
 def test_dev_and_test_texts_are_in_neither_train_nor_the_domain_text(site, tmp_path):
     task = task_of(tmp_path / "cache")
-    end_task = load_text_task(task)
+    end_task = task.load()
     held_out = set(end_task.dev.texts) | set(end_task.test.texts)
     assert len(held_out) == 2 * (3 + 5)
     assert held_out.isdisjoint(domain_lines(task))
@@ -166,8 +165,8 @@ def test_two_caches_hold_the_same_bytes(site, tmp_path):
 
 
 def test_another_seed_labels_other_paragraphs(site, tmp_path):
-    first = load_text_task(task_of(tmp_path / "cache"))
-    second = load_text_task(task_of(tmp_path / "cache", split_seed=1))
+    first = task_of(tmp_path / "cache").load()
+    second = task_of(tmp_path / "cache", split_seed=1).load()
     assert set(first.test.texts) != set(second.test.texts)
 
 
@@ -200,7 +199,7 @@ def test_a_build_that_failed_is_tried_again(site, tmp_path):
     for lib in ("alphalib", "betalib"):
         text = f"One more paragraph that was added to the {COLOURS[lib]} one, so there are enough."
         (site / lib / "more.py").write_text(f'"""{text}"""')
-    assert len(load_text_task(task).test) == 26
+    assert len(task.load().test) == 26
 
 
 def test_a_distribution_that_is_not_installed_says_what_to_install(site, tmp_path):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from src.data.file_task import FileTask
 from src.data.held_out import HeldOut, stratified_splits
-from src.data.text_task import load_text_task
 from src.errors import UserError
 from tests.data.test_text_task import write
 
@@ -125,7 +124,7 @@ def test_a_rare_label_that_is_held_out_is_trained_on_too(tmp_path):
     train = write(tmp_path / "train.jsonl", examples)
     options = {"name": "own", "metric": "macro_f1", "max_length": 16}
     shares = {"test_share": 0.3, "dev_share": 0.5}
-    task = load_text_task(FileTask(train=str(train), **options, **shares))
+    task = FileTask(train=str(train), **options, **shares).load()
     assert task.labels == ("a", "b", "c")
     assert set(task.train.labels) == set(task.dev.labels) == set(task.test.labels) == {0, 1, 2}
 
@@ -133,7 +132,7 @@ def test_a_rare_label_that_is_held_out_is_trained_on_too(tmp_path):
 def task_of(tmp_path, **options):
     train = write(tmp_path / "train.jsonl", examples_of({"a": 20, "b": 10}))
     own = {"name": "own", "metric": "macro_f1", "max_length": 16}
-    return load_text_task(FileTask(train=str(train), **own, **options))
+    return FileTask(train=str(train), **own, **options).load()
 
 
 def test_a_share_of_0_leaves_the_task_without_a_test_split(tmp_path):

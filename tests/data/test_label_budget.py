@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from src.data.label_budget import choose_labelled
 from src.data.text_auxiliary import training_texts
-from src.data.text_task import load_text_task
 from src.errors import UserError
 from tests.data.test_held_out import labels_of
 from tests.data.test_text_task import task_of
@@ -75,8 +74,8 @@ def test_an_impossible_budget_is_refused(counts, asked, message):
 
 def test_the_others_stay_as_text_of_the_task(tmp_path):
     files = task_of(tmp_path, TRAIN, DEV, TEST)
-    whole = load_text_task(files)
-    few = load_text_task(type(files)(**{**vars(files), "labelled": 9, "split_seed": 4}))
+    whole = files.load()
+    few = type(files)(**{**vars(files), "labelled": 9, "split_seed": 4}).load()
     assert len(few.train) == 9
     assert few.labels == whole.labels
     assert sorted(training_texts(few).texts["text"]) == sorted(text for text, _ in TRAIN)

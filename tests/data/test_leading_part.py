@@ -203,7 +203,8 @@ def test_a_tokenizer_that_keeps_the_end_gets_the_whole_text():
     assert leading_parts([text], tokenizer, 16) == [text]
 
 
-def test_portions_hold_so_many_characters_or_one_text():
+def test_portions_hold_so_many_characters_or_one_text(monkeypatch):
+    monkeypatch.setattr("src.data.leading_part.AT_ONCE", 10)
     sizes = [3, 3, 3, 20, 1, 9, 1]
-    assert list(portions(sizes, 10)) == [slice(0, 3), slice(3, 4), slice(4, 6), slice(6, 7)]
-    assert list(portions([], 10)) == []
+    assert list(portions(sizes)) == [slice(0, 3), slice(3, 4), slice(4, 6), slice(6, 7)]
+    assert list(portions([])) == []

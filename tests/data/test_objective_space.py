@@ -38,7 +38,7 @@ def test_objectives_share_texts_heads_and_draws():
     members = space("aang_td_ed").members("aang")
     assert len({id(m.source) for m in members.values()}) == 2
     assert {m.objective.shared_head for m in members.values()} == {"aang.denoise", "aang.end_label"}
-    assert len({m.draws for m in members.values()}) == 8
+    assert len({m.draw_group for m in members.values()}) == 8
     assert {m.kind for m in members.values()} == {"task", "domain"}
 
 

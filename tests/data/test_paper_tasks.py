@@ -10,7 +10,6 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from src.data.paper_tasks import DomainFile, PaperTask, download
-from src.data.text_task import load_text_task
 from src.errors import UserError
 from tests.conftest import ROOT
 from tests.local_server import closed_address, serving
@@ -57,7 +56,7 @@ def test_local_files_with_the_right_checksums_are_taken(tmp_path):
     task = task_of(tmp_path, publish(tmp_path / "data" / "one"))
     files = task.files()
     assert files.train == tmp_path / "data" / "one" / "train.jsonl"
-    assert [len(getattr(load_text_task(task), split)) for split in SPLITS] == [2, 3, 4]
+    assert [len(getattr(task.load(), split)) for split in SPLITS] == [2, 3, 4]
 
 
 def test_a_local_file_with_another_checksum_is_refused(tmp_path):
@@ -79,9 +78,9 @@ def test_a_download_is_kept_and_needs_no_server_the_second_time(tmp_path):
     digests = publish(tmp_path / "www")
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, url=address, local=False)
-        first = load_text_task(task)
+        first = task.load()
     assert [len(getattr(first, split)) for split in SPLITS] == [2, 3, 4]
-    assert load_text_task(task).fingerprints == first.fingerprints
+    assert task.load().fingerprints == first.fingerprints
 
 
 def test_a_download_lies_in_the_cache_folder(tmp_path):
@@ -183,7 +182,7 @@ def seen(split):
     ],
 )
 def test_the_real_tasks_have_the_published_sizes(name, counts, classes, real_data):
-    task = load_text_task(paper_task(name, real_data))
+    task = paper_task(name, real_data).load()
     assert (len(task.train), len(task.dev), len(task.test)) == counts
     assert len(task.labels) == classes
     if name == "acl_arc":
@@ -197,4 +196,4 @@ def test_the_real_domain_text_has_a_line_for_each_training_example(name, real_da
     task = paper_task(name, real_data)
     with task.domain_file(1).open(encoding="utf-8") as file:
         lines = sum(1 for _ in file)
-    assert lines >= len(load_text_task(task).train)
+    assert lines >= len(task.load().train)

@@ -51,6 +51,12 @@ def with_gpu(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
 
 
+def test_too_few_examples_for_a_batch_apart_are_refused():
+    needs = BatchNeeds(stage="joint", tasks=(END_TASK,), meta_head_examples=1)
+    with pytest.raises(UserError, match=r"1 training examples beside each batch of 10, .* 10;"):
+        data_of("bert", packed=False).steps(needs)
+
+
 @pytest.mark.usefixtures("with_gpu")
 @pytest.mark.parametrize(("kind", "packed"), [("bert", False), ("deberta", True)])
 def test_what_is_padded_on_a_cpu_is_split_by_length_whatever_the_reason(kind, packed):

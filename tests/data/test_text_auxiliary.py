@@ -9,7 +9,6 @@ import pytest
 from src.data.auxiliary import AuxiliaryContext
 from src.data.file_task import FileTask
 from src.data.text_auxiliary import TextAuxiliary, training_texts
-from src.data.text_task import load_text_task
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.objectives.masked_lm import MaskedLM
@@ -24,7 +23,7 @@ def toy(data_dir):
 
 def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options):
     around = AuxiliaryContext(
-        end_task=load_text_task(toy),
+        end_task=toy.load(),
         encoder=TinyEncoder().load(),
         train_examples=48,
         default_size=default_size,
@@ -52,11 +51,11 @@ def test_of_few_labels_the_task_text_is_all_texts_or_those_with_a_label(toy, cac
     for only, count in ((False, 48), (True, 20)):
         found = texts_for(few, cache_dir, name="tapt", text="task", labelled_only=only)
         assert len(found.rows) == count
-    assert set(found.texts["text"]) == set(load_text_task(few).train.texts)
+    assert set(found.texts["text"]) == set(few.load().train.texts)
 
 
 def test_task_text_holds_no_text_of_dev_or_test(toy):
-    end_task = load_text_task(toy)
+    end_task = toy.load()
     texts = set(training_texts(end_task).texts["text"])
     assert texts == set(end_task.train.texts)
     for split in (end_task.dev, end_task.test):

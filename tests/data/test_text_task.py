@@ -11,7 +11,7 @@ from src.data.columns import Columns
 from src.data.file_task import FileTask
 from src.data.labelled import read_labelled
 from src.data.table.open import open_table
-from src.data.text_task import TaskFiles, TextSource, load_text_task
+from src.data.text_task import TaskFiles, TextSource
 from src.errors import UserError
 
 
@@ -61,7 +61,7 @@ TRAIN = [("a", "Zoo"), ("b", "apple"), ("c", "Zoo"), ("d", "mid")]
 def loaded(tmp_path):
     dev = [("a", "Zoo"), ("x", "apple")]
     test = [("y", "mid"), ("b", "Zoo"), ("z", "apple")]
-    return load_text_task(task_of(tmp_path, TRAIN, dev, test))
+    return task_of(tmp_path, TRAIN, dev, test).load()
 
 
 def test_labels_are_those_of_train_sorted(loaded):
@@ -93,13 +93,13 @@ def test_a_label_unknown_to_train_is_named_with_its_file(split, tmp_path):
     splits = {"dev": [("x", "Zoo")], "test": [("y", "Zoo")]}
     splits[split] = [("x", "Zoo"), ("y", "other")]
     with pytest.raises(UserError, match=rf"{split}\.jsonl: labels \['other'\] do not occur in"):
-        load_text_task(task_of(tmp_path, TRAIN, **splits))
+        task_of(tmp_path, TRAIN, **splits).load()
 
 
 def test_a_single_label_is_an_error(tmp_path):
     task = task_of(tmp_path, [("a", "one"), ("b", "one")], [("c", "one")], [("d", "one")])
     with pytest.raises(UserError, match=r"train\.jsonl: training needs at least two labels"):
-        load_text_task(task)
+        task.load()
 
 
 def read(path):
@@ -161,7 +161,7 @@ def test_a_column_of_pairs_that_is_not_read_is_warned_of(tmp_path, monkeypatch, 
     for kind, warns in ((Built, True), (BuiltOfPairs, False)):
         caplog.clear()
         monkeypatch.setattr(kind, "given", pairs(tmp_path))
-        task = load_text_task(kind(name="toy", metric="macro_f1", max_length=16))
+        task = kind(name="toy", metric="macro_f1", max_length=16).load()
         assert task.train.pairs == (None if warns else ["b", "b"])
         assert ("has a field 'text_pair' that is not read" in caplog.text) == warns
 
@@ -176,4 +176,4 @@ def test_a_column_of_pairs_that_is_not_read_is_warned_of(tmp_path, monkeypatch, 
 def test_files_of_a_class_are_checked(given, message, monkeypatch):
     monkeypatch.setattr(Built, "given", given)
     with pytest.raises(UserError, match=message):
-        load_text_task(Built(name="toy", metric="macro_f1", max_length=16))
+        Built(name="toy", metric="macro_f1", max_length=16).load()

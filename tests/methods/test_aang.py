@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
-from src.data.sampled_batches import sized
+from src.data.sampled_batches import with_sampled_batches
 from src.distributed.shares import share_of
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
@@ -194,8 +194,11 @@ def test_processes_share_what_one_would_pass(options, tmp_path):
     run = recorded_run(options("max_steps=2", "micro_batch_size=2"), tmp_path / "run")
     module = run.modules["joint"]
     steps, weighting = run.data["joint"], module.weighting
-    alone = sized(steps[0], weighting, 12)
-    shares = [sized(share_of(steps[0], rank, 2), weighting, 12, rank, 2) for rank in range(2)]
+    alone = with_sampled_batches(steps[0], weighting, 12)
+    shares = [
+        with_sampled_batches(share_of(steps[0], rank, 2), weighting, 12, rank, 2)
+        for rank in range(2)
+    ]
     for name, batch in alone.tasks.items():
         numbers = sorted(n for own in shares for n, _ in own.tasks[name].numbered)
         assert numbers == list(range(len(batch.micro_batches)))

@@ -16,7 +16,6 @@ from src.objectives.classification import Classification
 from src.objectives.layout import (
     ROW_MULTIPLE,
     Layout,
-    count_positions,
     count_tokens_and_padding,
     spans,
     split_by_length,
@@ -140,7 +139,7 @@ def test_tokens_and_padding_are_counted(texts, packed):
     parts = [MicroBatch(own, units=1, examples=len(texts)) for own in inputs]
     tokens, padding = count_tokens_and_padding(parts)
     assert tokens == sum(LENGTHS)
-    assert tokens + padding == sum(count_positions(part) for part in parts)
+    assert tokens + padding == sum(part.positions for part in parts)
     assert padding == (96 - 65 if packed else 6 * 32 - 65)
 
 

@@ -17,7 +17,7 @@ import pytest
 import src.data.table.base
 import src.predict.writer
 from src.errors import UserError
-from src.predict.output import gathered_of
+from src.predict.output import unfinished_file
 from tests.predict.conftest import LABELS, TEXTS
 
 ADDED = ["predicted_label", *(f"probability_{label}" for label in LABELS)]
@@ -243,7 +243,7 @@ def test_types_that_parquet_has_not_are_refused_before_anything_is_predicted(
     (tmp_path / "a.jsonl").write_text(f'{{"text": "x", "odd": {odd}}}')
     with pytest.raises(UserError, match=r"a\.jsonl: cannot be parquet .*ends in \.jsonl"):
         predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
-    assert not gathered_of(tmp_path / "b.parquet").exists()
+    assert not unfinished_file(tmp_path / "b.parquet").exists()
 
 
 def test_numbers_that_python_writes_as_json_stay_in_parquet(predict, tmp_path):

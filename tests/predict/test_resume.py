@@ -20,7 +20,7 @@ import src.data.table.base
 import src.predict.output
 import src.predict.predict
 from src.errors import UserError
-from src.predict.output import gathered_of
+from src.predict.output import unfinished_file
 from tests.programs import called_for_text, started
 
 ROWS = 11
@@ -55,7 +55,7 @@ def files_beside(target: Path) -> list[str]:
 
 def rows_gathered(target: Path) -> int:
     """Number of rows on the whole lines of an unfinished output."""
-    path = gathered_of(target)
+    path = unfinished_file(target)
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return sum(json.loads(line.partition(b" ")[2])["rows"] for line in lines)
 
@@ -92,7 +92,7 @@ def test_a_kill_at_any_moment_changes_nothing(predict, tmp_path, small_chunks, m
             except KilledError:
                 assert not target.exists() or target.read_bytes() == expected
                 deaths, left = deaths + 1, moment + 5 * deaths + 1
-                if (gathered := gathered_of(target)).exists() and deaths == 1:
+                if (gathered := unfinished_file(target)).exists() and deaths == 1:
                     with gathered.open("ab") as file:  # what was being written
                         file.write(b"torn")
                 continue
@@ -141,13 +141,13 @@ def begun(predict, tmp_path, small_chunks, monkeypatch):
     def call(kind: str) -> tuple[Path, Path]:
         source, target = write_input(tmp_path, kind), tmp_path / f"out.{kind}"
         with monkeypatch.context() as patch:
-            append = src.predict.output.Gathered.append
+            append = src.predict.output.UnfinishedPredictions.append
 
             def die_after(self, *args):
                 append(self, *args)
                 raise KilledError
 
-            patch.setattr(src.predict.output.Gathered, "append", die_after)
+            patch.setattr(src.predict.output.UnfinishedPredictions, "append", die_after)
             with pytest.raises(KilledError):
                 predict(source, target)
         return source, target
@@ -207,14 +207,14 @@ def test_a_changed_bit_of_what_is_gathered_never_reaches_the_output(begun, predi
     """A digit of a probability, or of the number of rows, is a digit still."""
     source, target = begun("csv")
     predict(source, tmp_path / "whole.csv")
-    content = gathered_of(target).read_bytes()
+    content = unfinished_file(target).read_bytes()
     for place in range(0, len(content), len(content) // 16):
         changed = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-        gathered_of(target).write_bytes(changed)
+        unfinished_file(target).write_bytes(changed)
         assert predict(source, target).resumed == 0
         assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
         target.unlink()
-    gathered_of(target).write_bytes(content)
+    unfinished_file(target).write_bytes(content)
     assert predict(source, target).resumed == 4
 
 
@@ -222,7 +222,7 @@ def test_a_changed_bit_of_what_is_gathered_never_reaches_the_output(begun, predi
 def test_what_was_cut_or_is_damaged_is_predicted_again(begun, predict, tmp_path, content):
     source, target = begun("csv")
     predict(source, tmp_path / "whole.csv")
-    gathered_of(target).write_bytes(gathered_of(target).read_bytes()[:10] + content)
+    unfinished_file(target).write_bytes(unfinished_file(target).read_bytes()[:10] + content)
     assert predict(source, target).resumed == 0
     assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
@@ -230,14 +230,14 @@ def test_what_was_cut_or_is_damaged_is_predicted_again(begun, predict, tmp_path,
 def test_what_is_damaged_after_it_was_read_is_not_left_out(begun, predict, tmp_path, monkeypatch):
     source, target = begun("csv")
     predict(source, tmp_path / "whole.csv")
-    append = src.predict.output.Gathered.append
+    append = src.predict.output.UnfinishedPredictions.append
 
     def damage(self, *args):
         append(self, *args)
-        with gathered_of(target).open("r+b") as file:
+        with unfinished_file(target).open("r+b") as file:
             file.write(b"#")
 
-    monkeypatch.setattr(src.predict.output.Gathered, "append", damage)
+    monkeypatch.setattr(src.predict.output.UnfinishedPredictions, "append", damage)
     done = predict(source, target)
     assert (done.rows, done.resumed) == (ROWS, 4)
     assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()

@@ -9,7 +9,6 @@ import pytest
 
 from src.data.columns import (
     Columns,
-    TrainedColumns,
     columns_to_predict,
     read_trained_columns,
     write_trained_columns,
@@ -27,15 +26,15 @@ def table(tmp_path):
 
 
 def test_columns_of_the_run_are_taken_where_none_is_said(table):
-    found = columns_to_predict(table, None, None, TrainedColumns("description"))
+    found = columns_to_predict(table, None, None, Columns("description", ""))
     assert found == Columns("description", "", None)
-    found = columns_to_predict(table, None, None, TrainedColumns("description", "more"))
+    found = columns_to_predict(table, None, None, Columns("description", "", "more"))
     assert found == Columns("description", "", "more")
 
 
 def test_what_is_said_comes_first(table):
-    assert columns_to_predict(table, "more", None, TrainedColumns("description")).text == "more"
-    found = columns_to_predict(table, "package", None, TrainedColumns("description", "more"))
+    assert columns_to_predict(table, "more", None, Columns("description", "")).text == "more"
+    found = columns_to_predict(table, "package", None, Columns("description", "", "more"))
     assert (found.text, found.pair) == ("package", "more")
 
 
@@ -44,18 +43,18 @@ def test_what_is_said_comes_first(table):
     [
         (
             (None, None),
-            TrainedColumns("abstract"),
+            Columns("abstract", ""),
             "has no column 'abstract', which the classifier was trained on; name yours: "
             "text=COLUMN",
         ),
-        ((None, None), TrainedColumns("description", "other"), "name yours: text_pair=COLUMN"),
-        (("more", None), TrainedColumns("description", "other"), "has no column 'other'"),
+        ((None, None), Columns("description", "", "other"), "name yours: text_pair=COLUMN"),
+        (("more", None), Columns("description", "", "other"), "has no column 'other'"),
         (
             ("more", None),
-            TrainedColumns("description", "more"),
+            Columns("description", "", "more"),
             "'more' cannot be both texts of a pair",
         ),
-        ((None, "more"), TrainedColumns("description"), "was trained on single texts"),
+        ((None, "more"), Columns("description", ""), "was trained on single texts"),
         ((None, None), None, "cannot tell which column holds the texts; name it: text=COLUMN"),
         (("txt", None), None, "text=txt: .* has the columns 'package', 'description', 'more'"),
     ],
@@ -71,14 +70,14 @@ def test_a_classifier_carries_its_columns_wherever_it_goes(tmp_path):
     write_trained_columns({"text": "a", "label": "y", "text_pair": "b"}, run / "classifier")
     shutil.copytree(run / "classifier", tmp_path / "elsewhere")
     for folder in (run, run / "classifier", tmp_path / "elsewhere"):
-        assert read_trained_columns(folder) == TrainedColumns("a", "b")
+        assert read_trained_columns(folder) == Columns("a", "", "b")
 
 
 def test_those_of_an_older_classifier_are_read_from_its_run(tmp_path):
     columns = {"text": "description", "label": "section", "text_pair": None}
     (tmp_path / "result.json").write_text(json.dumps({"data": {"columns": columns}}))
     assert read_trained_columns(tmp_path) == read_trained_columns(tmp_path / "classifier")
-    assert read_trained_columns(tmp_path) == TrainedColumns("description", None)
+    assert read_trained_columns(tmp_path) == Columns("description", "", None)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import importlib
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -49,7 +48,6 @@ class Gramian(Weighting):
         second_batch: bool = False,
     ) -> None:
         super().__init__(task_names)
-        self.needs = Needs(all_gradients=True, second_batches=second_batch)
         try:
             aggregation = importlib.import_module("torchjd.aggregation")
             inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
@@ -64,7 +62,11 @@ class Gramian(Weighting):
         except (AttributeError, TypeError, ValueError) as error:
             raise UserError(f"torchjd={torchjd}: {error}") from error
         self._remembers = callable(getattr(inner, "reset", None))
-        self.needs = replace(self.needs, every_task=self._remembers or second_batch)
+        self.needs = Needs(
+            all_gradients=True,
+            second_batches=second_batch,
+            every_task=self._remembers or second_batch,
+        )
         if self._remembers:
             inner.reset()  # type: ignore[operator]
         # Not a submodule: its buffers come into being in the first step, and a checkpoint's could

@@ -6,17 +6,19 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from src.data.table.lines import Lines
 from src.errors import UserError
 from src.files.checksum import sha256_of
+
+T = TypeVar("T", bound=Sized)
 
 SAMPLE = 100
 """Number of first rows that are looked at to tell what a column holds."""
@@ -100,7 +102,7 @@ class Table(ABC):
         if self.lines is not None:
             self.lines.are_kept = False
         rows = self.rows()
-        while piece := list(_until_full(rows, CHUNK_ROWS)):
+        while piece := list(until_full(rows, CHUNK_ROWS, CHUNK_CHARACTERS, _characters)):
             fields = zip(*(row.record for row in piece), strict=True)
             arrays = [pa.array(field, pa.string()) for field in fields]
             yield Chunk(piece, pa.Table.from_arrays(arrays, schema=self.schema))
@@ -122,7 +124,7 @@ class Table(ABC):
         """
         found: list[Row] = []
         try:
-            for row in _until_full(self.rows(), SAMPLE):
+            for row in until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters):
                 found.append(row)  # noqa: PERF402  # an error keeps those before it
         except UserError:
             if not found:
@@ -137,11 +139,17 @@ def check_names(source: str, columns: Iterable[str]) -> None:
         raise UserError(f"{source} names the column {twice[0]!r} twice; rename one")
 
 
-def _until_full(rows: Iterator[Row], most: int) -> Iterator[Row]:
-    """Yield rows up to a number of them, or of their characters."""
-    size = 0
-    for row in islice(rows, most):
-        yield row
-        size += sum(map(len, row.record))
-        if size >= CHUNK_CHARACTERS:
+def until_full(
+    items: Iterator[T], most: int, largest: int, size: Callable[[T], int] = len
+) -> Iterator[T]:
+    """Yield items up to a number of them, or until their sizes add up to `largest`."""
+    total = 0
+    for item in islice(items, most):
+        yield item
+        total += size(item)
+        if total >= largest:
             return
+
+
+def _characters(row: Row) -> int:
+    return sum(map(len, row.record))

@@ -14,7 +14,7 @@ from src.core.seeding import seed_for
 from src.core.task import Task
 from src.core.weighting.aang import Aang
 from src.core.weighting.factored import Factored
-from src.data.batches import TaskSampling
+from src.data.batches import BatchNeeds, StepBatches, TaskExamples
 from src.encoders.tiny import TinyEncoder
 from src.errors import UserError
 from src.methods.optimisation import Optimisation
@@ -79,8 +79,8 @@ class Setup:
         return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
 
     def batch(self, name, step, count, size=None):
-        """The first `count` of the rows that all objectives with its draws get in the step."""
-        seed = seed_for(0, self.members[name].draws, step)
+        """The first `count` of the rows that all objectives of its group get in the step."""
+        seed = seed_for(0, self.members[name].draw_group, step)
         collate = self._collate(self.by_name[name].objective, size)
         chosen = rows(TOTAL, seed, self.encoder)[:count]
         return collated(collate, chosen, np.random.default_rng(seed))
@@ -133,7 +133,10 @@ def reference_of(setup, settings, learns, **rates):
 
 
 def sampling(setup, count, stage="joint"):
-    return TaskSampling(tuple(setup.names[1:]), count, TOTAL, 0, stage)
+    """Steps of tasks whose examples are never looked at."""
+    unread = TaskExamples(None, None, TOTAL)
+    needs = BatchNeeds(stage, tuple(setup.names), sampled=count)
+    return StepBatches(dict.fromkeys(setup.names, unread), None, STEPS, 0, needs)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_weights_parameters_and_factors_follow_the_reference(
     parameters = [p for m in (ours.body, *ours.heads) for p in m.parameters()]
     draws, seen = sampling(ours, count), set()
     for step in range(STEPS):
-        sampled = draws.at(step)
+        sampled = draws.sampled(step)
         tasks = [ours.tasks[0], *(ours.by_name[name] for name in sampled)]
         record = take_step(
             ours.body, tasks, ours.step_batches(weighting, sampled, step), weighting,
@@ -261,12 +264,13 @@ def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(wei
 
 def test_every_objective_is_sampled_equally_often_and_none_twice_in_a_step():
     setup = Setup("aang_td")
-    draws = [sampling(setup, 6).at(step) for step in range(2000)]
+    steps, others = sampling(setup, 6), sampling(setup, 6, "other")
+    draws = [steps.sampled(step) for step in range(2000)]
     assert all(len(set(own)) == 6 for own in draws)
     counts = [sum(name in own for own in draws) for name in setup.names[1:]]
     assert min(counts) > 420  # 500, and 4 standard deviations of 19
     assert max(counts) < 580
-    assert draws[:50] != [sampling(setup, 6, "other").at(step) for step in range(50)]
+    assert draws[:50] != [others.sampled(step) for step in range(50)]
 
 
 def test_what_shares_a_batch_follows_its_factors():
