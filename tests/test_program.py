@@ -81,7 +81,7 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
 def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
-    _, settings, chain, from_checkpoint, watched, resumed, _ = blocks
+    _, settings, chain, from_checkpoint, cosine, watched, resumed, _ = blocks
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
@@ -89,6 +89,10 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert chain.count("max_epochs=") == 2
     exec(re.sub(r"max_epochs=\d+", "max_steps=1", chain), names)
     assert names["module"].body is names["pretraining"].body
+    exec(cosine, names)
+    annealed = names["Cosine"].for_data(names["data"], lr=1e-3)
+    trainer(tmp_path, max_steps=2).fit(annealed, datamodule=names["data"])
+    assert annealed.lr_schedulers().get_last_lr()[0] < 1e-6
     exec(watched, names)
     joint = trainer(tmp_path, max_steps=1, callbacks=[names["Watch"]()])
     joint.fit(MetaTartan.for_data(names["data"], lr=1e-3), datamodule=names["data"])
