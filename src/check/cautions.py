@@ -106,16 +106,17 @@ def _against_imbalance(facts: Facts) -> str:
 def _about_repeats(facts: Facts) -> Iterator[str]:
     for split, share in facts.seen.items():
         if share >= SEEN:
-            rests = "; the choice of the checkpoint rests on them too" if split == "dev" else ""
+            rests = ", and so does the choice of the checkpoint" if split == "dev" else ""
             yield (
-                f"{share:.0%} of {split} have a text that train has too: memory is measured{rests}"
+                f"{share:.0%} of {split} have a text that train has too: the score partly rewards "
+                f"memorising{rests}"
             )
     for split, share in facts.near.items():
         if share >= SEEN:
             yield (
-                f"{share:.0%} of {split} differ little from a text of train: memory is measured in "
-                "part; task.split=clean keeps such texts together where dev and test have files; "
-                "of one table leave all but one of them out"
+                f"{share:.0%} of {split} are nearly equal to a text of train: the score partly "
+                "rewards memorising; in a single table keep one copy of each, and with files for "
+                "dev and test task.split=clean keeps such texts together"
             )
     if facts.test_in_dev:
         yield (

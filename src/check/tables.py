@@ -180,7 +180,7 @@ def _print_overlap(found: Findings, console: Console) -> None:
         near = [one for one in found.near if one.split == split]
         if near:
             of = f"{len(near):,} of {found.counts.of(split):,} {split} texts"
-            _line(console, f"{of} differ little from one of train:")
+            _line(console, f"{of} are nearly equal to one of train:")
         for one in near[:_TEXTS_SHOWN]:
             start = " ".join(one.text.split())[:_START]
             places = f"{split} {one.index + 1}, train {one.other_index + 1}"

@@ -90,7 +90,7 @@ def test_leaks_are_warned_of():
 def test_near_duplicates_in_train_are_warned_of():
     assert warnings(near={"dev": SEEN / 2, "test": SEEN / 2}) == []
     (warning,) = warnings(near={"dev": 0.0, "test": 0.25})
-    assert "25% of test differ little from a text of train" in warning
+    assert "25% of test are nearly equal to a text of train" in warning
     assert "task.split=clean" in warning
 
 

@@ -89,11 +89,11 @@ def test_that_advice_rests_on_the_rows_of_the_study():
         gain("suspects", "9x/tapt", "9x/finetune"),
     )
     assert short.interval.high < 0
-    assert f"it was {-short.mean:.1f} behind" in words
+    assert f"it was {-short.mean:.1f} points behind" in words
     assert long.interval.low < 0 < long.interval.high
     arc, docstrings = gain("acl_arc", "3x/tapt"), gain("docstrings", "3x/dapt_tapt_10")
-    assert f"was {arc.mean:.1f} ahead on ACL-ARC and, as method=dapt_tapt, " in words
-    assert f"{-docstrings.mean:.1f} behind on docstrings" in words
+    assert f"On ACL-ARC it was {arc.mean:.1f} ahead, and on docstrings" in words
+    assert f"method=dapt_tapt was {-docstrings.mean:.1f} behind" in words
     assert all(found.interval.low < 0 < found.interval.high for found in (arc, docstrings))
 
 

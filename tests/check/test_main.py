@@ -102,10 +102,10 @@ def test_texts_that_differ_little_from_one_of_train_are_warned_of(check, tmp_pat
     done = check(*options)
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "1 of 5 test texts differ little from one of train:" in said
+    assert "1 of 5 test texts are nearly equal to one of train:" in said
     assert "% the same: lines 5 (test) and " in said
-    assert "- 20% of test differ little from a text of train" in said
-    assert "of dev differ little" not in said
+    assert "- 20% of test are nearly equal to a text of train" in said
+    assert "of dev are nearly equal" not in said
 
 
 def test_odd_labels_and_unreadable_texts_are_told_under_look_out(check, tmp_path):
