@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
 import shlex
@@ -10,6 +11,7 @@ import textwrap
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,8 +26,10 @@ from docs.builder.included_code import with_code
 from src.compare.request import request_of
 from src.core.step import StepRecord
 from src.core.weighting.meta import Meta
+from src.experiment.run import run_experiment
+from src.predict.predict import Settings, predict_file
 from tests.conftest import ROOT
-from tests.in_process import CONF
+from tests.in_process import CONF, config_of
 
 pytestmark = pytest.mark.slow
 
@@ -215,6 +219,39 @@ def test_what_a_page_composes_from_python_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("0.")
     assert isinstance(names["weighting"], Meta)
     assert (tmp_path / "runs" / "from_python" / "result.json").is_file()
+
+
+def test_the_wrong_rows_that_a_page_finds_are_those_of_test(tmp_path, monkeypatch):
+    """Of a table in which some rows have no label."""
+    (code,) = [b for b in blocks(ROOT / "docs" / "output.md", "python") if "splits.csv" in b]
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"{'red' if i % 2 else 'old'} thing {i}", ["", "a", "b"][i % 3]) for i in range(60)]
+    lines = ["text,label", *(f"{text},{label}" for text, label in rows)]
+    Path("labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    common = ["encoder=tiny", f"cache_dir={tmp_path}/cache", "trainer.enable_progress_bar=false"]
+    run_experiment(
+        config_of(
+            [
+                "+experiment=custom_finetune",
+                "task.train=labels.csv",
+                "task.empty_label=unlabelled",
+                "max_steps=1",
+                *common,
+            ]
+        ),
+        tmp_path / "run",
+    )
+    predict_file(Settings(model="run/classifier", input="labels.csv", output="predictions.csv"))
+    names: dict[str, Any] = {}
+    exec(re.sub(r'"runs/[^"]+/splits', '"run/splits', code), names)
+    with open("run/splits.csv", encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+        tested = [int(row["line"]) - 2 for row in csv.DictReader(file) if row["split"] == "test"]
+    assert len(tested) == 8
+    wrong = names["wrong"]
+    found = set(zip(wrong["text"], wrong["label"], strict=True))
+    predicted = dict(zip(names["rows"]["text"], names["rows"]["predicted_label"], strict=True))
+    assert found == {rows[i] for i in tested if predicted[rows[i][0]] != rows[i][1]}
+    assert found
 
 
 def test_the_loop_of_a_pages_reader_trains(capsys):
