@@ -121,6 +121,11 @@ def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, pairs, se
     assert [dict(row.values) for row in table.rows()] == rows
 
 
+def test_a_file_of_one_column_may_hold_its_name_as_a_text(tmp_path):
+    table = table_of(tmp_path, "t.csv", b"text\na\ntext\nb\n")
+    assert [row.values["text"] for row in table.rows()] == ["a", "text", "b"]
+
+
 def test_a_long_text_is_read(tmp_path):
     table = table_of(tmp_path, "t.csv", b"text,label\n" + b"a" * 300_000 + b",x\n")
     (row,) = table.rows()
@@ -149,6 +154,13 @@ HEAD = b"text,label\na,b\n"
         ("t.csv", HEAD + b"caf\xe9,d\n", "t.csv, line 3: not UTF-8; save it as UTF-8, or: iconv "),
         ("t.csv", HEAD.decode().encode("utf-16"), "t.csv, line 1: not UTF-8"),
         ("t.csv", HEAD.decode().encode("utf-16-le"), "t.csv, line 1: holds a null character"),
+        ("t.csv", HEAD + HEAD, "t.csv, line 3: repeats the header; remove the line"),
+        ("t.csv", b"\xef\xbb\xbf" + (HEAD + b"\xef\xbb\xbf" + HEAD), "t.csv, line 3: repeats the"),
+        (
+            "t.tsv",
+            b'"text"\t label\na\tb\n\n\xef\xbb\xbf"text"\tlabel \nc\td\n',
+            "t.tsv, line 4: repeats the header",
+        ),
         ("t.csv", b"text,text\n", "t.csv: its header names the column 'text' twice; rename one"),
         (
             "t.csv",
