@@ -154,7 +154,7 @@ HEAD = b"text,label\na,b\n"
         ("t.csv", HEAD + b"caf\xe9,d\n", "t.csv, line 3: not UTF-8; save it as UTF-8, or: iconv "),
         ("t.csv", HEAD.decode().encode("utf-16"), "t.csv, line 1: not UTF-8"),
         ("t.csv", HEAD.decode().encode("utf-16-le"), "t.csv, line 1: holds a null character"),
-        ("t.csv", HEAD + HEAD, "t.csv, line 3: repeats the header; remove the line"),
+        ("t.csv", HEAD + HEAD, "t.csv, line 3: repeats the header; remove the line (if "),
         ("t.csv", b"\xef\xbb\xbf" + (HEAD + b"\xef\xbb\xbf" + HEAD), "t.csv, line 3: repeats the"),
         (
             "t.tsv",

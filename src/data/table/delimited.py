@@ -85,7 +85,10 @@ class DelimitedTable(Table):
                     f"{self._separators} or line breaks in double quotes"
                 )
             if len(record) > 1 and _plain(record) == self._header:
-                raise UserError(f"{self.where(number)}: repeats the header; remove the line")
+                raise UserError(
+                    f"{self.where(number)}: repeats the header; remove the line (if the first line "
+                    "is no header, put one above it)"
+                )
             values = zip(self._names, record, strict=True)
             yield Row(number, {name: value for name, value in values if name}, record)
 
