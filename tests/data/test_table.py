@@ -126,6 +126,14 @@ def test_a_file_of_one_column_may_hold_its_name_as_a_text(tmp_path):
     assert [row.values["text"] for row in table.rows()] == ["a", "text", "b"]
 
 
+def test_several_objects_of_objects_are_rows(tmp_path):
+    for name, content in (
+        ("t.jsonl", b'{"a": {"b": 1}}\n' * 2),
+        ("t.json", b'[{"a": {"b": 1}, "c": 1}]'),
+    ):
+        assert "a" in table_of(tmp_path, name, content).columns
+
+
 def test_a_long_text_is_read(tmp_path):
     table = table_of(tmp_path, "t.csv", b"text,label\n" + b"a" * 300_000 + b",x\n")
     (row,) = table.rows()
@@ -180,6 +188,18 @@ HEAD = b"text,label\na,b\n"
         ),
         ("t.jsonl", b'{"a": 1\n', "t.jsonl, line 1: not JSON (Expecting ',' delimiter, column 8)"),
         ("t.jsonl", b'{"a": 1, "a": 2}', "t.jsonl, line 1: names the field 'a' twice; rename one"),
+        (
+            "t.json",
+            b'{"text": {"0": "a", "1": "b"}, "label": {"0": "A", "1": "B"}}',
+            "t.json is one object of columns, as pandas' to_json writes by default; write one "
+            'object a row: to_json(..., orient="records")',
+        ),
+        (
+            "t.jsonl",
+            b'{"text": {"0": "a"}, "label": {"0": "A"}}\n',
+            "t.jsonl is one object of columns, as pandas' to_json writes by default; write one "
+            'object a row: to_json(..., orient="records", lines=True)',
+        ),
         ("t.parquet", b"PAR1", "t.parquet (Parquet) cannot be read: "),
     ],
 )
