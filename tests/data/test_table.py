@@ -126,8 +126,9 @@ def test_a_file_of_one_column_may_hold_its_name_as_a_text(tmp_path):
     assert [row.values["text"] for row in table.rows()] == ["a", "text", "b"]
 
 
-def test_several_objects_of_objects_are_rows(tmp_path):
+def test_other_objects_of_objects_are_rows(tmp_path):
     for name, content in (
+        ("t.json", b'{"a": {"en": "b"}}'),
         ("t.jsonl", b'{"a": {"b": 1}}\n' * 2),
         ("t.json", b'[{"a": {"b": 1}, "c": 1}]'),
     ):
@@ -200,6 +201,7 @@ HEAD = b"text,label\na,b\n"
             "t.jsonl is one object of columns, as pandas' to_json writes by default; write one "
             'object a row: to_json(..., orient="records", lines=True)',
         ),
+        ("t.json", b'{"text": {"0": "a", "7": "b"}}', "t.json is one object of columns"),
         ("t.parquet", b"PAR1", "t.parquet (Parquet) cannot be read: "),
     ],
 )

@@ -123,8 +123,14 @@ class JsonTable(Table):
 
 
 def _is_of_columns(values: Mapping[str, Any]) -> bool:
-    """Return whether an object holds objects alone."""
-    return bool(values) and all(isinstance(value, dict) for value in values.values())
+    """Return whether an object's values are objects of the same names, as columns by row are.
+
+    A single one with other names than pandas' numbers may be a value that is nested.
+    """
+    if not values or not all(isinstance(value, dict) for value in values.values()):
+        return False
+    names = {tuple(value) for value in values.values()}
+    return len(names) == 1 and (len(values) > 1 or all(map(str.isdigit, *names)))
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
