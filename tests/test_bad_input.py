@@ -617,8 +617,9 @@ SETTINGS = {
 ONCE = jsonl(*((f"text {i}", "AR"[i % 2]) for i in range(8)), ("text 8", "rare"))
 HELD_OUT = {
     "a label with one example": case(
-        "{folder}/t.jsonl: label 'rare' has one example only, which cannot be in train and in dev; "
-        "add examples, remove the rows, merge labels, or name a dev file: task.dev=FILE",
+        "{folder}/t.jsonl: too few examples of 1 label to be in train and in dev, which takes at "
+        "least 2 of each: 'rare' has 1; add examples, remove the rows, merge labels, or name a "
+        "dev file: task.dev=FILE",
         "task.train={folder}/t.jsonl", "task.dev=null", files={"t.jsonl": ONCE},
     ),
     "a dev split too large for the labels": case(

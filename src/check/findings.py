@@ -17,14 +17,13 @@ from omegaconf import DictConfig
 from src.check.counts import Counts, count_labels
 from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
 from src.check.facts import Facts
-from src.check.inputs import Inputs, Source, read_inputs, whole_texts
+from src.check.inputs import Inputs, Source, read_inputs
 from src.check.leakage import (
     Contents,
     InCorpus,
     Repeated,
     Shared,
     contents_of,
-    folded,
     in_corpus,
     repeated,
     shared,
@@ -40,6 +39,7 @@ from src.check.table_experiments import experiment_asked_for
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
 from src.core.memory import peak_of_process
 from src.data.decontaminate import held_out_of
+from src.data.held_out_in_corpus import folded
 from src.data.image_task import ImageTask
 from src.data.remarks import Kind
 from src.data.text_task import TextTask
@@ -48,7 +48,9 @@ from src.experiment.known_options import check_top_level
 from src.experiment.prepare import enabled_stages
 from src.methods.memory import memory_advice
 
-_TOLD: frozenset[Kind] = frozenset({"repeated", "shared", "absent", "imbalance", "truncation"})
+_TOLD: frozenset[Kind] = frozenset(
+    {"repeated", "shared", "absent", "imbalance", "truncation", "in_corpus"}
+)
 """Kinds of remarks that are left out: tables and other warnings say the same."""
 
 
@@ -198,7 +200,7 @@ def _texts(inputs: Inputs) -> dict[str, list[str]]:
     task = inputs.prepared.end_task
     if not isinstance(task, TextTask):
         return {}
-    return {split: whole_texts(getattr(task, split)) for split in inputs.split_names}
+    return {split: getattr(task, split).whole for split in inputs.split_names}
 
 
 def _contents(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> dict[str, Contents]:

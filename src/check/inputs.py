@@ -87,7 +87,7 @@ class Inputs:
         found = []
         for name in self.split_names:
             labelled: LabelledTexts = getattr(task, name)
-            texts = datasets.Dataset.from_dict({"text": whole_texts(labelled)})
+            texts = datasets.Dataset.from_dict({"text": labelled.whole})
             found.append(Source(name, texts, getattr(splits, name), task.max_length))
         for name, (auxiliary, examples) in self.auxiliaries.items():
             if auxiliary.kind == "domain" and examples.texts is not None:
@@ -100,14 +100,6 @@ class Inputs:
     def all_prepared(self) -> Prepared:
         """What the run prepares, with every auxiliary task that can be read."""
         return replace(self.prepared, auxiliaries=self.auxiliaries)
-
-
-def whole_texts(labelled: LabelledTexts) -> list[str]:
-    """Return each example's text; for pairs, both texts as one."""
-    if labelled.pairs is None:
-        return list(labelled.texts)
-    both = zip(labelled.texts, labelled.pairs, strict=True)
-    return [f"{first}\n{second}" for first, second in both]
 
 
 def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from src.core.seeding import generator_for
+from src.data.held_out_in_corpus import folded
 from src.data.overlap import HeldOutGrams
 
 MOST_CORPUS_TEXTS = 1_000_000
@@ -96,11 +97,6 @@ class InCorpus:
     exact: dict[str, int]
     folded: dict[str, int]
     sharing: int | None = None
-
-
-def folded(text: str) -> str:
-    """Return the text regardless of case and white space."""
-    return " ".join(text.casefold().split())
 
 
 def hashes(contents: Iterable[str | bytes]) -> np.ndarray:

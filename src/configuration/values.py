@@ -8,6 +8,7 @@ import importlib
 import inspect
 import types
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from omegaconf import OmegaConf
@@ -91,10 +92,17 @@ def validated(value: Any, hint: Any, option: str) -> Any:
     try:
         return _adapter(hint).validate_python(value)
     except ValidationError:
-        near = (
-            did_you_mean(value, alternatives(hint), listed=False) if isinstance(value, str) else ""
-        )
+        near = _one_file(value) if isinstance(value, list) else ""
+        if isinstance(value, str):
+            near = did_you_mean(value, alternatives(hint), listed=False)
         raise UserError(f"{option} must be {words(hint)}, got {shown(value)}{near}") from None
+
+
+def _one_file(value: Sequence[Any]) -> str:
+    """Return advice where a list, which an option does not take, seems to be one of files."""
+    if not value or not all(isinstance(one, str) and PurePath(one).suffix for one in value):
+        return ""
+    return "; it takes one file: join them into one first"
 
 
 def hints_of(kind: Any) -> dict[str, Any]:

@@ -101,11 +101,12 @@ def columns_to_predict(
         return Columns(text or find_text(table, taken, "text", ("text",)), "", pair)
     if trained.pair is None and pair is not None:
         raise UserError(f"text_pair={pair}: the classifier was trained on single texts")
+    expected = [own for own in (trained.text, trained.pair) if own is not None]
     for option, name, own in (("text", text, trained.text), ("text_pair", pair, trained.pair)):
         if name is None and own is not None and own not in table.columns:
             raise UserError(
                 f"{table.source} has no {table.entry} {own!r}, which the classifier was trained "
-                f"on; name yours: {option}={table.entry.upper()} ({_listing(table)})"
+                f"on; name yours: {option}={table.entry.upper()} ({_listing(table, *expected)})"
             )
     found = Columns(text or trained.text, "", pair or trained.pair)
     if found.text == found.pair:
@@ -227,16 +228,26 @@ def _is_words(value: object) -> bool:
 
 
 def _not_found(table: Table, what: str, option: str) -> UserError:
-    # there may be no header
-    remark = ", whose first row is read as names," if isinstance(table, DelimitedTable) else ""
+    entry = table.entry.upper()
+    pairs = f", and the second texts of pairs: {option}_pair={entry}" if what == "texts" else ""
     return UserError(
         f"{table.source}: cannot tell which {table.entry} holds the {what}; name it: "
-        f"{option}={table.entry.upper()} ({_listing(table, remark)})"
+        f"{option}={entry}{pairs} ({_listing(table, 'text', 'label')})"
     )
 
 
-def _listing(table: Table, remark: str = "") -> str:
-    """Return the table's columns for a message, e.g. `labels.csv has the columns 'id', 'words'`."""
+def _listing(table: Table, *header: str) -> str:
+    """Return the table's columns for a message, e.g. `labels.csv has the columns 'id', 'words'`.
+
+    Args:
+        table: the table.
+        header: names that a header could have, to say so where the file may lack one.
+    """
     names = ", ".join(map(repr, table.columns))
     several = "s" if len(table.columns) != 1 else ""
-    return f"{table.source}{remark} has the {table.entry}{several} {names}"
+    remark, advice = "", ""
+    if header and isinstance(table, DelimitedTable):
+        example = table.separator.join(header).replace("\t", "<tab>")
+        remark = ", whose first row is read as names,"
+        advice = f"; if it is no header, put a line of names such as {example} first"
+    return f"{table.source}{remark} has the {table.entry}{several} {names}{advice}"

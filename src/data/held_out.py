@@ -10,11 +10,13 @@ from sklearn.model_selection import train_test_split
 
 from src.core.seeding import generator_for
 from src.data.every_label import with_every_label
+from src.data.labelled import number_of
 from src.data.remarks import alike_labels
 from src.errors import UserError
 
 _SHOWN = 5
 """Number of labels that a message names."""
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,24 @@ def _too_few(
     prefix: str,
 ) -> UserError:
     names = [part.split for part in parts]
-    advice = " and ".join(f"a {name} file: {prefix}{name}=FILE" for name in names)
-    found = ", ".join(
-        f"{label!r} has {'one example' if count == 1 else f'{count} examples'}"
-        for label, count in list(rare.items())[:_SHOWN]
-    )
-    more = f" and {len(rare) - _SHOWN} more labels as few" if len(rare) > _SHOWN else ""
+    found = ", ".join(f"{label!r} has {count}" for label, count in list(rare.items())[:_SHOWN])
+    more = f" and {len(rare) - _SHOWN} more" if len(rare) > _SHOWN else ""
+    files = " and ".join(f"a {name} file: {prefix}{name}=FILE" for name in names)
+    advice = f"add examples, remove the rows, merge labels, or name {files}"
+    if _are_numbers(rare, labels):
+        advice = (
+            f"the column of labels looks like numbers, not classes; name another: {prefix}"
+            "label=COLUMN, or make classes of the numbers"
+        )
     alike = alike_labels(labels)
     return UserError(
-        f"{source}: label {found} only{more}, which cannot be in train and in "
-        f"{' and in '.join(names)}; add examples, remove the rows, merge labels, or name {advice}"
-        + (f" ({alike})" if alike else "")
+        f"{source}: too few examples of {len(rare)} label{'s' if len(rare) > 1 else ''} to be in "
+        f"train and in {' and in '.join(names)}, which takes at least {len(parts) + 1} of each: "
+        f"{found}{more}; {advice}" + (f" ({alike})" if alike else "")
     )
+
+
+def _are_numbers(rare: Mapping[str, int], labels: set[str]) -> bool:
+    """Return whether labels are rather numbers that were measured: many, and most of them rare."""
+    numbers = sum(number_of(label) is not None for label in labels)
+    return len(rare) > max(_SHOWN, len(labels) / 2) and numbers >= _NEARLY_ALL * len(labels)

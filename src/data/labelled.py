@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -67,7 +68,7 @@ def read_labelled(
         if empty_labels and _is_empty(row.values.get(columns.label)):
             examples.append(Example(text, "", pair, row.number))
             continue
-        label = _value(table, row, columns.label)
+        label = _as_class(table, row, columns.label, kind)
         if type(label) not in (_KINDS if kind is None else (kind,)):
             expected = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
             raise _wrong(table, row, columns.label, expected, label, advice)
@@ -80,6 +81,32 @@ def read_labelled(
     if not examples:
         raise UserError(f"{table.source} holds no examples")
     return examples
+
+
+def _as_class(table: Table, row: Row, column: str, kind: type | None) -> Any:
+    """Return a row's label; a whole number that is stored as 1.0 is one.
+
+    Pandas stores whole numbers so where some are missing.
+
+    Args:
+        table: the table.
+        row: the row.
+        column: the column of labels.
+        kind: type of the labels before it; None for the first one.
+
+    Raises:
+        UserError: it is missing, or a number that is no whole one among numbers.
+    """
+    label = _value(table, row, column)
+    if not isinstance(label, float) or math.isnan(label) or kind not in (None, int):
+        return label
+    if not label.is_integer():
+        raise UserError(
+            f"{_place(table, row, column)} is {label:g}: the column looks like numbers, not "
+            "classes; name another: task.label=COLUMN (in a program label=COLUMN), or make classes "
+            "of the numbers"
+        )
+    return int(label)
 
 
 def _is_empty(label: object) -> bool:

@@ -13,8 +13,9 @@ from src.data.labelled import number_of
 log = logging.getLogger(__name__)
 
 Kind: TypeAlias = Literal[
-    "blank", "repeated", "shared", "absent", "alike", "missing", "imbalance", "truncation"
-]
+    "blank", "repeated", "shared", "absent", "alike", "missing", "imbalance", "truncation",
+    "in_corpus",
+]  # fmt: skip
 """What a warning is about; its log record has it as `kind`."""
 
 _SHOWN = 8
@@ -125,6 +126,24 @@ def warn_of_truncation(name: str, limit: str, splits: Mapping[str, Truncation]) 
                 for split, c in found.items()
             ),
         )
+
+
+def warn_of_held_out(auxiliary: str, source: str, counts: tuple[int, int], advice: str) -> None:
+    """Log how many dev and test texts an auxiliary task would train on.
+
+    Args:
+        auxiliary: the auxiliary task's name.
+        source: path or name of its texts.
+        counts: number of dev and test texts that are among these, and of all dev and test texts.
+        advice: what to do.
+    """
+    found, total = counts
+    _warn(
+        "in_corpus",
+        "auxiliary %s: %s of %s dev and test texts are in %s, so that the model is trained on "
+        "texts that it is tested on; %s",
+        auxiliary, f"{found:,}", f"{total:,}", source, advice,
+    )  # fmt: skip
 
 
 def _warn(kind: Kind, message: str, *arguments: object) -> None:

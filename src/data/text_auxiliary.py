@@ -22,6 +22,7 @@ from src.data.corpus_files import files_of
 from src.data.corpus_manifest import is_corpus_folder
 from src.data.decontaminate import decontaminated
 from src.data.file_task import FileTask
+from src.data.held_out_in_corpus import warn_of_held_out_in
 from src.data.held_out_text import HeldOutText
 from src.data.nearest import choose_nearest
 from src.data.text_task import TextTask
@@ -143,6 +144,8 @@ class AuxiliaryText(Checked):
                 part = choose_nearest(corpus, task, size, context.seed, option, context.cache_dir)
             else:
                 part = choose_part(corpus, size, context.train_examples, context.seed, option)
+            if removed is None:
+                warn_of_held_out_in(name, part, task)
         return AuxiliaryExamples(
             objective,
             self._rows(name, part, task.max_length, context),

@@ -172,6 +172,14 @@ class LabelledTexts:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def whole(self) -> list[str]:
+        """Each example's text; of pairs, both texts as one."""
+        if self.pairs is None:
+            return list(self.texts)
+        both = zip(self.texts, self.pairs, strict=True)
+        return [f"{first}\n{second}" for first, second in both]
+
     def rows(self, *, labelled: bool = True) -> datasets.Dataset:
         """Return rows with `text` (and `text_pair`), and if `labelled`, `label` and `unseen`."""
         columns: dict[str, list[Any]] = {"text": list(self.texts)}

@@ -67,7 +67,7 @@ def class_weights(
     if class_weights == "balanced":
         given = [1 / count for count in counts]
     elif isinstance(class_weights, Mapping):
-        named = {_label_name(key): float(value) for key, value in class_weights.items()}
+        named = _by_label(class_weights, labels)
         if set(named) != set(labels):
             missing, unknown = sorted(set(labels) - set(named)), sorted(set(named) - set(labels))
             found = [f"missing {_listed(missing)}"] if missing else []
@@ -95,6 +95,19 @@ def weights_on_device(
     """Return the weights as a tensor `(classes,)`, which is copied to the device once."""
     with torch.inference_mode(False):  # the cached tensor may be used in training later
         return torch.tensor(weights, device=device, dtype=dtype)
+
+
+def _by_label(given: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
+    """Return weights by label; a key that is none may differ from one label in case.
+
+    YAML turns the keys `True` and `False` into others.
+    """
+    named = {_label_name(key): float(value) for key, value in given.items()}
+    for name in sorted(set(named) - set(labels)):
+        alike = [label for label in labels if label.casefold() == name.casefold()]
+        if len(alike) == 1 and alike[0] not in named:
+            named[alike[0]] = named.pop(name)
+    return named
 
 
 def _label_name(key: object) -> str:

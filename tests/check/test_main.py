@@ -48,6 +48,7 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
         "numbers in check.json",
     ):
         assert part in done.stdout, done.stdout
+    assert done.stdout.count("dev and test texts are in") == 1, done.stdout
     assert sorted(path.name for path in (tmp_path / "cwd").iterdir()) == [".venv", "check.json"]
     found = json.loads((tmp_path / "cwd" / "check.json").read_text(encoding="utf-8"))
     assert found["counts"]["splits"] == {"train": [6, 2], "dev": [1, 2], "test": [2, 2]}

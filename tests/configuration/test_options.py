@@ -70,6 +70,17 @@ def test_what_is_checked_is_what_is_said(said):
         assert said in str(caught.value)
 
 
+def test_a_list_where_one_file_is_taken_is_told_what_to_do():
+    for given in (["a.csv", "b.csv"], ["a.csv"]):
+        with pytest.raises(
+            UserError, match=r"got .*; it takes one file: join them into one first$"
+        ):
+            check(given, str | None, "task.train")
+    for given in (["a", "b"], [1, 2], []):
+        with pytest.raises(UserError, match=r"must be text or null, got \[.*\]$"):
+            check(given, str | None, "task.train")
+
+
 def test_what_is_not_plain_is_left_to_its_class():
     for hint in (object, Any, np.ndarray, Sequence[np.ndarray], np.ndarray | None):
         check("anything", hint, "option")

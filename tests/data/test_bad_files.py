@@ -68,6 +68,7 @@ FILES = [
     ("twice.jsonl", LINES + b'{"text": "a", "text": "b"}\n', "line 3: names the field 'text'"),
     ("short.csv", HEAD + b"a,A\nb\nc,A\n", "line 3: 1 field, but the header has 2"),
     ("long.csv", HEAD + b"a,A\nb, c,B\n", "line 3: 3 fields, but the header has 2"),
+    ("joined.csv", HEAD + b"a,A\nb,B\n" + HEAD + b"c,A\nd,B\n", "line 4: repeats the header"),
     ("break.csv", HEAD + b'"a\nb",A\nc\nd,B\n', "line 4: 1 field, but"),
     ("open.csv", HEAD + b'a,A\n"b,B\nc,A\n', "line 3: a double quote that opens in this row is"),
     ("stray.csv", HEAD + b'a,A\n"b" c,B\n', "line 3: a double quote inside a quoted field"),

@@ -80,20 +80,24 @@ def test_named_columns_are_taken_whatever_the_others_are_called(tmp_path):
         (
             ("sentence", "label", "content"),
             (None, None, None),
-            "{t}: cannot tell which column holds the texts; name it: task.text=COLUMN ({t}, "
-            "whose first row is read as names, has the columns 'sentence', 'label', 'content')",
+            "{t}: cannot tell which column holds the texts; name it: task.text=COLUMN, and "
+            "the second texts of pairs: task.text_pair=COLUMN ({t}, whose first row is read as "
+            "names, has the columns 'sentence', 'label', 'content'; if it is no header, put a line "
+            "of names such as text,label first)",
         ),
         (
             ("text", "a", "b"),
             (None, None, None),
             "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t}, "
-            "whose first row is read as names, has the columns 'text', 'a', 'b')",
+            "whose first row is read as names, has the columns 'text', 'a', 'b'; if it is no "
+            "header, put a line of names such as text,label first)",
         ),
         (
             ("text",),
             (None, None, None),
             "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t}, "
-            "whose first row is read as names, has the column 'text')",
+            "whose first row is read as names, has the column 'text'; if it is no header, put a "
+            "line of names such as text,label first)",
         ),
     ],
 )
@@ -104,6 +108,16 @@ def test_what_cannot_be_told_is_one_error_with_the_columns_and_the_option(
     with pytest.raises(UserError) as caught:
         choose_columns(table, *named)
     assert str(caught.value) == message.format(t=tmp_path / "t.csv")
+
+
+def test_an_example_of_a_header_has_the_separator_of_the_file(tmp_path):
+    for name, content, header in (
+        ("t.tsv", "a b\tc d\n", "text<tab>label"),
+        ("t.csv", "a b;c d\n", "text;label"),
+    ):
+        (tmp_path / name).write_text(content + content.upper())
+        with pytest.raises(UserError, match=f"put a line of names such as {header} first"):
+            choose_columns(open_table(tmp_path / name), None, None)
 
 
 def test_a_json_file_has_fields(tmp_path):

@@ -117,7 +117,12 @@ def test_equal_data_sets_have_equal_fingerprints():
         (
             [{"a": "x", "b": "y"}] * 4,
             {},
-            r"train: cannot .* holds the texts; name it: text=COLUMN \(",
+            r"train: cannot .* holds the texts; name it: text=COLUMN, .*: text_pair=COLUMN \(",
+        ),
+        (
+            ["a.csv", "b.csv"],
+            {},
+            r"^train, row 1: .* got 'a\.csv'; a file is given by itself, .*; join several into one",
         ),
         (
             [{"text": "x", "kind": "y"}] * 4,
@@ -127,7 +132,7 @@ def test_equal_data_sets_have_equal_fingerprints():
         (
             [{"text": "x", "label": "a"}, *[{"text": "y", "label": "b"}] * 4],
             {},
-            r"'a' has one example .*, or name a test file: test=FILE and a dev file: dev=FILE",
+            r"1 label .*: 'a' has 1; .*, or name a test file: test=FILE and a dev file: dev=FILE",
         ),
         (
             [{"text": f"{i}", "label": "ab"[i % 2]} for i in range(8)],

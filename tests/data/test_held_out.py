@@ -72,8 +72,13 @@ def test_the_seed_decides_and_nothing_else():
 @pytest.mark.parametrize(
     ("count", "splits", "message"),
     [
-        (1, ("dev",), "label 'b' has one example only, which cannot be in train and in dev;"),
-        (2, ("test", "dev"), "label 'b' has 2 examples only, .* in train and in test and in dev;"),
+        (
+            1,
+            ("dev",),
+            "too few examples of 1 label to be in train and in dev, which takes at least 2 of "
+            "each: 'b' has 1; add examples",
+        ),
+        (2, ("test", "dev"), "train and in test and in dev, which takes at least 3 .* 'b' has 2;"),
     ],
 )
 def test_a_label_with_too_few_examples_cannot_be_split(count, splits, message):
@@ -85,14 +90,29 @@ def test_a_label_with_too_few_examples_cannot_be_split(count, splits, message):
 def test_all_labels_with_too_few_examples_are_named_and_those_that_look_alike():
     labels = labels_of({"a": 30, "bad": 20, "bad ": 1, "c": 2})
     said = (
-        r"label 'bad ' has one example, 'c' has 2 examples only, .*; add examples, remove the "
+        r"of 2 labels to be .*: 'bad ' has 1, 'c' has 2; add examples, remove the "
         r"rows, merge labels, or name .*\(labels differ in case, .* only: 'bad' and 'bad '\)$"
     )
     with pytest.raises(UserError, match=said):
         stratified_splits(labels, parts_of(0.2, splits=("test", "dev")), SOURCE)
     many = labels_of({"a": 30, **{f"r{number}": 1 for number in range(8)}})
-    with pytest.raises(UserError, match="'r4' has one example only and 3 more labels as few"):
+    with pytest.raises(UserError, match="'r4' has 1 and 3 more; add examples"):
         stratified_splits(many, parts_of(0.2), SOURCE)
+
+
+@pytest.mark.parametrize("prefix", ["task.", ""])
+def test_labels_that_are_measured_numbers_are_said_to_be_no_classes(prefix):
+    labels = [f"{0.13 * number:.2f}" for number in range(300)] + ["0.13"] * 5 + ["unknown"]
+    said = (
+        rf"of 300 labels .*: '0\.00' has 1, .* and 295 more; the column of labels looks like "
+        rf"numbers, not classes; name another: {prefix}label=COLUMN, or make classes of the "
+        "numbers$"
+    )
+    with pytest.raises(UserError, match=said):
+        stratified_splits(labels, parts_of(0.2), SOURCE, prefix)
+    stars = [str(1 + number % 4) for number in range(30)] + ["5"]
+    with pytest.raises(UserError, match="'5' has 1; add examples"):
+        stratified_splits(stars, parts_of(0.2), SOURCE, prefix)
 
 
 @pytest.mark.parametrize(("test_share", "dev_share"), [(0.2, 0.2), (0.3, 0.5), (0.6, 0.2)])

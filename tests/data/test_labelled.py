@@ -35,9 +35,12 @@ def parquet(**columns):
     [
         ("t.jsonl", jsonl("b", "a"), ["b", "a"]),
         ("t.jsonl", jsonl(10, 2, -1), ["10", "2", "-1"]),
+        ("t.jsonl", jsonl(1.0, 0, -2.0), ["1", "0", "-2"]),
         ("t.jsonl", jsonl(True, False), ["true", "false"]),
         ("t.csv", b"text,label\na,10\nb,02\nc,True\n", ["10", "02", "True"]),
+        ("t.csv", b"text,label\na,1\nb,1.0\n", ["1", "1.0"]),
         ("t.parquet", parquet(text=["a", "b"], label=[3, 1]), ["3", "1"]),
+        ("t.parquet", parquet(text=["a", "b"], label=[3.0, 1.0]), ["3", "1"]),
         ("t.parquet", parquet(text=["a", "b"], label=[True, False]), ["true", "false"]),
     ],
 )
@@ -57,6 +60,12 @@ def test_labels_are_what_the_user_wrote(name, content, labels, tmp_path):
 )
 def test_labels_are_sorted_by_value_where_all_are_numbers(labels, order):
     assert in_order(labels) == order
+
+
+def test_whole_numbers_among_which_some_are_missing_are_labels_as_pandas_writes_them(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(jsonl(1.0, None, 0.0, float("nan")))
+    found = read_labelled(open_table(tmp_path / "t.jsonl"), Columns(), empty_labels=True)
+    assert [example.label for example in found] == ["1", "", "0", ""]
 
 
 def test_pairs_and_row_numbers_are_kept(tmp_path):
@@ -95,8 +104,34 @@ def test_pairs_and_row_numbers_are_kept(tmp_path):
         (
             "t.jsonl",
             jsonl(0.5),
+            "t.jsonl, line 1: the field 'label' is 0.5: the column looks like numbers, not "
+            "classes; name another: task.label=COLUMN (in a program label=COLUMN), or make",
+        ),
+        (
+            "t.jsonl",
+            jsonl(1.0, 0.13),
+            "t.jsonl, line 2: the field 'label' is 0.13: the column looks like numbers",
+        ),
+        (
+            "t.jsonl",
+            jsonl(1, float("inf")),
+            "t.jsonl, line 2: the field 'label' is inf: the column looks like numbers",
+        ),
+        (
+            "t.jsonl",
+            jsonl("x", 1.0),
+            "t.jsonl, line 2: the field 'label' must be a string, not float",
+        ),
+        (
+            "t.jsonl",
+            jsonl(1.0, float("nan")),
+            "t.jsonl, line 2: the field 'label' must be a whole number, not null",
+        ),
+        (
+            "t.jsonl",
+            jsonl([1.0]),
             "t.jsonl, line 1: the field 'label' must be a string, a whole number, true or false, "
-            "not float",
+            "not list",
         ),
         (
             "t.parquet",

@@ -121,6 +121,20 @@ def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, pairs, se
     assert [dict(row.values) for row in table.rows()] == rows
 
 
+def test_a_file_of_one_column_may_hold_its_name_as_a_text(tmp_path):
+    table = table_of(tmp_path, "t.csv", b"text\na\ntext\nb\n")
+    assert [row.values["text"] for row in table.rows()] == ["a", "text", "b"]
+
+
+def test_other_objects_of_objects_are_rows(tmp_path):
+    for name, content in (
+        ("t.json", b'{"a": {"en": "b"}}'),
+        ("t.jsonl", b'{"a": {"b": 1}}\n' * 2),
+        ("t.json", b'[{"a": {"b": 1}, "c": 1}]'),
+    ):
+        assert "a" in table_of(tmp_path, name, content).columns
+
+
 def test_a_long_text_is_read(tmp_path):
     table = table_of(tmp_path, "t.csv", b"text,label\n" + b"a" * 300_000 + b",x\n")
     (row,) = table.rows()
@@ -149,6 +163,13 @@ HEAD = b"text,label\na,b\n"
         ("t.csv", HEAD + b"caf\xe9,d\n", "t.csv, line 3: not UTF-8; save it as UTF-8, or: iconv "),
         ("t.csv", HEAD.decode().encode("utf-16"), "t.csv, line 1: not UTF-8"),
         ("t.csv", HEAD.decode().encode("utf-16-le"), "t.csv, line 1: holds a null character"),
+        ("t.csv", HEAD + HEAD, "t.csv, line 3: repeats the header; remove the line (if "),
+        ("t.csv", b"\xef\xbb\xbf" + (HEAD + b"\xef\xbb\xbf" + HEAD), "t.csv, line 3: repeats the"),
+        (
+            "t.tsv",
+            b'"text"\t label\na\tb\n\n\xef\xbb\xbf"text"\tlabel \nc\td\n',
+            "t.tsv, line 4: repeats the header",
+        ),
         ("t.csv", b"text,text\n", "t.csv: its header names the column 'text' twice; rename one"),
         (
             "t.csv",
@@ -168,6 +189,19 @@ HEAD = b"text,label\na,b\n"
         ),
         ("t.jsonl", b'{"a": 1\n', "t.jsonl, line 1: not JSON (Expecting ',' delimiter, column 8)"),
         ("t.jsonl", b'{"a": 1, "a": 2}', "t.jsonl, line 1: names the field 'a' twice; rename one"),
+        (
+            "t.json",
+            b'{"text": {"0": "a", "1": "b"}, "label": {"0": "A", "1": "B"}}',
+            "t.json is one object of columns, as pandas' to_json writes by default; write one "
+            'object a row: to_json(..., orient="records")',
+        ),
+        (
+            "t.jsonl",
+            b'{"text": {"0": "a"}, "label": {"0": "A"}}\n',
+            "t.jsonl is one object of columns, as pandas' to_json writes by default; write one "
+            'object a row: to_json(..., orient="records", lines=True)',
+        ),
+        ("t.json", b'{"text": {"0": "a", "7": "b"}}', "t.json is one object of columns"),
         ("t.parquet", b"PAR1", "t.parquet (Parquet) cannot be read: "),
     ],
 )

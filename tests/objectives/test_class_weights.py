@@ -56,6 +56,27 @@ def test_labels_can_be_called_true_and_false():
     assert class_weights({True: 2, False: 2}, ("false", "true"), (3, 9)) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "given", [{False: 1, True: 5}, "{False: 1, True: 5}", {"TRUE": 5, "false": 1}]
+)
+def test_a_key_that_is_no_label_may_differ_from_one_in_case(given):
+    weights = class_weights(given, ("False", "True"), (2, 2))
+    assert weights == class_weights([1, 5], ("False", "True"), (2, 2))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({True: 5, "No": 1}, "missing 'TRUE', 'True', unknown 'true'"),
+        ({"TRUE": 5, "True": 2, "no": 1, "No": 1}, "unknown 'no'"),
+        ({"TRUE": 5, "True": 2, "no": 1, "NO": 1}, "unknown 'no'"),
+    ],
+)
+def test_a_key_that_could_be_several_labels_or_one_that_has_a_weight_is_unknown(given, message):
+    with pytest.raises(UserError, match=f"and no other: {message}; the labels are"):
+        class_weights(given, ("No", "TRUE", "True"), (2, 2, 2))
+
+
 def test_no_option_gives_no_weights():
     assert class_weights(None, LABELS, COUNTS) is None
 

@@ -183,7 +183,7 @@ def files(tmp_path, classifier):
         (
             "two.csv",
             {},
-            r"two\.csv: cannot tell which column .* the texts; name it: text=COLUMN \(",
+            r"two\.csv: cannot tell which column .* the texts; name it: text=COLUMN, ",
         ),
         ("two.csv", {"text": "txt"}, r"text=txt: .*two\.csv has the columns 'title', 'body'"),
         ("good.csv", {"text_pair": "b"}, r"text_pair=b: .*good\.csv has the column 'text'"),

@@ -70,6 +70,7 @@ class DelimitedTable(Table):
         _, header = next(self._records(self.separator), (0, []))
         self.schema = pa.schema([(name, pa.string()) for name in header])
         self._names = [name.strip() for name in header]
+        self._header = _plain(header)
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{self.source}: its header", self.columns)
 
@@ -82,6 +83,11 @@ class DelimitedTable(Table):
                     f"{self.where(number)}: {found}, but the header has {len(self._names)} "
                     f"({', '.join(map(repr, self._names))}); put a text that holds "
                     f"{self._separators} or line breaks in double quotes"
+                )
+            if len(record) > 1 and _plain(record) == self._header:
+                raise UserError(
+                    f"{self.where(number)}: repeats the header; remove the line (if the first line "
+                    "is no header, put one above it)"
                 )
             values = zip(self._names, record, strict=True)
             yield Row(number, {name: value for name, value in values if name}, record)
@@ -118,3 +124,8 @@ class DelimitedTable(Table):
             told = str(error)
             said = next((said for part, said in _REASONS.items() if part in told), told)
             raise UserError(f"{self.where(number + 1)}: {said}") from error
+
+
+def _plain(fields: list[str]) -> list[str]:
+    """Return fields as they are compared: a file in the middle of others may begin with a mark."""
+    return [field.lstrip("\ufeff").strip().strip('"') for field in fields]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ class JsonTable(Table):
     first character may open one list of objects, over any number of lines.
 
     Raises:
-        UserError: one of the first rows is not an object.
+        UserError: one of the first rows is not an object, or the only one holds columns.
     """
 
     entry = "field"
@@ -53,7 +53,14 @@ class JsonTable(Table):
         first = (piece.lstrip() for _, piece in lines.read(longest=_PIECE) if piece.strip())
         self._is_list = kind == "json" and next(first, "").startswith("[")
         self.unit = "row" if self._is_list else "line"
-        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
+        sample = self.sample()
+        if len(sample) == 1 and _is_of_columns(sample[0].values):
+            ending = ", lines=True" if kind == "jsonl" else ""
+            raise UserError(
+                f"{self.source} is one object of columns, as pandas' to_json writes by default; "
+                f'write one object a row: to_json(..., orient="records"{ending})'
+            )
+        self.columns = tuple(dict.fromkeys(name for row in sample for name in row.values))
 
     def rows(self) -> Iterator[Row]:
         if self._is_list:
@@ -113,6 +120,17 @@ class JsonTable(Table):
         elif isinstance(error, ValueError):
             error = "holds a number of too many digits"
         return UserError(f"{self.where(number)}: {error}")
+
+
+def _is_of_columns(values: Mapping[str, Any]) -> bool:
+    """Return whether an object's values are objects of the same names, as columns by row are.
+
+    A single one with other names than pandas' numbers may be a value that is nested.
+    """
+    if not values or not all(isinstance(value, dict) for value in values.values()):
+        return False
+    names = {tuple(value) for value in values.values()}
+    return len(names) == 1 and (len(values) > 1 or all(map(str.isdigit, *names)))
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

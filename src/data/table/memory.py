@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -42,6 +43,12 @@ class MemoryTable(Table):
         if isinstance(given, tuple | list) and len(given) in (2, 3):
             names = ("text", "label") if len(given) == 2 else ("text", "text_pair", "label")
             given = dict(zip(names, given, strict=True))
+        if isinstance(given, str | os.PathLike):
+            raise UserError(
+                f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
+                f"them, got {given!r:.80}; a file is given by itself, without a list; join several "
+                "into one first"
+            )
         if not isinstance(given, Mapping):
             raise UserError(
                 f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "

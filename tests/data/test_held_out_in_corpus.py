@@ -1,0 +1,98 @@
+"""Dev and test texts among the text of auxiliary tasks are counted and told before training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import datasets
+import pytest
+
+from src.data import TartanData, held_out_in_corpus
+from src.data.auxiliary import AuxiliaryContext
+from src.data.file_task import FileTask
+from src.data.held_out_in_corpus import count_in
+from src.data.text_auxiliary import TextAuxiliary
+from src.encoders.tiny import TinyEncoder
+from src.objectives.masked_lm import MaskedLM
+from tests.data.test_text_task import write
+
+
+@pytest.fixture
+def task(tmp_path):
+    parts = {
+        split: write(
+            tmp_path / f"{split}.jsonl", [(f"Words of {split} {i}", "ab"[i % 2]) for i in range(8)]
+        )
+        for split in ("train", "dev", "test")
+    }
+    lines = [
+        "words of  TRAIN 1",
+        "words of\tDEV 1",
+        "words of dev 1",
+        "Words of test 2",
+        "others",
+        "",
+    ]
+    (tmp_path / "domain.txt").write_text("\n".join(lines) + "\n")
+    paths = {split: str(path) for split, path in parts.items()}
+    return FileTask("toy", "macro_f1", 20, domain=str(tmp_path / "domain.txt"), **paths)
+
+
+@pytest.fixture
+def said(task, cache_dir, caplog):
+    """Reads an auxiliary task, and returns what is said of held-out texts."""
+
+    def read(context=(), **options):
+        caplog.clear()
+        around = AuxiliaryContext(
+            end_task=task.load(),
+            encoder=TinyEncoder().load(),
+            train_examples=8,
+            default_size="all",
+            seed=0,
+            cache_dir=cache_dir,
+        )
+        auxiliary = TextAuxiliary(objective=MaskedLM(), **options)
+        auxiliary.examples("dapt", replace(around, **dict(context)))
+        return told(caplog)
+
+    return read
+
+
+def told(caplog):
+    messages = [record.getMessage() for record in caplog.records]
+    return [message for message in messages if "dev and test texts" in message]
+
+
+def test_their_number_is_said_once_with_what_to_do(said, task):
+    assert said() == [
+        f"auxiliary dapt: 2 of 16 dev and test texts are in {task.domain}, so that the model is "
+        "trained on texts that it is tested on; auxiliary.decontaminate=true leaves them out"
+    ]
+
+
+def test_nothing_is_said_of_text_without_them(said, tmp_path):
+    assert said(text="task") == []
+    assert said({"decontaminate": True}) == []
+    assert said(select="nearest", size=0.25) == []
+    (tmp_path / "clean.txt").write_text("words of TRAIN 1\nothers\n")
+    assert said(path=str(tmp_path / "clean.txt")) == []
+
+
+def test_a_large_corpus_is_left_to_the_check(said, monkeypatch):
+    monkeypatch.setattr(held_out_in_corpus, "MOST_TEXTS", 5)
+    assert said() == []
+
+
+def test_a_program_is_told_to_remove_them(cache_dir, caplog):
+    rows = [{"text": f"Text {i}", "label": "ab"[i % 2]} for i in range(20)]
+    texts = {"dapt": [f"text  {i}" for i in range(20)]}
+    _ = TartanData(rows, auxiliaries=texts, encoder="tiny", cache_dir=cache_dir).prepared
+    (message,) = told(caplog)
+    assert message.startswith("auxiliary dapt: 8 of 8 dev and test texts are in dapt, ")
+    assert message.endswith("; remove them from it")
+
+
+def test_blank_texts_and_missing_ones_are_none():
+    texts = datasets.Dataset.from_dict({"text": ["a B", None, " ", "c"]})
+    assert count_in(texts, ["A  b", "", "a b", "d"]) == 2
