@@ -16,13 +16,14 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src.command_line.flags import flags_first
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
+from src.configuration.stage_aliases import stage_option
 from src.run_folder.stop import stop
 
 _CONF = Path(__file__).parents[2] / "conf"
@@ -212,6 +213,9 @@ def explanation(error: Exception) -> str:
             return f"{option} is not used here; set {NOT_TAKEN[name][1]} instead"
         if option in _TEMPLATES:
             return f"there is no option {option}; {_TEMPLATES[option]} (docs/hydra.md)"
+        instead = _stage_option(prefix, name, cause.parent_node)
+        if instead is not None:
+            return f"there is no option {option}; {instead}"
         near = did_you_mean(name, known, prefix)
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))
@@ -219,6 +223,14 @@ def explanation(error: Exception) -> str:
         return f"{unset[1]}.yaml lacks {HEADER}"
     said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
     return said + next((advice for part, advice in _PHRASES.items() if part in said), "")
+
+
+def _stage_option(prefix: str, name: str, node: DictConfig) -> str | None:
+    """Return the option of a stage that is meant; None if it is none, or the command has none."""
+    stages = OmegaConf.select(node._get_root(), "method.stages")
+    if stages is None:
+        return None
+    return stage_option(prefix, name, [str(k) for k, v in stages.items() if v.get("enabled")])
 
 
 def _elsewhere(group: str, name: str, near: str) -> str:
