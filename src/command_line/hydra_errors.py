@@ -19,7 +19,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from src.command_line.flags import flags_first
+from src.command_line.flags import flags_first, unknown_flag
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
@@ -103,6 +103,9 @@ def run_command_line(main: Callable[[], object]) -> None:
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
             stop(f"{name!a} is not UTF-8; rename the file or folder")
+    unknown = unknown_flag(sys.argv[1:])
+    if unknown is not None:
+        stop(f"there is no flag {unknown}; {_as_option(unknown)}")
     given = flags_first(sys.argv[1:])
     sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
     wanted = os.environ.get(_FULL, "0") == "1"
@@ -117,6 +120,13 @@ def run_command_line(main: Callable[[], object]) -> None:
         if line is None:
             raise
         stop(line)
+
+
+def _as_option(flag: str) -> str:
+    """Return how an option is written that was given as a flag."""
+    name = flag.lstrip("-").replace("-", "_")
+    plus = "+" if f"{name}=" in _WITHOUT_DEFAULT else ""
+    return f"options are written NAME=VALUE, without dashes: {plus}{name}=VALUE"
 
 
 def _line_of(error: Exception) -> str | None:
