@@ -19,6 +19,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.command_line.flags import flags_first, unknown_flag
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
@@ -98,7 +99,8 @@ _NO_FOLDER = re.compile(r"provider=hydra\.searchpath.*, path=(.*) is not availab
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
-    `experiment=NAME` stands for `+experiment=NAME`, and flags such as `-m` may stand anywhere.
+    `experiment=NAME` stands for `+experiment=NAME`, and flags such as `-m` may stand anywhere. The
+    exit code is 141 where the reader of what it prints has gone.
     """
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
@@ -112,7 +114,8 @@ def run_command_line(main: Callable[[], object]) -> None:
     os.environ[_FULL] = "1"
     warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
     try:
-        main()
+        with quiet_at_closed_pipe():
+            main()
     except KeyboardInterrupt:  # while a launcher waited for its processes
         sys.exit(128 + signal.SIGINT)
     except Exception as error:

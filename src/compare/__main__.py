@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.compare.budget import WITH_END_TASK, Costs, Steps, equal_steps, spent
 from src.compare.experiments import evaluations_of, experiment_of, write_experiment
 from src.compare.request import Request, request_of
@@ -185,4 +186,5 @@ def _show(costs: Costs, steps: Steps, evaluations: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with quiet_at_closed_pipe():
+        sys.exit(main(sys.argv[1:]))
