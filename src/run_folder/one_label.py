@@ -6,12 +6,11 @@ from src.run_folder.result import Result
 
 
 def one_label_remark(result: Result) -> str | None:
-    """Return a sentence if all predictions on test, or dev without one, are the same label.
+    """Return a sentence if all predictions on test are the same label.
 
-    None if they are not, if that was not counted, or if the split has no other label.
+    None if they are not, if that was not counted, as on dev, or if test has no other label.
     """
-    split = "test" if result.is_tested else "dev"
-    counts = result.evaluated[split].whole.confusion
+    counts = result.test.whole.confusion if result.is_tested else None
     if counts is None or sum(map(any, counts)) < 2:
         return None
     predicted = zip(result.labels, zip(*counts, strict=True), strict=True)
@@ -20,6 +19,6 @@ def one_label_remark(result: Result) -> str | None:
         return None
     kind = "text" if result.is_text else "example"
     return (
-        f"every {kind} of {split} was given the label {given[0]!r}: nothing was told apart. More "
+        f"every {kind} of test was given the label {given[0]!r}: nothing was told apart. More "
         "steps or another learning rate may help; python -m src.check looks for other causes"
     )
