@@ -112,7 +112,7 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     Returns:
         Which of them, and the content of `result.json`.
     """
-    from src.run_folder.stored import newer_inputs, stored_result
+    from src.run_folder.stored import later_folder, newer_inputs, stored_result
     from src.run_folder.summary import print_summary
 
     state = "resumed" if (folder / "config.yaml").exists() else "finished"
@@ -120,8 +120,11 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     if result is not None:
         state = "known"
         print(f"{folder} holds this run, finished: its result follows")
-        newer = newer_inputs(config, folder)
-        if newer:
+        newer, later = newer_inputs(config, folder), later_folder(config, folder)
+        if later is not None:
+            how = "" if in_sweep() else f"; hydra.run.dir={later} goes on there"
+            print(f"{later} holds the same run, started over later with resume=false{how}")
+        elif newer:
             print(
                 f"{', '.join(map(str, newer))}: newer than this result, which was not computed "
                 "again; if they have changed, add resume=false or remove the folder"

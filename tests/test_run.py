@@ -138,6 +138,10 @@ def test_a_finished_run_says_which_data_are_newer(run_cli, finetune_options, tmp
     again = run_cli(*options)
     assert again.returncode == 0, again.stderr
     assert f"{table}: newer than this result, which was not computed again" in again.stdout
+    assert run_cli(*options, "resume=false").returncode == 0
+    after = run_cli(*options).stdout
+    assert "newer than this result" not in after
+    assert "-2 holds the same run, started over later with resume=false; hydra.run.dir=" in after
 
 
 def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(

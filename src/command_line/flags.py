@@ -20,6 +20,24 @@ _WITH_VALUE = (
 )
 """Flags whose value is the next argument, or stands behind `=`."""
 
+_OTHERS = (
+    "--help",
+    "--hydra-help",
+    "--version",
+    "--run",
+    "--shell-completion",
+    "--experimental-rerun",
+    "--info",
+)
+"""Long flags that stay where they are."""
+
+
+def unknown_flag(arguments: Sequence[str]) -> str | None:
+    """Return the first `--NAME` that Hydra does not have: argparse may take it for another flag."""
+    known = {*_ALONE, *_WITH_VALUE, *_OTHERS}
+    names = [argument.partition("=")[0] for argument in arguments]
+    return next((name for name in names if name.startswith("--") and name not in known), None)
+
 
 def flags_first(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with Hydra's flags in front: argparse divides no list of options.

@@ -16,13 +16,15 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from src.command_line.flags import flags_first
+from src.command_line.closed_pipe import quiet_at_closed_pipe
+from src.command_line.flags import flags_first, unknown_flag
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
+from src.configuration.stage_aliases import stage_option
 from src.run_folder.stop import stop
 
 _CONF = Path(__file__).parents[2] / "conf"
@@ -97,18 +99,23 @@ _NO_FOLDER = re.compile(r"provider=hydra\.searchpath.*, path=(.*) is not availab
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
-    `experiment=NAME` stands for `+experiment=NAME`, and flags such as `-m` may stand anywhere.
+    `experiment=NAME` stands for `+experiment=NAME`, and flags such as `-m` may stand anywhere. The
+    exit code is 141 where the reader of what it prints has gone.
     """
     for name in (*sys.argv[1:], str(Path.cwd())):
         if not _is_utf8(name):
             stop(f"{name!a} is not UTF-8; rename the file or folder")
+    unknown = unknown_flag(sys.argv[1:])
+    if unknown is not None:
+        stop(f"there is no flag {unknown}; {_as_option(unknown)}")
     given = flags_first(sys.argv[1:])
     sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
     wanted = os.environ.get(_FULL, "0") == "1"
     os.environ[_FULL] = "1"
     warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
     try:
-        main()
+        with quiet_at_closed_pipe():
+            main()
     except KeyboardInterrupt:  # while a launcher waited for its processes
         sys.exit(128 + signal.SIGINT)
     except Exception as error:
@@ -116,6 +123,13 @@ def run_command_line(main: Callable[[], object]) -> None:
         if line is None:
             raise
         stop(line)
+
+
+def _as_option(flag: str) -> str:
+    """Return how an option is written that was given as a flag."""
+    name = flag.lstrip("-").replace("-", "_")
+    plus = "+" if f"{name}=" in _WITHOUT_DEFAULT else ""
+    return f"options are written NAME=VALUE, without dashes: {plus}{name}=VALUE"
 
 
 def _line_of(error: Exception) -> str | None:
@@ -212,6 +226,9 @@ def explanation(error: Exception) -> str:
             return f"{option} is not used here; set {NOT_TAKEN[name][1]} instead"
         if option in _TEMPLATES:
             return f"there is no option {option}; {_TEMPLATES[option]} (docs/hydra.md)"
+        instead = _stage_option(prefix, name, cause.parent_node)
+        if instead is not None:
+            return f"there is no option {option}; {instead}"
         near = did_you_mean(name, known, prefix)
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))
@@ -219,6 +236,14 @@ def explanation(error: Exception) -> str:
         return f"{unset[1]}.yaml lacks {HEADER}"
     said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
     return said + next((advice for part, advice in _PHRASES.items() if part in said), "")
+
+
+def _stage_option(prefix: str, name: str, node: DictConfig) -> str | None:
+    """Return the option of a stage that is meant; None if it is none, or the command has none."""
+    stages = OmegaConf.select(node._get_root(), "method.stages")
+    if stages is None:
+        return None
+    return stage_option(prefix, name, [str(k) for k, v in stages.items() if v.get("enabled")])
 
 
 def _elsewhere(group: str, name: str, near: str) -> str:

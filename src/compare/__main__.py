@@ -10,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.compare.budget import WITH_END_TASK, Costs, Steps, equal_steps, spent
 from src.compare.experiments import evaluations_of, experiment_of, write_experiment
-from src.compare.request import Request, request_of
+from src.compare.request import Request, check_domain_text, request_of
 from src.errors import UserError
 from src.files.durable import write_durably
 from src.run_folder.name import RESULT
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         request = request_of(arguments)
+        check_domain_text(request)
         plan = _planned(request)
         for method in request.methods:
             content = experiment_of(method, request, plan["steps"][method])
@@ -185,4 +187,5 @@ def _show(costs: Costs, steps: Steps, evaluations: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with quiet_at_closed_pipe():
+        sys.exit(main(sys.argv[1:]))

@@ -28,6 +28,10 @@ _DECIDED = {
 """Options of a run that the comparison sets itself, and what to use instead."""
 _TABLES = ("task.train=", "task.dev=", "task.test=")
 """Beginnings of the overrides that name a file of labelled examples."""
+_WITHOUT_DOMAIN_TEXT = ("finetune", "tapt")
+"""Methods that train on labelled examples and their own text alone."""
+_DOMAIN_TEXT = {"auxiliary.dapt.path", "auxiliary.dapt.hub", "task.domain"}
+"""Options that name domain text."""
 _WITHOUT = {"tapt": "dapt", "dapt": "tapt"}
 """The method that has no text with an auxiliary task, by the latter."""
 
@@ -111,6 +115,22 @@ def request_of(arguments: Sequence[str]) -> Request:
         own_options=tuple(of_methods),
         **numbers,
     )
+
+
+def check_domain_text(request: Request) -> None:
+    """Check that methods which train on domain text have it, before anything is counted.
+
+    Raises:
+        UserError: the task is the user's own table, and no option names domain text.
+    """
+    given = [override.lstrip("+").partition("=")[0] for override in request.overrides]
+    needed = _auxiliary_of(request.overrides) in ("dapt", "dapt_tapt")
+    methods = [method for method in request.methods if method not in _WITHOUT_DOMAIN_TEXT]
+    if "task=files" in request.overrides and needed and methods and not _DOMAIN_TEXT & {*given}:
+        raise UserError(
+            f"{methods[0]} needs domain text: auxiliary.dapt.path=FILE_OR_FOLDER; without any, "
+            "use auxiliary=tapt"
+        )
 
 
 def _number(name: str, own: dict[str, str], default: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import RichProgressBar
 
@@ -25,6 +27,22 @@ class StageProgressBar(RichProgressBar):
 
     def _get_train_description(self, current_epoch: int) -> str:
         return self._stage
+
+    def on_train_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Move the bar on, and let its total count the steps of a resumed epoch from its start."""
+        super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+        if self.progress is not None and self.train_progress_bar_id is not None:
+            # Lightning's total is at most the steps that are left when it resumes
+            last = batch_idx + 1 + trainer.max_steps - trainer.global_step
+            total = min(trainer.num_training_batches, last)
+            self.progress.update(self.train_progress_bar_id, total=total)
 
     def get_metrics(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule

@@ -21,6 +21,7 @@ from src.files.plain import map_texts
 from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM, arguments_of, places_of
+from src.run_folder.one_label import one_label_remark
 from src.run_folder.result import Result, Scores
 
 _TEMPLATE = Path(__file__).with_name("card.md")
@@ -59,6 +60,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         max_length=config.task.get("max_length"),
         results=_results(result),
         overlaps=_overlaps(result),
+        one_label=one_label_remark(result),
         resamples=RESAMPLES,
         classes=_classes(result),
         few=_FEW,

@@ -5,7 +5,6 @@ Only Hydra is imported here, so that `--help` answers at once.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sys
@@ -38,10 +37,6 @@ def main(config: DictConfig) -> None:
         advice = "" if output == "-" else f"; the same command goes on with {output}"
         print(f"stopped{advice}", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        # the interpreter flushes standard output once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + 13)
 
 
 def _predict(config: DictConfig, output: str) -> None:

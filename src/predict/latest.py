@@ -7,6 +7,8 @@ from pathlib import Path
 from src.errors import UserError
 from src.run_folder.name import RESULT
 
+CONFIG = "config.yaml"
+"""File that a run writes when it begins."""
 LATEST = "latest"
 """Value of `model` that asks for the classifier of the run that finished last."""
 
@@ -28,3 +30,15 @@ def latest_run(runs: Path) -> Path:
             "the folder of runs: runs_dir=FOLDER"
         )
     return max(sorted(ended), key=lambda folder: ended[folder])
+
+
+def newer_unfinished(run: Path, runs: Path) -> Path | None:
+    """Return the newest run folder below `runs` that began after `run` ended and is unfinished."""
+    ended = (run / RESULT).stat().st_mtime_ns
+    began = {
+        found.parent: found.stat().st_mtime_ns
+        for found in runs.rglob(CONFIG)
+        if not (found.parent / RESULT).exists()
+    }
+    newer = [folder for folder in sorted(began) if began[folder] > ended]
+    return max(newer, key=lambda folder: began[folder], default=None)

@@ -27,7 +27,7 @@ from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError, printable
 from src.files.checksum import sha256_of
 from src.files.durable import disk_advice, write_durably
-from src.predict.latest import LATEST, latest_run
+from src.predict.latest import LATEST, latest_run, newer_unfinished
 from src.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
 from src.predict.predictor import Predictor, device_of
 from src.predict.writer import Writer
@@ -91,7 +91,9 @@ def predict_file(settings: Settings) -> Predicted:
     if settings.model == LATEST and not model.exists():
         model = latest_run(runs)
         stream = sys.stderr if settings.output == STREAM else sys.stdout
-        print(f"model {printable(str(model))}", file=stream, flush=True)
+        newer = newer_unfinished(model, runs)
+        but = "" if newer is None else f" (a newer run is unfinished: {newer})"
+        print(printable(f"model {model}{but}"), file=stream, flush=True)
     path = None if settings.output == STREAM else target
     if settings.format is not None and STREAM not in (settings.input, settings.output):
         raise UserError(

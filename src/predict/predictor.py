@@ -86,5 +86,5 @@ def device_of(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if gpus else "cpu")
     if name not in there:
-        raise UserError(f"device={name} is none of auto, {', '.join(there)}, which are there")
+        raise UserError(f"device={name}: must be one of auto, {', '.join(there)} here")
     return torch.device(name)

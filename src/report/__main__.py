@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.errors import UserError
 
 
@@ -80,4 +81,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with quiet_at_closed_pipe():
+        sys.exit(main())

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -133,14 +135,31 @@ def stored_options(folder: Path) -> dict[str, Any]:
     return dict(_leaves(_read(folder / "config.yaml")))
 
 
+def later_folder(config: DictConfig, folder: Path) -> Path | None:
+    """Return the last folder beside `folder` in which `resume=false` started this run over."""
+    found = None
+    for candidate in _beside(folder):
+        if not _is_begun(candidate):
+            return found
+        with suppress(UserError):  # where there is no config yet, or a damaged one
+            if not differing(stored_options(candidate), options_of(config)):
+                found = candidate
+    return found
+
+
 def fresh_folder(folder: Path) -> Path:
     """Return `folder` if no run was begun there, else the first unused of `folder-2`, ..."""
-    candidate, number = folder, 1
+    return next(one for one in chain([folder], _beside(folder)) if not _is_begun(one))
+
+
+def _beside(folder: Path) -> Iterator[Path]:
+    """Yield `folder-2`, `folder-3`, ..."""
+    return (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+
+
+def _is_begun(folder: Path) -> bool:
     # a run writes its inputs first: one that was killed then has no config yet
-    while any((candidate / name).exists() for name in (INPUTS, "config.yaml")):
-        number += 1
-        candidate = folder.with_name(f"{folder.name}-{number}")
-    return candidate
+    return any((folder / name).exists() for name in (INPUTS, "config.yaml"))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY
 from src.files.plain import map_texts
 from src.run_folder.name import RESULT
+from src.run_folder.one_label import one_label_remark
 from src.run_folder.result import Result, Scores, Stage
 
 _SHOWN = 8
@@ -59,6 +60,9 @@ def print_summary(
                 "skipped, because a number was not finite[/yellow]",
                 highlight=False,
             )
+    remark = one_label_remark(result)
+    if remark is not None:
+        console.print(f"[yellow]{escape(remark)}[/yellow]", highlight=False, soft_wrap=True)
     here = Path.cwd()
     near = folder.relative_to(here) if folder.is_relative_to(here) else folder
     for what, name in (

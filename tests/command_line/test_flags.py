@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
+from hydra._internal.utils import get_args_parser
 
-from src.command_line.flags import flags_first
+from src.command_line.flags import flags_first, unknown_flag
 from src.command_line.hydra_errors import run_command_line
 
 
@@ -48,3 +49,36 @@ def test_a_sweep_may_be_appended_to_a_command(run_cli):
     shown = run_cli(*options, "--cfg", "job", "seed=7", timeout=60)
     assert shown.returncode == 0
     assert "\nseed: 7\n" in f"\n{shown.stdout}"
+
+
+@pytest.mark.parametrize(
+    ("given", "unknown"),
+    [
+        ("a=1 --experiment x", "--experiment"),
+        ("--batch-size=8 --lr 1", "--batch-size"),
+        ("-m --cfg job --resolve --info=all --help a=--b", None),
+        ("--config-dir=mine --multirun --experimental-rerun a.pickle", None),
+    ],
+)
+def test_what_is_no_flag_is_found(given, unknown):
+    assert unknown_flag(given.split()) == unknown
+
+
+def test_every_long_flag_of_hydra_is_known():
+    parser = get_args_parser()
+    long = [f for action in parser._actions for f in action.option_strings if f.startswith("--")]
+    assert len(long) > 10
+    assert unknown_flag(long) is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "option"), [("--experiment", "+experiment"), ("--batch-size=8", "batch_size")]
+)
+def test_an_option_given_as_a_flag_is_one_line(flag, option, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run", flag, "custom_finetune"])
+    with pytest.raises(SystemExit, match="1"):
+        run_command_line(lambda: pytest.fail("it went on"))
+    assert capsys.readouterr().err == (
+        f"error: there is no flag {flag.partition('=')[0]}; options are written NAME=VALUE, "
+        f"without dashes: {option}=VALUE\n"
+    )

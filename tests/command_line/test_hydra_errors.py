@@ -67,6 +67,18 @@ CASES = {
         "there is no option data; use task= and auxiliary=, or data_dir=FOLDER (docs/hydra.md)"
     ),
     "hparams_search=a": "there is no option hparams_search; use -m +search=NAME (docs/hydra.md)",
+    "batch_size=8": (
+        "there is no option batch_size; batch sizes are those of a stage: "
+        "method.stages.joint.batch_size=32"
+    ),
+    "learning_rate=1e-4": (
+        "there is no option learning_rate; learning rates are those of a stage: "
+        "method.stages.joint.optimisation.body_lr=2e-5"
+    ),
+    "method.stages.joint.lr=1": (
+        "there is no option method.stages.joint.lr; learning rates are those of a stage: "
+        "method.stages.joint.optimisation.body_lr=2e-5"
+    ),
     "seed": "cannot read 'seed'; options are given as NAME=VALUE",
     "seed=[1,": (
         "cannot read 'seed=[1,'; a value with brackets, quotes or letters beyond a to z is quoted "
@@ -90,6 +102,15 @@ def test_it_is_explained_in_one_line(override):
     with pytest.raises(Exception) as caught:  # noqa: PT011
         config_of([override])
     assert explanation(caught.value) == CASES[override]
+
+
+def test_the_stages_of_the_method_that_was_asked_for_are_named():
+    with pytest.raises(Exception, match="num_train_epochs") as caught:
+        config_of(["method=dapt_tapt", "num_train_epochs=3"])
+    assert explanation(caught.value) == (
+        "there is no option num_train_epochs; epochs are those of a stage: "
+        "method.stages.STAGE.max_epochs=3 (STAGE: dapt, tapt, finetune)"
+    )
 
 
 @pytest.mark.parametrize("arguments", [["encoder=minlm"], ["-m", "seed=0,1", "encoder=minlm"]])

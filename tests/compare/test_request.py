@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from src.compare.experiments import evaluations_of, experiment_of, stage_options
-from src.compare.request import request_of
+from src.compare.request import check_domain_text, request_of
 from src.errors import UserError
 from tests.conftest import ROOT
 
@@ -107,3 +107,32 @@ def test_what_cannot_be_is_one_line_that_says_what_to_do(argument, words):
         request_of([argument])
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+OWN_TABLE = ["task=files", "task.train=labels.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [([], "dapt"), (["auxiliary=dapt", "methods=finetune,mt_tartan"], "mt_tartan")],
+)
+def test_a_table_without_domain_text_is_told_before_anything_is_counted(options, method):
+    with pytest.raises(
+        UserError, match=rf"^{method} needs domain text: auxiliary\.dapt\.path=FILE"
+    ):
+        check_domain_text(request_of([*OWN_TABLE, *options]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [*OWN_TABLE, "auxiliary.dapt.path=texts"],
+        [*OWN_TABLE, "+auxiliary.dapt.hub=some/texts"],
+        [*OWN_TABLE, "task.domain=texts.txt"],
+        [*OWN_TABLE, "auxiliary=tapt"],
+        [*OWN_TABLE, "methods=finetune,tapt"],
+        ["task=docstrings"],
+    ],
+)
+def test_other_comparisons_need_none_or_have_it(options):
+    check_domain_text(request_of(options))

@@ -70,6 +70,18 @@ def test_its_metadata_are_the_results(meta_run):
     assert {one.dataset_name for one in data.eval_results} == {"toy"}
 
 
+def test_one_label_for_everything_is_said(meta_run, tmp_path):
+    result = json.loads(json.dumps(meta_run.result))
+    counts = result["test"]["whole"]["confusion"]
+    for row in counts:
+        row[:] = [sum(row), *[0] * (len(row) - 1)]
+    card = written_again(meta_run, tmp_path, result)
+    assert f"every text of test was given the label '{result['labels'][0]}'" in card
+    counts[0][:2] = [0, 1]
+    (tmp_path / "other").mkdir()
+    assert "**Beware:**" not in written_again(meta_run, tmp_path / "other", result)
+
+
 def test_results_have_an_interval_on_test(meta_run):
     rows = rows_of(card_of(meta_run), "split", "examples", "metric", "value", "95% interval")
     assert rows[0][2] == r"macro\_f1 \*"

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from src.errors import UserError
-from src.predict.latest import latest_run
+from src.predict.latest import latest_run, newer_unfinished
 
 
 def run(folder, second, *, classifier=True, finished=True):
@@ -34,3 +34,15 @@ def test_no_run_is_one_line(tmp_path):
     for runs in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UserError, match="model=latest: no finished run with a classifier bel"):
             latest_run(runs)
+
+
+def test_a_newer_run_that_is_unfinished_is_found(tmp_path):
+    finished = run(tmp_path / "custom" / "seed=0", 3000)
+    for seed, began in ((1, 2000), (2, 5000), (3, 4000)):
+        folder = run(tmp_path / "custom" / f"seed={seed}", 0, classifier=False, finished=False)
+        (folder / "config.yaml").write_text("seed: 0")
+        os.utime(folder / "config.yaml", (began, began))
+    assert newer_unfinished(finished, tmp_path) == tmp_path / "custom" / "seed=2"
+    for seed in (2, 3):
+        (tmp_path / "custom" / f"seed={seed}" / "result.json").write_text("{}")
+    assert newer_unfinished(finished, tmp_path) is None

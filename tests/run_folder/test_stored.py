@@ -13,6 +13,7 @@ from src.run_folder.stored import (
     check_same_config,
     check_same_inputs,
     fresh_folder,
+    later_folder,
     newer_inputs,
     stored_result,
 )
@@ -151,6 +152,20 @@ def test_a_run_that_starts_over_takes_no_folder_in_which_one_was_begun(begun_wit
     for name in ("run", "run-2"):
         (tmp_path / name / begun_with).touch()
     assert fresh_folder(tmp_path / "run") == tmp_path / "run-3"
+
+
+def test_the_last_folder_where_the_same_run_was_started_over_is_found(tmp_path):
+    config = OmegaConf.create(CONFIG)
+    first, same, other, unread = (tmp_path / f"run{end}" for end in ("", "-2", "-3", "-4"))
+    assert later_folder(config, first) is None
+    for folder, seed in ((first, 0), (same, 0), (other, 1)):
+        folder.mkdir()
+        OmegaConf.save(OmegaConf.create(CONFIG | {"seed": seed}), folder / "config.yaml", True)
+    unread.mkdir()
+    (unread / "inputs.json").write_text("{}")
+    assert later_folder(config, first) == same
+    (same / "config.yaml").write_text("a: [")
+    assert later_folder(config, first) is None
 
 
 def test_of_another_config_the_line_says_how_to_go_on(tmp_path):

@@ -87,6 +87,15 @@ def test_skipped_updates_are_said_where_there_were_any(tmp_path, verbose):
     assert line in shown(result, tmp_path, verbose=verbose)
 
 
+def test_one_label_for_everything_is_said_in_one_line(tmp_path):
+    result = copy.deepcopy(RESULT) | {"labels": ["[a]", "b"]}
+    result["test"]["whole"]["confusion"] = [[31, 0], [25, 0]]
+    line = "every text of test was given the label '[a]': nothing was told apart."
+    assert line in shown(result, tmp_path, width=60, verbose=False)
+    result["test"]["whole"]["confusion"] = [[31, 0], [24, 1]]
+    assert "was given" not in shown(result, tmp_path, verbose=False)
+
+
 def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
     (tmp_path / "result.json").touch()
     result = RESULT | {"baselines": [BASELINE], "measured": {"seconds": 12.3}}

@@ -22,7 +22,8 @@ _OURS = "src.methods."
 def read_options(run: Run) -> dict[str, Any]:
     """Return a run's options without its seeds, and without those that its training did not read.
 
-    Not read are options of stages that were not run, and of auxiliary tasks that no stage trained.
+    Not read are options of stages that were not run, of auxiliary tasks that no stage trained, and
+    of the fine-tuning baseline, which is trained beside the run.
     The seed of the data is left out as well: what it chose is in the fingerprints.
     """
     stages = {stage.name for stage in run.result.stages}
@@ -32,6 +33,7 @@ def read_options(run: Run) -> dict[str, Any]:
         place = name.split(".")
         idle = place[:2] == ["method", "stages"] and stages.isdisjoint(place[2:3])
         idle = idle or (place[0] == "auxiliary" and _is_idle(place, run.result))
+        idle = idle or place[0] == "fine_tuning_baseline"
         seeded = name == SPLIT_SEED or (name in _SEEDS and value == run.result.seed)
         if not (idle or seeded or name in unread):
             kept[name] = value

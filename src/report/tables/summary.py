@@ -118,7 +118,7 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
     second: Sentence = (
         f"The {ahead}, ",
         Linked(claim.ours.label, claim.ours),
-        f", is ahead of the {behind}, ",
+        f", {_is_ahead(claim)} the {behind}, ",
         Linked(claim.theirs.label, claim.theirs),
         ", which has ",
         Linked(_score(claim.theirs, part), claim.theirs),
@@ -144,12 +144,12 @@ def _difference(comparison: Comparison) -> str:
             fmean(setting.scores(comparison.part).values())
             for setting in (comparison.ours, comparison.theirs)
         ]
-        apart = f"{100 * (means[0] - means[1]):.2f} points less"
+        apart = _points_less(means[0] - means[1])
         return f"{apart}. Whether that is chance cannot be told: the test {comparison.reason}."
     interval = "the seeds do not vary: there is no interval"
     if effect.interval is not None:
         interval = f"95% interval of the difference {interval_words(effect.interval)}"
-    apart = f"{100 * effect.difference:.2f} points less ({interval})"
+    apart = f"{_points_less(effect.difference)} ({interval})"
     assert comparison.p is not None
     adjusted = comparison.adjusted is not None
     p = f"two-sided p = {p_words(comparison.p, adjusted)}".replace("= <", "< ")
@@ -162,6 +162,21 @@ def _difference(comparison: Comparison) -> str:
             f"the smallest two-sided p is {test.smallest_two_sided:.3f}."
         )
     return f"{words}."
+
+
+def _points_less(difference: float) -> str:
+    """Return by how much the second of two means is lower, as far as it is shown."""
+    points = f"{100 * difference:.2f}"
+    return "an equal mean" if float(points) == 0 else f"{points} points less"
+
+
+def _is_ahead(comparison: Comparison) -> str:
+    ours, theirs = (
+        fmean(setting.scores(comparison.part).values())
+        for setting in (comparison.ours, comparison.theirs)
+    )
+    equal = _points_less(ours - theirs) == _points_less(0)
+    return "is level with" if equal else "is ahead of"
 
 
 def _sides(comparison: Comparison) -> str:

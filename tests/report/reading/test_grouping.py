@@ -31,6 +31,15 @@ def test_seeds_of_one_config_are_one_setting(tmp_path):
     assert setting.label == "Fine-tuning"
 
 
+def test_a_fine_tuning_baseline_beside_a_run_is_no_difference(tmp_path):
+    module = {"fine_tuning_baseline.module": "src.methods.fine_tuning.FineTuning"}
+    for seed, options in ((0, {"fine_tuning_baseline": None}), (1, module)):
+        result = result_of("finetune", seed, 0.5)
+        write_run(tmp_path / str(seed), result, config_of(result, options))
+    (setting,) = bench_of(tmp_path).settings
+    assert (setting.label, len(setting.runs)) == ("Fine-tuning", 2)
+
+
 def test_an_option_that_follows_the_seed_is_no_difference(tmp_path):
     for seed in (0, 1):
         result = result_of("finetune", seed, 0.5)

@@ -72,6 +72,22 @@ def test_a_baseline_that_wins_is_said_to_win(tmp_path):
     assert claim.endswith("But it was picked from 4 settings by this same split: p flatters it.")
 
 
+def test_equal_means_are_called_equal(tmp_path):
+    two(tmp_path, HIGH, [score - 1e-6 for score in HIGH])
+    (first, *_) = said(tmp_path)
+    assert "with 61.50 ± 1.29 (4 seeds), an equal mean (95% interval of" in first
+    more = [score + 1e-6 for score in HIGH]
+    write_setting(tmp_path, "meta", "meta_tartan", more, auxiliaries=["dapt"])
+    _, claim, _ = said(tmp_path)
+    assert " is level with the best baseline, DAPT 10x, which has 61.50 ± 1.29, an equal" in claim
+
+
+def test_equal_scores_of_one_seed_are_called_equal(tmp_path):
+    two(tmp_path, [0.6], [0.6])
+    (first, _) = said(tmp_path)
+    assert "60.00 (1 seed), an equal mean. Whether that is chance cannot be told" in first
+
+
 def test_a_joint_method_of_ones_own_is_joint_training(tmp_path):
     more = {"auxiliaries": ["dapt"]}
     write_setting(tmp_path, "mine", "mine2", HIGH, **more)
