@@ -195,9 +195,9 @@ def _say_how_to_go_on(folder: Path) -> None:
         return
     began = HydraConfig.get().runtime.output_dir
     command = "the command of this job alone" if in_sweep() else "the same command"
-    how = f"{command} goes on in {folder} with hydra.run.dir={folder} and without resume=false"
+    how = f"run {command} with hydra.run.dir={folder} and without resume=false to continue"
     if Path(began) == folder:
-        how = f"the same command goes on in {folder}"
+        how = f"run the same command to continue in {folder}"
     # where nobody reads any more, the signal has to end the other jobs of a sweep all the same
     with suppress(BrokenPipeError):
         print(f"stopped by a signal; {how}", file=sys.stderr)

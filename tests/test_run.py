@@ -286,7 +286,7 @@ def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune
     job.send_signal(signal.SIGTERM)
     _, errors = job.communicate(timeout=60)
     assert job.returncode == 143, errors
-    assert f"the same command goes on in {tmp_path}/run" in errors
+    assert f"run the same command to continue in {tmp_path}/run" in errors
     assert "Traceback" not in errors
     points = list((tmp_path / "run" / "checkpoints" / "finetune" / "resume").glob("*.ckpt"))
     assert len(points) == 1

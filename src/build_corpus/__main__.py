@@ -28,7 +28,7 @@ def main(config: DictConfig) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
-        print("stopped by a signal; the same command goes on", file=sys.stderr)
+        print("stopped by a signal; run the same command to continue", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
     for line in summary_of(corpus) if corpus else ["submitted; the same command says what became"]:
         print(printable(line))

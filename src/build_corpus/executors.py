@@ -54,8 +54,8 @@ class LocalTasks(LocalPipelineExecutor):
             Parallel(min(self.workers, len(ranks)) or 1, batch_size=1)(tasks)
         except TerminatedWorkerError as error:
             raise UserError(
-                "a process was killed, perhaps for want of memory; the same command goes on, with "
-                "less memory where executor.workers is lower"
+                "a process was killed, perhaps for want of memory; run the same command to "
+                "continue, with a lower executor.workers to need less"
             ) from error
 
 
@@ -99,7 +99,9 @@ class RayTasks(RayPipelineExecutor):
             for told in filter(self.logging_dir.isfile, map(_ERROR.format, ranks)):
                 raise UserError(self.logging_dir.read_text(told))
             logs = self.logging_dir.resolve_paths("logs")
-            raise UserError(f"{len(ranks)} tasks failed; {logs} says why, the same command goes on")
+            raise UserError(
+                f"{len(ranks)} tasks failed; {logs} says why; the same command continues"
+            )
 
     def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
         try:

@@ -31,7 +31,7 @@ def clean_processes() -> Iterator[None]:
         if _lost_another(error):
             raise UserError(
                 "another process of this run has ended unexpectedly (killed, or out of memory?); "
-                "the same command goes on from the last checkpoint"
+                "run the same command to continue from the last checkpoint"
             ) from error
         raise
     finally:

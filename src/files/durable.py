@@ -32,13 +32,13 @@ def disk_advice(folder: Path) -> Iterator[None]:
         if error.errno in _UNWRITABLE:
             raise UserError(
                 f"cannot write to {folder} ({error.strerror}); once files can be written there, "
-                "the same command goes on from where it was"
+                "run the same command to continue from where it was"
             ) from error
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
-            f"the disk of {folder} is full; free some space and run the same command again: it "
-            "goes on from where it was"
+            f"the disk of {folder} is full; free some space and run the same command to "
+            "continue from where it was"
         ) from error
 
 

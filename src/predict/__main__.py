@@ -34,7 +34,7 @@ def main(config: DictConfig) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
-        advice = "" if output == "-" else f"; the same command goes on with {output}"
+        advice = "" if output == "-" else f"; run the same command to continue with {output}"
         print(f"stopped{advice}", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
 

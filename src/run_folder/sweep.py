@@ -262,7 +262,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     for job in jobs:
         running = job["state"] == "started" and is_running(Path(job["folder"]))
         if job["state"] in ("failed", "started", "stopped", ELSEWHERE) and not running:
-            cause = job["cause"] or "its process ended without a word; the same command goes on"
+            cause = job["cause"] or "its process ended without a word; run it to continue"
             # plain print: a command must not be wrapped, so that it can be copied
             for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
                 console.print(printable(line), soft_wrap=True, highlight=False, markup=False)

@@ -107,7 +107,7 @@ def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(option
     every = ["checkpoint_minutes=0", f"hydra.run.dir={run}"]
     code, output = disturbed([*command, *every, *several(2)], tmp_path, run, terminate_soon)
     assert code == 128 + signal.SIGTERM, output
-    assert output.count("the same command goes on") == 1
+    assert output.count("run the same command to continue") == 1
     code, output = finished([*command, *every, *several(3)], tmp_path)
     assert code == 0, output
     assert "goes on in 3 process(es), it was in 2" in output

@@ -56,7 +56,7 @@ def test_what_is_removed_is_gone_with_its_checksum(tmp_path):
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EFBIG])
 def test_a_disk_that_takes_no_files_is_named(number, tmp_path):
     with (
-        pytest.raises(UserError, match=r"cannot write to .*goes on from where it was"),
+        pytest.raises(UserError, match=r"cannot write to .*continue from where it was"),
         disk_advice(tmp_path),
     ):
         raise OSError(number, os.strerror(number), "file")

@@ -45,8 +45,8 @@ def test_after_freeing_space_the_same_command_ends_as_if_nothing_had_been(
     with pytest.raises(UserError) as caught:
         run(options, small_disk / "run")
     assert str(caught.value) == (
-        f"the disk of {small_disk}/run is full; free some space and run the same command again: "
-        "it goes on from where it was"
+        f"the disk of {small_disk}/run is full; free some space and run the same command to "
+        "continue from where it was"
     )
     assert not (small_disk / "run" / "result.json").exists()
     assert not list(small_disk.rglob("*.part"))
