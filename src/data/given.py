@@ -235,7 +235,7 @@ def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tex
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise UserError(
             f"encoder=(model, tokenizer): the second is a {type(tokenizer).__name__}; give the "
-            "tokenizer itself: AutoTokenizer.from_pretrained(...)"
+            "tokenizer itself, as Transformers' AutoTokenizer loads it"
         )
     name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
     body, head = model.base_model, None

@@ -62,12 +62,11 @@ def check_body(encoder: TextEncoder) -> None:
             f"{what}: its parameters are of type {min(types)}, and training updates float32; "
             "convert them: model.float()"
         )
-    words, known = body.get_input_embeddings(), len(encoder.tokenizer)
-    if isinstance(words, nn.Embedding) and words.num_embeddings < known:
+    embedded, known = _embedded_tokens(body), len(encoder.tokenizer)
+    if embedded is not None and embedded < known:
         raise UserError(
-            f"{what}: its tokenizer has {known:,} tokens, its body states for "
-            f"{words.num_embeddings:,}; give the tokenizer of this model, or "
-            "model.resize_token_embeddings(len(tokenizer))"
+            f"{what}: its tokenizer has {known:,} tokens, its body embeddings for {embedded:,}; "
+            "give this model's tokenizer, or model.resize_token_embeddings(len(tokenizer))"
         )
     config = body.config
     if not isinstance(getattr(config, "hidden_size", None), int):
@@ -84,6 +83,15 @@ def check_body(encoder: TextEncoder) -> None:
             f"{what} ({config.model_type}) reads left to right, so its first token, which the "
             "classifier reads, sees nothing of the text; use an encoder such as BERT or RoBERTa"
         )
+
+
+def _embedded_tokens(body: PreTrainedModel) -> int | None:
+    """Return how many tokens a body embeds; None for one that does not say so."""
+    try:
+        words = body.get_input_embeddings()
+    except NotImplementedError:
+        return None
+    return words.num_embeddings if isinstance(words, nn.Embedding) else None
 
 
 def _first_states(encoder: TextEncoder, texts: list[list[int]]) -> Tensor:

@@ -185,7 +185,10 @@ def bert(**options):
             r"of type torch.bfloat16, .*\.float",
         ),
         ((bert().double(), letter_pair_tokenizer()), r"of type torch.float64, .*model\.float\(\)"),
-        ((bert(vocab_size=20), letter_pair_tokenizer()), "its body states for 20; give the tok"),
+        (
+            (bert(vocab_size=20), letter_pair_tokenizer()),
+            "its body embeddings for 20; give this model's tok",
+        ),
         ((bert(), "bert-base-uncased"), "the second is a str; give the tokenizer itself"),
         (torch.nn.Linear(2, 2), r"must be \(model, tokenizer\) of Transformers, got Linear"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def test_a_model_with_its_tokenizer_is_trained_in_place_and_comes_back(
 
 def test_a_checkpoint_takes_the_encoders_that_data_take(trained):
     module, _, path = trained
-    given = (module.encoder.body, module.encoder.tokenizer)
+    given = (deepcopy(module.encoder.body), module.encoder.tokenizer)
     assert MetaTartan.load_from_checkpoint(path, encoder=given).body is given[0]
     assert MetaTartan.load_from_checkpoint(path, encoder="tiny").encoder.name == "tiny"
 
