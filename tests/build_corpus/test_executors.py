@@ -177,7 +177,7 @@ class KillsItself(PipelineStep):
 
 def test_a_process_that_is_killed_is_one_line_and_no_endless_wait(tmp_path):
     tasks = LocalTasks([KillsItself()], tasks=2, workers=2, logging_dir=str(tmp_path))
-    with pytest.raises(UserError, match=r"a process was killed.*executor\.workers is lower"):
+    with pytest.raises(UserError, match=r"a process was killed.*a lower executor\.workers"):
         tasks.run()
 
 
