@@ -13,6 +13,7 @@ from src.build_corpus.building import shown
 from src.command_line.hydra_errors import run_command_line
 from src.data.corpus_manifest import MANIFEST, CorpusFolder
 from src.errors import UserError, printable
+from src.run_folder.stop import stop
 
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="build_corpus")
@@ -25,8 +26,7 @@ def main(config: DictConfig) -> None:
     try:
         corpus = build_corpus(options_of(config), lambda line: print(printable(line), flush=True))
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        stop(error)
     except KeyboardInterrupt:
         print("stopped by a signal; run the same command to continue", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)

@@ -390,7 +390,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
         if isinstance(data, TartanData):  # a run logs its whole config
-            sizes = {k.rpartition("TartanData.")[2]: v for k, v in data_settings(data).items()}
+            sizes = {k.removeprefix("TartanData."): v for k, v in data_settings(data).items()}
             self.logged_options = {**self.logged_options, "data": sizes}
         if data is not None and stage == "fit" and data.seed != self.seed:
             log.warning(

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
 from src.errors import UserError, printable
+from src.run_folder.stop import stop
 
 _LITERAL = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
 """Options whose values are not parsed by Hydra, because paths of runs have `=` and `,` in them."""
@@ -31,8 +32,7 @@ def main(config: DictConfig) -> None:
     try:
         _predict(config, output)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        stop(error)
     except KeyboardInterrupt:
         advice = "" if output == "-" else f"; run the same command to continue with {output}"
         print(f"stopped{advice}", file=sys.stderr)

@@ -65,7 +65,7 @@ def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | 
         of: `test`, `dev` or `end_task_weight`.
     """
     cells = (*contrast.plus, *contrast.minus)
-    found = {cell: _by_seed(cell, rows, of) for cell in cells}
+    found = {cell: by_seed(cell, rows, of) for cell in cells}
     shared = sorted(set.intersection(*(set(values) for values in found.values())))
     if not shared:
         return None
@@ -89,6 +89,7 @@ def answer(question: Question, rows: Sequence[Row]) -> Verdict:
     return "holds" if set(verdicts) == {"holds"} else "not decided"
 
 
-def _by_seed(cell: str, rows: Sequence[Row], of: str) -> dict[int, float]:
-    values = {row.seed: getattr(row, of) for row in rows if f"{row.budget}/{row.setting}" == cell}
+def by_seed(cell: str, rows: Sequence[Row], of: str) -> dict[int, float]:
+    """Return a cell's values by seed; for `of` see `contrast_of`."""
+    values = {row.seed: getattr(row, of) for row in rows if row.cell == cell}
     return {seed: float(value) for seed, value in values.items() if value is not None}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from statistics import fmean
 
 from scipy.stats import rankdata
 
 from src.report.labels import metric_label
-from src.study.estimate import LEAST_SEEDS, Estimate, Verdict, answer, contrast_of
+from src.study.estimate import LEAST_SEEDS, Estimate, Verdict, answer, by_seed, contrast_of
 from src.study.format import NONE, interval_words, markdown_table, mean_words, p_of, signed
 from src.study.part import Contrast, Part, Question
 from src.study.published import published_score
@@ -54,12 +55,14 @@ those of the paper, then the others that are decided:"""
 def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
     """Yield a line of the main table for each of the part's main cells that has rows."""
     for method, cell in part.main.items():
-        own = [row for row in rows if f"{row.budget}/{row.setting}" == cell]
+        own = [row for row in rows if row.cell == cell]
         if not own:
             continue
         first, test = own[0], Estimate({row.seed: row.test for row in own})
-        gain = _gain(part, cell, rows)
-        is_first = gain is None
+        base = next(iter(part.main.values()))
+        is_first = cell == base
+        against = Contrast(plus=[cell], minus=[base])
+        gain = None if is_first else contrast_of(against, rows, "test")
         yield {
             "task, metric": f"{first.task}, {metric_label(first.metric)}" if is_first else "",
             "labels": f"{first.labelled:,}" if is_first else "",
@@ -73,29 +76,16 @@ def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
         }
 
 
-def _gain(part: Part, cell: str, rows: Sequence[Row]) -> Estimate | None:
-    """Return a main cell's difference on test from the first one; None for the first itself."""
-    base = next(iter(part.main.values()))
-    if cell == base:
-        return None
-    return contrast_of(Contrast(plus=[cell], minus=[base]), rows, "test")
-
-
 def _means(part: Part, rows: Sequence[Row]) -> dict[str, float]:
     """Return the mean on test of each main cell, over the seeds that all of them have.
 
     It is empty where these are too few.
     """
-    found: dict[str, dict[int, float]] = {
-        method: {r.seed: r.test for r in rows if f"{r.budget}/{r.setting}" == cell}
-        for method, cell in part.main.items()
-    }
+    found = {method: by_seed(cell, rows, "test") for method, cell in part.main.items()}
     seeds = set.intersection(*map(set, found.values())) if found else set()
     if len(seeds) < LEAST_SEEDS:
         return {}
-    return {
-        method: sum(values[seed] for seed in seeds) / len(seeds) for method, values in found.items()
-    }
+    return {method: fmean(values[seed] for seed in seeds) for method, values in found.items()}
 
 
 def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:

@@ -23,8 +23,10 @@ def published_score(task: str, labelled: int, method: str) -> str | None:
         labelled: number of labelled training examples, which have to be as many as the paper's.
         method: the method's name.
     """
+    if labelled != _LABELS.get(task) or method not in _COLUMNS:
+        return None
     (table,) = (table for table in paper_tables() if table.key == _TABLE)
-    if labelled != _LABELS.get(task) or task not in table.published or method not in _COLUMNS:
+    if task not in table.published:
         return None
     mean, deviation = table.published[task].scores[_COLUMNS[method]]
     return f"{mean:.2f} ± {deviation:.2f}"

@@ -96,6 +96,11 @@ class Row(Plain):
     commit: str = Field(min_length=1)
 
     @property
+    def cell(self) -> str:
+        """`BUDGET/SETTING`, by which a part's file names the cell."""
+        return f"{self.budget}/{self.setting}"
+
+    @property
     def key(self) -> tuple[str, str, int]:
         """The key of its cell."""
         return self.budget, self.setting, self.seed

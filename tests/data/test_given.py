@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datasets
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -208,6 +209,12 @@ def test_rows_of_token_ids_are_one_line(cache_dir):
     ids = torch.utils.data.TensorDataset(torch.zeros(8, 5, dtype=torch.int64), torch.ones(8))
     with pytest.raises(UserError, match=r"^train, row 1: .*text"):
         _ = TartanData(ids, encoder="tiny", cache_dir=cache_dir).prepared
+
+
+def test_a_label_may_be_an_array_of_one_number():
+    rows = [("a", torch.tensor([1])), ("b", np.array([[0]])), ("c", np.float32(1))]
+    found = [row.values["label"] for row in table_of(rows, "train").rows()]
+    assert found == [1, 0, 1.0]
 
 
 def test_an_objective_of_ones_own_reads_texts_in_any_form():

@@ -70,7 +70,7 @@ class DelimitedTable(Table):
         _, header = next(self._records(self.separator), (0, []))
         self.schema = pa.schema([(name, pa.string()) for name in header])
         self._names = [name.strip() for name in header]
-        self._header = _plain(header)
+        self._header = [_plain(name) for name in header]
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{self.source}: its header", self.columns)
 
@@ -84,7 +84,9 @@ class DelimitedTable(Table):
                     f"({', '.join(map(repr, self._names))}); put a text that holds "
                     f"{self._separators} or line breaks in double quotes"
                 )
-            if len(record) > 1 and _plain(record) == self._header:
+            fields = zip(record, self._header, strict=True)
+            # of most rows, only the first field is looked at
+            if len(record) > 1 and all(_plain(own) == name for own, name in fields):
                 raise UserError(
                     f"{self.where(number)}: repeats the header; remove the line (if the first line "
                     "is no header, put one above it)"
@@ -126,6 +128,6 @@ class DelimitedTable(Table):
             raise UserError(f"{self.where(number + 1)}: {said}") from error
 
 
-def _plain(fields: list[str]) -> list[str]:
-    """Return fields as they are compared: a file in the middle of others may begin with a mark."""
-    return [field.lstrip("\ufeff").strip().strip('"') for field in fields]
+def _plain(field: str) -> str:
+    """Return a field as it is compared: a file in the middle of others may begin with a mark."""
+    return field.lstrip("\ufeff").strip().strip('"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -59,4 +60,5 @@ class MemoryTable(Table):
 
 def _plain(value: Any) -> Any:
     """Return a NumPy or torch number as a Python number, and any other value as it is."""
-    return value.item() if getattr(value, "ndim", None) == 0 else value
+    is_one = callable(getattr(value, "item", None)) and math.prod(getattr(value, "shape", ())) == 1
+    return value.item() if is_one else value
