@@ -122,7 +122,7 @@ FILES = {
     ),
     "half a surrogate pair": labelled(
         "{folder}/f.jsonl, line 9: the field 'text' holds half of a surrogate pair (\\ud800 to "
-        "\\udfff), which is no text; write the whole character",
+        "\\udfff), which is not text; write the whole character",
         EIGHT + jsonl(("\ud800", "A")),
     ),
     "brackets without end": labelled(
@@ -598,7 +598,7 @@ SETTINGS = {
         "trainer.precision is missing; leave out ~trainer.precision", "~trainer.precision"
     ),
     "rates without a logger": case(
-        "callbacks.learning_rate_monitor needs a logger for the rates, and logger=none is none; "
+        "callbacks.learning_rate_monitor needs a logger for the rates, and logger=none has none; "
         "choose logger=default, or leave the callback out",
         "callbacks=learning_rate_monitor",
         "logger=none",
@@ -623,8 +623,8 @@ HELD_OUT = {
         "task.train={folder}/t.jsonl", "task.dev=null", files={"t.jsonl": ONCE},
     ),
     "a dev split too large for the labels": case(
-        "task.dev_share=0.9: of the 8 examples of {folder}/t.jsonl, train gets fewer than there "
-        "are labels (2); lower it, or name a dev file: task.dev=FILE",
+        "task.dev_share=0.9: of the 8 examples of {folder}/t.jsonl, too few are left for "
+        "train: fewer than there are labels (2); lower it, or name a dev file: task.dev=FILE",
         "task.train={folder}/t.jsonl", "task.dev=null", "task.dev_share=0.9",
         files={"t.jsonl": EIGHT},
     ),

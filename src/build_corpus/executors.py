@@ -54,7 +54,7 @@ class LocalTasks(LocalPipelineExecutor):
             Parallel(min(self.workers, len(ranks)) or 1, batch_size=1)(tasks)
         except TerminatedWorkerError as error:
             raise UserError(
-                "a process was killed, perhaps for want of memory; run the same command to "
+                "a process was killed, perhaps because memory ran out; run the same command to "
                 "continue, with a lower executor.workers to need less"
             ) from error
 
@@ -143,6 +143,6 @@ def check_not_queued(jobs: Sequence[str]) -> None:
         left = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
         if left:  # none where SLURM has forgotten the jobs, which it calls an error
             raise UserError(
-                f"jobs {', '.join(sorted(set(left)))} are in SLURM's queue still; run the same "
-                "command when they are through, or end them with scancel first"
+                f"jobs {', '.join(sorted(set(left)))} are still in SLURM's queue; run the same "
+                "command when they have finished, or end them with scancel first"
             )

@@ -148,7 +148,7 @@ def _annotated(content: object) -> str | list[str] | None:
         marks = json.loads(spans) if isinstance(spans, str) else spans
         places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise BadRecordError("'content.annotations.paragraph' is no list of spans") from error
+        raise BadRecordError("'content.annotations.paragraph' is not a list of spans") from error
     for start, end in places:
         if not 0 <= start <= end <= len(text):
             raise BadRecordError(f"a paragraph from {start} to {end} in text of {len(text)}")

@@ -249,5 +249,5 @@ def _listing(table: Table, *header: str) -> str:
     if header and isinstance(table, DelimitedTable):
         example = table.separator.join(header).replace("\t", "<tab>")
         remark = ", whose first row is read as names,"
-        advice = f"; if it is no header, put a line of names such as {example} first"
+        advice = f"; if it is not a header, put a line of names such as {example} first"
     return f"{table.source}{remark} has the {table.entry}{several} {names}{advice}"

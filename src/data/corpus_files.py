@@ -90,5 +90,5 @@ def _in_folder(folder: Path) -> list[Path]:
     others = Counter(file.suffix.lower() or file.name for file in files if file not in set(texts))
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        log.warning("corpus %s: files that are no texts are left out: %s", folder, kinds)
+        log.warning("corpus %s: files that are not read as text are left out: %s", folder, kinds)
     return sorted(texts, key=lambda file: KINDS.index(kind_of(file)))

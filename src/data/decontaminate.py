@@ -41,7 +41,7 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
         return corpus, 0
     kept = np.setdiff1d(np.arange(len(corpus.texts)), removed, assume_unique=True)
     if not len(kept):
-        raise UserError(f"{corpus.source} holds nothing that dev and test texts do not hold")
+        raise UserError(f"every text of {corpus.source} overlaps with a dev or test text")
     texts = corpus.texts.select(kept)
     return replace(corpus, texts=texts, fingerprint=f"{name}:decontaminated"), len(removed)
 

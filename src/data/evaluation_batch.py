@@ -128,5 +128,5 @@ def _checked_places(given: Tensor, labels: Sequence[str]) -> Tensor:
         )
     outside = given[(given < 0) | (given >= len(labels))]
     if len(outside):
-        raise UserError(f"label {int(outside[0])} is no place in the labels: {list(labels)}")
+        raise UserError(f"label {int(outside[0])} is not an index into the labels: {list(labels)}")
     return given

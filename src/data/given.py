@@ -198,7 +198,7 @@ def _data_set_of(texts: Sequence[str], name: str) -> datasets.Dataset:
     except UnicodeEncodeError as error:
         raise UserError(
             f"auxiliary {name}: a text holds half of a surrogate pair (\\ud800 to \\udfff), which "
-            "is no text; write the whole character"
+            "is not text; write the whole character"
         ) from error
 
 

@@ -65,9 +65,9 @@ def stratified_splits(
         shares = " and ".join(f"{prefix}{part.split}_share={part.share}" for part in parts)
         (last, *_) = sorted(parts, key=lambda part: -part.share)
         raise UserError(
-            f"{shares}: of the {len(labels)} examples of {source}, train gets fewer than there are "
-            f"labels ({len(counts)}); lower it, or name a {last.split} file: "
-            f"{prefix}{last.split}=FILE"
+            f"{shares}: of the {len(labels)} examples of {source}, too few are left for "
+            f"train: fewer than there are labels ({len(counts)}); lower it, or name a "
+            f"{last.split} file: {prefix}{last.split}=FILE"
         )
     left = list(range(len(labels)))
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):

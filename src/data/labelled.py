@@ -188,5 +188,5 @@ def _check_characters(text: str, table: Table, row: Row, column: str) -> None:
     except UnicodeEncodeError as error:
         raise UserError(
             f"{_place(table, row, column)} holds half of a surrogate pair (\\ud800 to "
-            "\\udfff), which is no text; write the whole character"
+            "\\udfff), which is not text; write the whole character"
         ) from error

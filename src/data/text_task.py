@@ -357,7 +357,7 @@ def _check_files(files: object, kind: str) -> None:
 def _warn_of_unread_pairs(source: TextSource, train: Table, columns: Columns) -> None:
     if columns.pair is None and _PAIR in train.columns and _PAIR not in vars(columns).values():
         log.warning(
-            "task %s: %s has a %s %r that is not read, so texts are no pairs; "
+            "task %s: %s has a %s %r that is not read, so texts are not pairs; "
             "%stext_pair=%s makes them pairs (in a class of your own columns())",
             source.name,
             train.source,

@@ -112,7 +112,7 @@ class Replicas:
         if any(now and not before for now, before in zip(here, known, strict=True)):
             raise RuntimeError(
                 f"task {key} reaches parameters that it did not reach in the first step; several "
-                "processes cannot train a body that passes over layers at random"
+                "processes cannot train a body that skips layers at random"
             )
         return known
 

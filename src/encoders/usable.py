@@ -53,7 +53,7 @@ def check_body(encoder: TextEncoder) -> None:
     body, what = encoder.body, f"encoder {encoder.name}"
     if not isinstance(body, PreTrainedModel):
         raise UserError(
-            f"{what}: its body, {type(body).__name__}, is no PreTrainedModel of Transformers; "
+            f"{what}: its body, {type(body).__name__}, is not a PreTrainedModel of Transformers; "
             "make it a subclass"
         )
     types = {str(p.dtype) for p in body.parameters() if p.is_floating_point()} - {"torch.float32"}

@@ -35,7 +35,7 @@ def check_trainer(config: DictConfig) -> None:
     for name, callback in zip(config.callbacks, callbacks, strict=True):
         if isinstance(callback, LearningRateMonitor) and not config.logger:
             raise UserError(
-                f"callbacks.{name} needs a logger for the rates, and logger=none is none; choose "
+                f"callbacks.{name} needs a logger for the rates, and logger=none has none; choose "
                 "logger=default, or leave the callback out"
             )
 

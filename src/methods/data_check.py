@@ -88,6 +88,6 @@ def _check_tasks(own: list[str], prepared: Prepared) -> None:
     missing = [name for name in own if name != END_TASK and name not in known]
     if missing:
         raise UserError(
-            f"the module trains the auxiliary task {missing[0]}, which the data have not, only "
+            f"the module trains the auxiliary task {missing[0]}, which the data lack; they have "
             f"{sorted(known)}; add it to TartanData(auxiliaries=...)"
         )

@@ -104,7 +104,7 @@ def fit_stage(
     if resumed_from is not None:
         step = int(resumed_from.stem)
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
-        log.warning("stage %s goes on after step %s of %s", name, step, steps)
+        log.warning("stage %s continues after step %s of %s", name, step, steps)
     meter = CostMeter()
     points = ResumePoints(
         checkpoints / "resume",

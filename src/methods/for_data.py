@@ -66,7 +66,7 @@ def check_head_names(heads: Mapping[str, nn.Module], prepared: Prepared) -> None
     unknown = [name for name in heads if name not in known]
     if unknown and (not isinstance(heads, nn.ModuleDict) or len(unknown) == len(heads)):
         raise UserError(
-            f"heads has {unknown[0]!r}, which is no task of the data: {sorted(known - {TEXT})}"
+            f"heads has {unknown[0]!r}, which is not a task of the data: {sorted(known - {TEXT})}"
         )
 
 

@@ -41,7 +41,7 @@ class FromCheckpoint(pl.LightningModule):
         try:
             found: Self = super().load_from_checkpoint(checkpoint_path, *args, **plain)
         except (IndexError, EOFError) as error:
-            raise UserError(f"{checkpoint_path} is no checkpoint, or is damaged") from error
+            raise UserError(f"{checkpoint_path} is not a checkpoint, or is damaged") from error
         except TypeError as error:
             if "unexpected keyword" in str(error):
                 raise UserError(
@@ -51,7 +51,7 @@ class FromCheckpoint(pl.LightningModule):
             if "missing" not in str(error):
                 raise
             raise UserError(
-                f"{checkpoint_path} is no checkpoint of a module of src.methods: it has not the "
+                f"{checkpoint_path} is not a checkpoint of a module of src.methods: it lacks the "
                 "arguments that one needs"
             ) from error
         check_finite_weights(found, Path(str(checkpoint_path)))

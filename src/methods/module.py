@@ -174,7 +174,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 if names[0] != END_TASK or meta_settings is None:
                     raise UserError(
                         f"weighting {type(mixing).__name__} learns weights by the meta-gradient of "
-                        f"the end task, which {type(self).__name__} has not; use MetaTartan"
+                        f"the end task, which {type(self).__name__} does not have; use MetaTartan"
                     )
                 fitted = MetaHead(made[0].head, meta_settings)
         super().__init__(
@@ -428,8 +428,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         if is_sharded(self.body):
             if self.weighting.needs.example_weights:
                 raise UserError(
-                    "weighting=meta_examples takes forward derivatives, which a sharded body has "
-                    "not; use trainer=ddp (in a program ReplicaStrategy()), or weighting=meta"
+                    "weighting=meta_examples takes forward derivatives, which a sharded body does "
+                    "not have; use trainer=ddp (in a program ReplicaStrategy()), or weighting=meta"
                 )
             self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:
@@ -518,7 +518,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             return
         before, now = progress["processes"], self.trainer.world_size
         if before != now:
-            log.warning("stage %s goes on in %s process(es), it was in %s", self.stage, now, before)
+            log.warning("stage %s continues in %s process(es), was in %s", self.stage, now, before)
 
     def _check_kind(self) -> None:
         """Check that a checkpoint's tasks are those that this class trains."""
@@ -530,8 +530,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         if found[:2] != own[:2] or (found[2] and not own[2]):
             kind = "MetaTartan" if found[2] else _KINDS[found[:2]]
             raise UserError(
-                f"the checkpoint's module trains {', '.join(names)}, not as {type(self).__name__} "
-                f"does; use {kind}.load_from_checkpoint(...)"
+                f"the checkpoint is of a module that trains {', '.join(names)}, which "
+                f"{type(self).__name__} does not; use {kind}.load_from_checkpoint(...)"
             )
 
     def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:

@@ -148,7 +148,7 @@ def check_weighting(weighting: object) -> None:
     """
     kind = type(weighting).__name__
     if not isinstance(weighting, Weighting):
-        raise UserError(f"{kind} is no subclass of Weighting (src/core/weighting/base.py)")
+        raise UserError(f"{kind} is not a subclass of Weighting (src/core/weighting/base.py)")
     for name, _ in weighting.named_parameters():
         raise UserError(
             f"weighting {kind} has a parameter {name!r}, which no optimiser trains; make it a "

@@ -104,8 +104,8 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], what: str, **arguments:
     found = _class(target)
     if found is None or not is_kind(found):
         raise UserError(
-            f"{what}: {target} is no class that can stand here; import the module that defines it "
-            f"first, or give it: {what}=..."
+            f"{what}: {target} is not a class that can stand here; import the module that defines "
+            f"it first, or give it: {what}=..."
         )
     own = {k: v for k, v in node.items() if k != TARGET}
     if dataclasses.is_dataclass(found):
@@ -125,7 +125,7 @@ def _value(kind: type, name: str, stored: Any, what: str) -> Any:
     found = _class(target)
     if found is None or not dataclasses.is_dataclass(found) or not _fits(found, kind, name):
         raise UserError(
-            f"{what}: {target} is no class that can stand in field `{name}` of {kind.__name__}; "
+            f"{what}: {target} is not a class that can stand in field `{name}` of {kind.__name__}; "
             "import the module that defines it first, and declare the field as one of its "
             "base classes, or as itself"
         )

@@ -204,7 +204,7 @@ def newest_point(folder: str | Path) -> Path | None:
     for point in reversed(points(Path(folder))):
         if is_whole(point):
             return point
-        log.warning("%s is torn; going back to the checkpoint before it", point)
+        log.warning("%s is incomplete or damaged; continuing from the one before it", point)
         if is_main_process():
             remove(point)
     return None

@@ -37,8 +37,8 @@ def check_objective(objective: Any, what: str) -> None:
     taken = inspect.signature(objective.collate).parameters
     if not dataclasses.is_dataclass(objective):
         raise UserError(
-            f"{what}: {kind} is no dataclass, whose fields go into checkpoints; decorate the class "
-            "with @dataclass(frozen=True)"
+            f"{what}: {kind} is not a dataclass, whose fields go into checkpoints; decorate the "
+            "class with @dataclass(frozen=True)"
         )
     is_open = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
     lacking = [] if is_open else [name for name in _OPTIONS if name not in taken]

@@ -36,9 +36,7 @@ def texts_of(cell: Cell, options: Sequence[str]) -> tuple[DictConfig, TextTask]:
         config = compose("config", overrides=[*cell.overrides, *options])
     end_task = build(config.task, "task").load()
     if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
-        raise UserError(
-            f"{cell.setting} reads single texts, which task {end_task.name} has not got"
-        )
+        raise UserError(f"{cell.setting} reads single texts, but task {end_task.name} has none")
     return config, end_task
 
 

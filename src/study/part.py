@@ -81,7 +81,7 @@ class Contrast(_Described):
     @model_validator(mode="after")
     def _balanced(self) -> Contrast:
         if len(self.plus) != len(self.minus):
-            raise ValueError("a contrast takes as many cells away as it adds")
+            raise ValueError("a contrast needs as many cells in minus as in plus")
         return self
 
 

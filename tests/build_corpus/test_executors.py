@@ -95,7 +95,7 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     assert all("#SBATCH --partition=cpu" in script for script in scripts)
     programs_of = os.path.dirname(sys.executable)  # noqa: PTH120
     assert f'export PATH={programs_of}:"$PATH" PYTHONPATH={ROOT}:"$PYTHONPATH"' in scripts[0]
-    with pytest.raises(UserError, match="jobs 103 are in SLURM's queue still"):
+    with pytest.raises(UserError, match="jobs 103 are still in SLURM's queue"):
         build_corpus(composed(articles, tmp_path / "out"), print)
     assert "--jobs=100,101,102,103" in (tmp_path / "asked").read_text()
     (tmp_path / "over").touch()

@@ -43,5 +43,5 @@ def test_a_seed_gives_one_run_also_after_a_kill(options, tmp_path):
     assert run.wait().returncode == -signal.SIGKILL
     done = called("src.run", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert b"goes on after step" in done.stderr + done.stdout
+    assert b"continues after step" in done.stderr + done.stdout
     assert difference(whole, killed, "joint") == 0

@@ -82,21 +82,21 @@ def test_named_columns_are_taken_whatever_the_others_are_called(tmp_path):
             (None, None, None),
             "{t}: cannot tell which column holds the texts; name it: task.text=COLUMN, and "
             "the second texts of pairs: task.text_pair=COLUMN ({t}, whose first row is read as "
-            "names, has the columns 'sentence', 'label', 'content'; if it is no header, put a line "
-            "of names such as text,label first)",
+            "names, has the columns 'sentence', 'label', 'content'; if it is not a header, put a "
+            "line of names such as text,label first)",
         ),
         (
             ("text", "a", "b"),
             (None, None, None),
             "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t}, "
-            "whose first row is read as names, has the columns 'text', 'a', 'b'; if it is no "
-            "header, put a line of names such as text,label first)",
+            "whose first row is read as names, has the columns 'text', 'a', 'b'; if it is not "
+            "a header, put a line of names such as text,label first)",
         ),
         (
             ("text",),
             (None, None, None),
             "{t}: cannot tell which column holds the labels; name it: task.label=COLUMN ({t}, "
-            "whose first row is read as names, has the column 'text'; if it is no header, put a "
+            "whose first row is read as names, has the column 'text'; if it is not a header, put a "
             "line of names such as text,label first)",
         ),
     ],

@@ -46,7 +46,7 @@ def test_a_folder_gives_all_its_texts_in_the_order_of_their_names(folder, tmp_pa
     with caplog.at_level(logging.WARNING):
         assert texts_of(folder, tmp_path / "cache") == TEXT + OTHERS
     assert [r.getMessage() for r in caplog.records] == [
-        f"corpus {folder}: files that are no texts are left out: 1 .json"
+        f"corpus {folder}: files that are not read as text are left out: 1 .json"
     ]
 
 

@@ -42,7 +42,7 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
     inputs, found, _ = labelled_batch(batch, ("no", "yes"))
     assert inputs is batch
     assert found.tolist() == [1, 0]
-    with pytest.raises(UserError, match="label 2 is no place in the labels"):
+    with pytest.raises(UserError, match="label 2 is not an index into the labels"):
         labelled_batch({**batch, "labels": torch.tensor([1, 2])}, ("no", "yes"))
 
 

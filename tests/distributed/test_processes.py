@@ -79,7 +79,7 @@ def test_two_processes_give_the_run_of_one_also_after_a_kill(options, tmp_path):
     assert not (tmp_path / "killed" / "result.json").exists()
     code, output = finished(killed, tmp_path)
     assert code == 0, output
-    assert "goes on after step" in output
+    assert "continues after step" in output
     assert difference(tmp_path / "two", tmp_path / "killed", "joint") == 0
 
 
@@ -110,7 +110,7 @@ def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(option
     assert output.count("run the same command to continue") == 1
     code, output = finished([*command, *every, *several(3)], tmp_path)
     assert code == 0, output
-    assert "goes on in 3 process(es), it was in 2" in output
+    assert "continues in 3 process(es), was in 2" in output
     assert difference(whole, run, "joint") < NEAR
 
 
@@ -180,7 +180,7 @@ def test_a_sharded_run_goes_on_after_a_kill(options, tmp_path):
     assert code != 0
     code, output = finished(command, tmp_path)
     assert code == 0, output
-    assert "goes on after step" in output
+    assert "continues after step" in output
     assert difference(undisturbed, killed, "joint") == 0
 
 

@@ -109,7 +109,7 @@ class Fails(Gru):
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        (Plain(), "its body, Plain, is no PreTrainedModel"),
+        (Plain(), "its body, Plain, is not a PreTrainedModel"),
         (Gru(OtherConfig()), "the configuration of its body has no hidden_size"),
         (Gru(GruConfig(), width=3), r"states of shape \(2, 3, 6\) .* has to be \(2, 3, 16\)"),
         (Fails(GruConfig()), r"fails at input_ids and attention_mask .* \(TypeError: "),
@@ -127,7 +127,7 @@ def test_a_body_of_another_kind_is_refused_in_one_line(body, line):
         (SimpleNamespace(), r"encoder SimpleNamespace has no load\(\)"),
         (SimpleNamespace(load=lambda: None), "returned NoneType; it has to return a TextEncoder"),
         (SimpleNamespace(load=Plain), "returned Plain; it has to return a TextEncoder"),
-        (SimpleNamespace(load=lambda: encoder(Plain())), "is no PreTrainedModel"),
+        (SimpleNamespace(load=lambda: encoder(Plain())), "is not a PreTrainedModel"),
     ],
 )
 def test_a_source_has_to_load_an_encoder(source, line):

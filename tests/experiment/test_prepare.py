@@ -57,7 +57,7 @@ def test_a_disabled_stage_is_left_out(stages):
 def test_a_weightings_file_has_to_name_a_weighting(data_dir, cache_dir):
     for node, said in (
         ({"gamma": 3}, "weighting names no class"),
-        ({"_target_": "tests.experiment.test_prepare.NoWeighting"}, "NoWeighting is no subclass"),
+        ({"_target_": "tests.experiment.test_prepare.NoWeighting"}, "is not a subclass of"),
     ):
         config = config_of(toy(data_dir, cache_dir, "mt_tartan"))
         config.weighting = node

@@ -182,7 +182,7 @@ def test_an_argument_that_no_module_has_is_named_with_what_has_it(trained):
 
 def test_a_file_that_is_no_checkpoint_is_one_line(tmp_path):
     (tmp_path / "bad.ckpt").write_bytes(b"abc")
-    with pytest.raises(UserError, match=r"bad\.ckpt is no checkpoint, or is damaged"):
+    with pytest.raises(UserError, match=r"bad\.ckpt is not a checkpoint, or is damaged"):
         MetaTartan.load_from_checkpoint(tmp_path / "bad.ckpt")
 
 
@@ -233,7 +233,7 @@ def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_di
      "src.encoders.hub.local_or_cached", "src.core.weighting.meta.Nothing", "", "Meta"],
 )  # fmt: skip
 def test_a_checkpoint_names_no_other_classes_than_it_may(target):
-    with pytest.raises(UserError, match=r"weighting: .*no class that can stand here"):
+    with pytest.raises(UserError, match=r"weighting: .*not a class that can stand here"):
         rebuilt({"_target_": target}, subclass_of(torch.nn.Module), "weighting")
 
 

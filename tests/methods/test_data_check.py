@@ -76,9 +76,9 @@ def test_data_of_another_seed_are_warned_of(module, data_dir, cache_dir, tmp_pat
     assert "batches are drawn by the data's seed, 5, dropout by the module's, 0" in caplog.text
 
 
-def test_a_task_that_the_data_have_not_is_refused(module, data_dir, cache_dir, tmp_path):
+def test_a_task_that_the_data_lack_is_refused(module, data_dir, cache_dir, tmp_path):
     data = toy_data(data_dir, cache_dir, auxiliaries={"tapt": "task"})
-    with pytest.raises(UserError, match=r"auxiliary task dapt.*only \['tapt'\].*auxiliaries="):
+    with pytest.raises(UserError, match=r"auxiliary task dapt.*they have \['tapt'\].*auxiliaries="):
         trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
     trainer(tmp_path).test(module, datamodule=data, verbose=False)  # needs no auxiliary task
     other = FineTuning.for_data(data, lr=1e-3)

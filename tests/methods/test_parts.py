@@ -130,7 +130,7 @@ def test_a_weighting_with_a_parameter_is_refused():
 
 
 def test_a_class_that_is_no_weighting_is_refused():
-    with pytest.raises(UserError, match="Linear is no subclass of Weighting"):
+    with pytest.raises(UserError, match="Linear is not a subclass of Weighting"):
         check_weighting(nn.Linear(1, 1))
 
 
@@ -173,9 +173,9 @@ def test_a_transform_of_ones_own_comes_back_from_a_checkpoint(data_dir, cache_di
     [
         (WithAPath(), "field `where` of WithAPath holds a PosixPath; a checkpoint holds numbers"),
         (WithAPath(where="/", several=[Options()]), "`several` of WithAPath holds a Options"),
-        (WithAnyOptions(), "Options is no class that can stand in field `options` of WithAny"),
+        (WithAnyOptions(), "Options is not a class that can stand in field `options` of WithAny"),
         (Doubled(), "field `share` of Doubled is 0.5, and 1.0 in one that is made with it"),
-        (NoDataclass(), r"NoDataclass is no dataclass.* decorate .* @dataclass\(frozen=True\)"),
+        (NoDataclass(), r"NoDataclass is not a dataclass.* decorate .* @dataclass\(frozen=True\)"),
         (Lacking(), r"tasks\['a'\]: Lacking lacks owners\(\), new_head\(\)"),
         (OldCollate(), r"collate\(\) of OldCollate takes no packed, on_cpu"),
         (MaskedLM, "MaskedLM is a class; give an instance"),
@@ -201,7 +201,7 @@ def test_arguments_of_a_weighting_are_plain(value):
 def test_a_checkpoint_puts_no_other_class_into_a_field(target):
     damaged = objective_node("a", WithOptions())
     damaged["options"] = {"_target_": target}
-    with pytest.raises(UserError, match=r"is no class that can stand in field `options`"):
+    with pytest.raises(UserError, match=r"is not a class that can stand in field `options`"):
         rebuilt(damaged, has_members(*MEMBERS), "tasks")
 
 

@@ -255,7 +255,7 @@ def test_a_torn_checkpoint_is_recognised_and_the_one_before_it_used(
     older, newest = points(folder)
     newest.write_bytes(newest.read_bytes()[:-100])
     run(options, tmp_path)
-    assert f"{newest} is torn" in caplog.text
+    assert f"{newest} is incomplete or damaged" in caplog.text
     assert f"after step {int(older.stem)} of 8" in caplog.text
     assert_same_run(tmp_path, expected)
 

@@ -78,7 +78,7 @@ def test_what_cannot_be_read_is_listed_and_stops_nothing(report, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing"], "error: nothing is no folder of runs"),
+        (["nothing"], "error: nothing is not a folder of runs"),
         (["empty"], "error: there are no runs in empty"),
         (["runs", "--out", "file/x"], "error: cannot write the report (file/x"),
     ],

@@ -107,7 +107,7 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
         (
             ["questions", "pays", "contrasts", "at 1x", "minus"],
             ["1x/tapt", "1x/finetune"],
-            "a contrast takes as many cells away as it adds",
+            "a contrast needs as many cells in minus as in plus",
         ),
     ],
 )

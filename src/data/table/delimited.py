@@ -89,7 +89,7 @@ class DelimitedTable(Table):
             if len(record) > 1 and all(_plain(own) == name for own, name in fields):
                 raise UserError(
                     f"{self.where(number)}: repeats the header; remove the line (if the first line "
-                    "is no header, put one above it)"
+                    "is not a header, put one above it)"
                 )
             values = zip(self._names, record, strict=True)
             yield Row(number, {name: value for name, value in values if name}, record)

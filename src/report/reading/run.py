@@ -55,7 +55,7 @@ def read_command(folder: Path) -> str | None:
         return None
     overrides = read_yaml(path) or []
     if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
-        raise UserError(".hydra/overrides.yaml is no list of overrides")
+        raise UserError(".hydra/overrides.yaml is not a list of overrides")
     return command_of(overrides, _places(folder))
 
 

@@ -63,7 +63,7 @@ def search(root: Path) -> Found:
         UserError: `root` is not a folder, or cannot be listed.
     """
     if not root.is_dir():
-        raise UserError(f"{root} is no folder of runs")
+        raise UserError(f"{root} is not a folder of runs")
     found = Found(root)
     for folder in _run_folders(root):
         name = folder.relative_to(root).as_posix()

@@ -190,5 +190,5 @@ def test_a_folder_may_not_tell_its_command_or_its_config(tmp_path):
 def test_overrides_that_are_none_are_named(content, tmp_path):
     folder = write_run(tmp_path / "run", GOOD)
     (folder / ".hydra" / "overrides.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(UserError, match="no list of overrides"):
+    with pytest.raises(UserError, match="is not a list of overrides"):
         read_command(folder)

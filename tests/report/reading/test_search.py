@@ -68,7 +68,7 @@ def test_links_are_not_followed(tmp_path):
 
 
 def test_no_folder_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="nothing is no folder of runs"):
+    with pytest.raises(UserError, match="nothing is not a folder of runs"):
         search(tmp_path / "nothing")
 
 
