@@ -71,7 +71,7 @@ test-slow: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'slow and not processes and not manual' -n $(SLOW_WORKERS) --dist worksteal
 
 test-distributed: $(READY)
-	$(BIN)/python -m pytest tests/distributed
+	$(BIN)/python -m pytest -m processes -n $(WORKERS) --dist worksteal
 
 torture: $(READY)
 	$(BIN)/python -m pytest -s -m manual tests/test_torture.py

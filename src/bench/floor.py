@@ -51,8 +51,8 @@ class Floor:
         """Take the passes of a step's batches and one optimiser step."""
         for task in self._tasks:
             self._pass(Purpose("task", task.name), task, batch.tasks[task.name])
-        if batch.meta is not None and self._meta is not None:
-            self._pass(Purpose("meta_gradient"), self._meta, batch.meta)
+        if batch.meta_batch is not None and self._meta is not None:
+            self._pass(Purpose("meta_gradient"), self._meta, batch.meta_batch)
         self._optimiser.step()
 
     def _pass(self, purpose: Purpose, task: Task, batch: Batch) -> None:

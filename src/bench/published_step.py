@@ -63,13 +63,13 @@ class PublishedStep:
 
     def step(self, batch: StepBatch) -> None:
         """Take one optimiser step."""
-        assert batch.meta is not None
+        assert batch.meta_batch is not None
         with self._case.autocast(self._device):
             gradients = []
             for name, head in zip(self._names, self._heads, strict=True):
                 gradients.append(self._gradient(head, self._micro_batches(batch.tasks[name])))
             self._fit_meta_head(self._micro_batches(batch.tasks[self._names[0]]))
-            meta = self._gradient(self._meta_head, self._micro_batches(batch.meta))
+            meta = self._gradient(self._meta_head, self._micro_batches(batch.meta_batch))
         for index, gradient in enumerate(gradients):
             self._weights[index] += self._eta * _cosine(meta, gradient)
         total = sum(math.exp(weight) for weight in self._weights)

@@ -288,6 +288,11 @@ def _print_basis(found: Findings, console: Console) -> None:
 def _print_recommendation(found: Findings, console: Console) -> None:
     advice = found.recommendation
     console.print(f"\n[bold]Begin with {escape(' '.join(advice.options))}[/bold]", highlight=False)
+    times = {method.name: _range(method) for method in found.estimates}
+    if advice.method in times:
+        baseline = times.get("finetune", "")
+        beside = f"; fine-tuning: {baseline}" if baseline and advice.method != "finetune" else ""
+        _item(console, f"estimated time on this machine: {times[advice.method]}{beside}")
     for reason in advice.reasons:
         _item(console, reason)
     if advice.warnings:

@@ -139,7 +139,7 @@ class Passes:
             ValueError: the objective's losses are not one for each unit.
         """
         trains_head = purpose.kind == "task"
-        head = [p for p in task.head.parameters() if p.requires_grad and trains_head]
+        head = trained(task.head) if trains_head else []
         by_part = None
         if example_weights is not None:
             by_part = torch.split(example_weights, list(batch.examples_of_all))
@@ -194,6 +194,8 @@ class Passes:
             self.body.fill_up(
                 batch, lambda part: task.objective.features(self.body.module, part.inputs).sum()
             )
+        # casts of parameters that were made without gradients must not serve a later pass
+        torch.clear_autocast_cache()
         return self._gathered(purpose, features, targets, batch)
 
     def alignments(
@@ -244,8 +246,8 @@ class Passes:
     def _doing(self, purpose: Purpose) -> Iterator[None]:
         """Enter the purpose's context; only a task's own pass updates running statistics.
 
-        The update is the one that a single process makes: of several, one has the whole micro-batch
-        of a task whose body has such statistics, and the others have none of it.
+        Processes' changes of running statistics are added up. That is a single process's update
+        where a batch is one micro-batch.
         """
         if purpose.kind == "task":
             statistics = self.processes.adding_changes(self._statistics)

@@ -30,8 +30,9 @@ class StepRecord:
 
     `tasks` are the names of the step's tasks. `squared_norm` is that of the combined gradient.
     `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
-    `effective_examples` is None where examples are not weighted, and otherwise the share of each
-    task's examples that would, equally weighted, vary as much: `(sum w)^2 / (n sum w^2)`.
+    `effective_examples` is None where examples are not weighted, and otherwise Kish's effective
+    sample size of each task over its number of examples, `(sum w)^2 / (n sum w^2)`: 1 for equal
+    weights.
     """
 
     tasks: tuple[str, ...]
@@ -101,32 +102,32 @@ class Step:
             ValueError: there is no meta head or no validation batch, or `gradients` was called
                 before.
         """
-        if self._meta_head is None or self._batch.meta is None:
+        if self._meta_head is None or self._batch.meta_batch is None:
             raise ValueError(
                 "no meta-gradient without a meta head and a validation batch; a weighting asks for "
                 "them by its attribute needs = Needs(meta_gradient=True)"
             )
         if self._meta is not None or self._losses:
             raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
-        end_task, apart = self._tasks[0], self._batch.meta_head
+        end_task, other_examples = self._tasks[0], self._batch.meta_head_batch
         separate = self._meta_head.settings.kind == "separate"
-        own = self._pass(end_task, keep=separate and apart is None)
-        self._end_task = self._start(end_task, own)
+        end_task_pass = self._pass(end_task, keep=separate and other_examples is None)
+        self._end_task = self._start(end_task, end_task_pass)
         head = end_task.head
         if separate:
-            read = own.read
-            if apart is not None:
-                read = self._passes.features(Purpose("meta_features"), end_task, apart)
+            read = end_task_pass.read
+            if other_examples is not None:
+                read = self._passes.features(Purpose("meta_features"), end_task, other_examples)
             assert read is not None, "the end task's pass has kept what its head reads"
             with self._passes.drawing(Purpose("meta_head")):
                 self._meta_head_loss = self._meta_head.fit(
                     self._passes.body.module, end_task.objective, read.features, read.targets
                 )
             head = self._meta_head.head
-        through_it = replace(end_task, head=head)
+        through_meta_head = replace(end_task, head=head)
         purpose = Purpose("meta_gradient")
-        passed = self._passes.backward(purpose, through_it, self._batch.meta)
-        arrive = self._passes.begin(purpose, through_it, passed)
+        passed = self._passes.backward(purpose, through_meta_head, self._batch.meta_batch)
+        arrive = self._passes.begin(purpose, through_meta_head, passed)
         self._meta = BodyGradient(self._passes.body, end_task, arrive)
         return self._meta
 
@@ -175,7 +176,10 @@ class Step:
             pass
 
     def normal(self, count: int) -> Tensor:
-        """Return standard normal numbers, shape `(count,)`; call `seed_draws` before."""
+        """Return standard normal numbers, `(count,)`, drawn from the step's seed.
+
+        Every call in a step starts the same sequence anew, so draw all numbers at once.
+        """
         self.seed_draws()
         loss = self._passes.no_loss()
         return torch.randn(count, device=loss.device, dtype=loss.dtype)
@@ -255,7 +259,7 @@ class Step:
 
     def _pass(self, task: Task, keep: bool = False) -> PassResult:
         batch, weights = self._batch.tasks[task.name], None
-        if self._weigh_examples is not None and self._meta is not None:
+        if self._weigh_examples is not None and self._meta is not None and batch.units:
             weights = self._weigh_examples(*self._passes.alignments(task, batch, self._meta))
             # Kish's effective sample size, as a share of the examples
             self._effective.append(weights.sum().square() / (len(weights) * weights.square().sum()))

@@ -59,7 +59,7 @@ class MicroBatch:
 
     @property
     def positions(self) -> int:
-        """Number of positions that go through the body, or of examples if not of texts."""
+        """Number of token positions, padding included; of examples where inputs are not texts."""
         ids = self.inputs.get("input_ids")
         return self.examples if ids is None else int(ids.numel())
 
@@ -150,9 +150,9 @@ class StepBatch:
     Attributes:
         step: number of the step in its stage, from 0.
         tasks: each task's batch, by name.
-        meta: the end task's validation batch `B_val`; None without a meta-gradient.
-        meta_head: end-task training examples outside the end task's batch, on which the meta head
-            is fitted; None if it is fitted on that batch.
+        meta_batch: the end task's validation batch `B_val`; None without a meta-gradient.
+        meta_head_batch: end-task training examples outside the end task's batch, on which the meta
+            head is fitted; None if it is fitted on that batch.
         second: batches drawn independently of `tasks`; None unless the weighting needs them.
         unsized: by task, for tasks that share one batch whose division is known only when the step
             begins: a function that makes a batch of that many examples.
@@ -160,8 +160,8 @@ class StepBatch:
 
     step: int
     tasks: dict[str, Batch]
-    meta: Batch | None = None
-    meta_head: Batch | None = None
+    meta_batch: Batch | None = None
+    meta_head_batch: Batch | None = None
     second: dict[str, Batch] | None = None
     unsized: dict[str, Callable[[int], Batch]] = field(default_factory=dict)
 
@@ -171,7 +171,9 @@ class StepBatch:
         return replace(
             self,
             tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
-            meta=None if self.meta is None else self.meta.pin_memory(),
-            meta_head=None if self.meta_head is None else self.meta_head.pin_memory(),
+            meta_batch=None if self.meta_batch is None else self.meta_batch.pin_memory(),
+            meta_head_batch=(
+                None if self.meta_head_batch is None else self.meta_head_batch.pin_memory()
+            ),
             second=None if second is None else {n: b.pin_memory() for n, b in second.items()},
         )

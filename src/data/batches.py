@@ -130,8 +130,8 @@ class StepBatches(Dataset[StepBatch]):
                 if name == END_TASK or needs.sampled is None
             },
             unsized={name: self._rows(step, *self._sources[name]) for name in self.sampled(step)},
-            meta=None if self._meta is None else self._batch(step, *self._meta),
-            meta_head=self._meta_head_batch(step) if needs.meta_head_examples else None,
+            meta_batch=None if self._meta is None else self._batch(step, *self._meta),
+            meta_head_batch=self._meta_head_batch(step) if needs.meta_head_examples else None,
             second=self._seconds(step) if needs.second else None,
         )
 

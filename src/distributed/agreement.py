@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Agreement:
-    """Questions that all processes ask at the same point; a single process answers itself.
+    """Collective operations on small values of the host, which all processes call in one order.
 
-    If a process has died, the others' next question fails at once: the messages go over sockets,
-    also where gradients go over NCCL, which would wait for the process.
+    A single process gets its own value back. If a process has died, the others' next call fails at
+    once: it goes over sockets, also where gradients go over NCCL, which would wait for the process.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Agreement:
         return said
 
     def _sockets(self) -> distributed.ProcessGroup:
-        """The group of connections, made by the first question, which all processes ask."""
+        """The group of connections, made by the first call, which all processes make."""
         if self._group is None:
             self._group = distributed.new_group(backend="gloo")
         return self._group

@@ -88,11 +88,12 @@ class FilledBatch(Batch):
 def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
     """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
     own = batch.only(numbers)
-    smallest = min(batch.micro_batches, key=lambda part: part.examples)
-    missing = max(0, passes - len(own.micro_batches))
+    fillers: list[MicroBatch] = []
+    if batch.micro_batches:  # a batch without any unit has none
+        smallest = min(batch.micro_batches, key=lambda part: part.examples)
+        fillers = [smallest] * max(0, passes - len(own.micro_batches))
     return FilledBatch(
-        **{field.name: getattr(own, field.name) for field in fields(own)},
-        fillers=[smallest] * missing,
+        **{field.name: getattr(own, field.name) for field in fields(own)}, fillers=fillers
     )
 
 

@@ -31,8 +31,8 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
     return replace(
         whole,
         tasks=all_own(whole.tasks),
-        meta=None if whole.meta is None else own(whole.meta),
-        meta_head=None if whole.meta_head is None else own(whole.meta_head),
+        meta_batch=None if whole.meta_batch is None else own(whole.meta_batch),
+        meta_head_batch=None if whole.meta_head_batch is None else own(whole.meta_head_batch),
         second=None if whole.second is None else all_own(whole.second),
     )
 

@@ -33,8 +33,9 @@ class ReplicaStrategy(DDPStrategy):
     def configure_ddp(self) -> None:
         """Start from the first process's parameters and buffers."""
         assert self.model is not None
-        for tensor in self.model.state_dict().values():
-            distributed.broadcast(tensor, 0)
+        # not the state dict: a TorchJD weighting keeps bytes there on the CPU, out of NCCL's reach
+        for tensor in (*self.model.parameters(), *self.model.buffers()):
+            distributed.broadcast(tensor.detach(), 0)
 
 
 class ShardStrategy(ModelParallelStrategy):
@@ -60,7 +61,7 @@ def strategy_of(settings: DictConfig) -> Strategy | str:
         settings.get(option, default)
         for option, default in (("strategy", "auto"), ("devices", 1), ("num_nodes", 1))
     )
-    _check_outside(devices, nodes)
+    _check_torchrun(devices, nodes)
     several = devices not in (1, "1") or nodes != 1
     if name == "ddp" or (name == "auto" and several):
         return ReplicaStrategy()
@@ -69,7 +70,7 @@ def strategy_of(settings: DictConfig) -> Strategy | str:
     return ShardStrategy()
 
 
-def _check_outside(devices: Any, nodes: Any) -> None:
+def _check_torchrun(devices: Any, nodes: Any) -> None:
     outside = torchrun_processes()
     if outside is None or not isinstance(devices, int) or not isinstance(nodes, int):
         return

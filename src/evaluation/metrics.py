@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.classification import (
     MulticlassCalibrationError,
     MulticlassConfusionMatrix,
+    MulticlassHingeLoss,
     MulticlassPrecisionRecallCurve,
+)
+
+_OF_PROBABILITIES = (
+    MulticlassPrecisionRecallCurve,
+    MulticlassCalibrationError,
+    MulticlassHingeLoss,
 )
 
 
@@ -89,23 +97,16 @@ class EndTaskMetrics(nn.Module):
 
 
 class _Part(nn.Module):
-    """The metrics of one part of a split.
-
-    Some count predicted labels, others rank by probability; and there is the confusion matrix.
-    """
+    """The metrics of predicted labels, those of probabilities, and the confusion matrix."""
 
     def __init__(self, metrics: Mapping[str, Metric], classes: int) -> None:
         super().__init__()
-        ranking = [name for name, metric in metrics.items() if _ranks(metric)]
-        self._names = list(metrics)
-        self.by_prediction, self.by_probability = (
-            MetricCollection(
-                {n: m for n, m in metrics.items() if (n in ranking) == wanted},
-                # groups are found by equal states after one batch, and such metrics may differ
-                compute_groups=False,
-            ).clone()
-            for wanted in (False, True)
-        )
+        self._names, self._classes = list(metrics), classes
+        ranking = {name: metric for name, metric in metrics.items() if _ranks(metric)}
+        counting = {name: metric for name, metric in metrics.items() if name not in ranking}
+        # groups are found by equal states after one batch, and such metrics may differ
+        self.by_prediction = MetricCollection(counting, compute_groups=False).clone()
+        self.by_probability = MetricCollection(ranking, compute_groups=False).clone()
         self.counts = MulticlassConfusionMatrix(classes, validate_args=False)
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
@@ -116,6 +117,12 @@ class _Part(nn.Module):
         self.counts.update(predictions, labels)
 
     def compute(self) -> dict[str, Tensor]:
+        for metric in self.by_probability.values():
+            # of several processes one may have no example, and torchmetrics, which joins the lists
+            # of all, does not know what the rows of an empty one would be
+            if _keeps_examples(metric) and not metric.preds:
+                metric.preds.append(torch.zeros(0, self._classes, device=metric.device))
+                metric.target.append(torch.zeros(0, dtype=torch.int64, device=metric.device))
         values = {**self.by_prediction.compute(), **self.by_probability.compute()}
         return {name: values[name] for name in self._names}
 
@@ -128,6 +135,9 @@ class _Part(nn.Module):
 def _ranks(metric: Metric) -> bool:
     """Return whether a metric needs more than the predicted label: a curve, or several guesses."""
     guesses = getattr(metric, "top_k", 1) or 1
-    return isinstance(metric, MulticlassPrecisionRecallCurve | MulticlassCalibrationError) or (
-        guesses > 1
-    )
+    return isinstance(metric, _OF_PROBABILITIES) or guesses > 1
+
+
+def _keeps_examples(metric: Metric) -> bool:
+    """Return whether a metric keeps the probabilities and labels of all examples in lists."""
+    return isinstance(metric, MulticlassPrecisionRecallCurve) and metric.thresholds is None

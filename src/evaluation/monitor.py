@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 PERPLEXITY = "perplexity"
@@ -24,5 +25,7 @@ class Monitor:
         return "min" if self.lower_is_better else "max"
 
     def merit(self, value: float) -> float:
-        """Return `value` such that higher is better."""
+        """Return `value` such that higher is better; NaN is worse than any number."""
+        if math.isnan(value):
+            return -math.inf
         return -value if self.lower_is_better else value

@@ -50,7 +50,7 @@ LABELS_ALIKE = frozenset(
         "average_precision",
     }
 )
-"""Those that are means over labels, in which each label counts alike however rare."""
+"""Those that average over labels with equal weights, however rare a label is."""
 
 
 def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:

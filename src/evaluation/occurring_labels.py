@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 from torchmetrics.classification import (
     MulticlassAccuracy,
@@ -32,41 +34,23 @@ class AUROC(MulticlassAUROC):
     """Mean area under the ROC curve, one label against the others, of the labels that occur.
 
     It is 0 where a single label occurs.
-
-    Args:
-        num_classes: number of labels.
     """
 
-    def __init__(self, num_classes: int) -> None:
-        super().__init__(num_classes=num_classes, average="macro")
-
     def compute(self) -> Tensor:
-        area: Tensor = multiclass_auroc(*_of_occurring(self), average="macro", validate_args=False)
-        return area
+        return _over_occurring(self, multiclass_auroc)
 
 
 class AveragePrecision(MulticlassAveragePrecision):
-    """Mean area under the precision-recall curve of the labels that occur.
-
-    Args:
-        num_classes: number of labels.
-    """
-
-    def __init__(self, num_classes: int) -> None:
-        super().__init__(num_classes=num_classes, average="macro")
+    """Mean area under the precision-recall curve of the labels that occur."""
 
     def compute(self) -> Tensor:
-        area: Tensor = multiclass_average_precision(
-            *_of_occurring(self), average="macro", validate_args=False
-        )
-        return area
+        return _over_occurring(self, multiclass_average_precision)
 
 
-def _of_occurring(
-    metric: MulticlassAUROC | MulticlassAveragePrecision,
-) -> tuple[Tensor, Tensor, int]:
-    """Return the probabilities of the labels that occur, the labels as indices of these, and how
-    many there are: `(n, occurring)`, `(n,)`.
-    """
+def _over_occurring(
+    metric: MulticlassAUROC | MulticlassAveragePrecision, area: Callable[..., Tensor]
+) -> Tensor:
+    """Return the mean `area` as if there were no other labels than those that occur."""
     occurring, labels = dim_zero_cat(metric.target).unique(return_inverse=True)
-    return dim_zero_cat(metric.preds)[:, occurring], labels, len(occurring)
+    probabilities = dim_zero_cat(metric.preds)[:, occurring]
+    return area(probabilities, labels, len(occurring), average="macro", validate_args=False)

@@ -401,7 +401,7 @@ def _check_weighting(
         weighting = _weighting(config, [END_TASK, *names])
         check_sampling(weighting, len(names), stage.sampled, option)
         needs = weighting.needs
-        if needs.meta_gradient and stage.freeze_body:
+        if (needs.meta_gradient or needs.second_batches) and stage.freeze_body:
             raise UserError(
                 "freeze_body=true leaves nothing for this weighting to weigh; use "
                 "weighting=uniform, or freeze_body=false"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -35,14 +36,16 @@ class AppliedWeights:
         now = record.weights if overall is None else overall
         if overall is None and len(record.tasks) < len(self._names):
             places = [self._names.index(name) for name in record.tasks]
-            last = now.new_zeros(len(self._names)) if before is None else before
+            last = now.new_zeros(len(self._names)) if before is None else before.nan_to_num()
             now = last.index_copy(0, torch.tensor(places, device=now.device), now)
-        self._now = torch.where(finite, now, now if before is None else before)
+        unknown = torch.full_like(now, math.nan)
+        self._now = torch.where(finite, now, unknown if before is None else before)
 
     def by_task(self) -> dict[str, float]:
-        """Return the weights by task; empty before the first step."""
+        """Return the weights by task; empty before the first step that was not skipped."""
         if self._now is not None:
-            self._known = self._now.tolist()
+            values = self._now.tolist()
+            self._known = [] if any(map(math.isnan, values)) else values
         return dict(zip(self._names, self._known, strict=False))
 
     def restore(self, values: Sequence[float]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,7 +57,8 @@ class EndTaskClassifier(pl.LightningModule):
         self.encoder, self.body = encoder, encoder.body
         self.end_task, self.metrics = end_task, metrics
         self.labels, self.max_length = tuple(labels), max_length
-        self.evaluation_loss = MeanMetric()
+        # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
+        self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
         self.label_places: Tensor | None = None
         self.agreement = Agreement()
         if end_task is not None and isinstance(encoder, TextEncoder):
@@ -184,11 +186,15 @@ class EndTaskClassifier(pl.LightningModule):
         any_unseen = bool(self.agreement.highest(int(metrics.saw_unseen)))
         values = metrics.compute(any_unseen=any_unseen)
         values["loss"] = self.evaluation_loss.compute()
-        # the same on all processes: there is nothing to sum, which Lightning would ask for
+        self._log_values(split, values, metrics.monitor)
+
+    def _log_values(self, split: str, values: Mapping[str, Tensor], monitored: str) -> None:
+        """Log an evaluation's values, which are the same on all processes."""
+        # there is nothing to sum, which Lightning would ask for
         equal: Any = {"sync_dist": True, "reduce_fx": "max"}
         self.log_dict({f"{split}/{name}": value for name, value in values.items()}, **equal)
-        monitored = f"{split}_{metrics.monitor}"
-        self.log(monitored, values[metrics.monitor], prog_bar=True, logger=False, **equal)
+        shown = f"{split}_{monitored}"
+        self.log(shown, values[monitored], prog_bar=True, logger=False, **equal)
 
     def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
         if self.end_task is None or self.metrics is None:

@@ -9,6 +9,7 @@ from typing import Any
 from src.core.task import MicroBatch
 from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import require_text_encoder
+from src.errors import UserError
 from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.methods.module import TaskMixing
 from src.methods.optimisation import Optimisation
@@ -63,16 +64,23 @@ class ContinuedPretraining(TaskMixing):
         self.encoder.keep_head(self.tasks[0].head)
 
     def validation_step(self, batch: MicroBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add a batch of held-out texts to the mean loss."""
+        """Add a batch of held-out texts to the mean loss.
+
+        Raises:
+            UserError: the batch is of a loader of one's own.
+        """
+        if not isinstance(batch, MicroBatch):
+            raise UserError(
+                "ContinuedPretraining does not train the end task: it is evaluated on the held-out "
+                "texts of its data alone; use FineTuning, MTTartan or MetaTartan"
+            )
         task = self.tasks[0]
         features = task.objective.features(self.body, batch.inputs)
         targets = task.objective.targets(batch.inputs)
         losses = task.objective.losses(self.body, task.head, features, targets)
-        self.evaluation_loss.update(losses.double().mean(), batch.units)
+        self.evaluation_loss.update(losses.mean(), batch.units)
 
     def on_validation_epoch_end(self) -> None:
         """Log the mean loss over all masked tokens, and the perplexity."""
         loss = self.evaluation_loss.compute()
-        perplexity = loss.exp()
-        self.log_dict({"dev/loss": loss, f"dev/{PERPLEXITY}": perplexity}, prog_bar=False)
-        self.log(f"dev_{PERPLEXITY}", perplexity, prog_bar=True, logger=False)
+        self._log_values("dev", {"loss": loss, PERPLEXITY: loss.exp()}, PERPLEXITY)

@@ -105,7 +105,7 @@ class CostMeter(pl.Callback):
     ) -> None:
         """Count the step's tokens, examples and padding."""
         parts: dict[str, Batch | None] = dict(batch.tasks)
-        parts |= {META_GRADIENT: batch.meta, META_HEAD: batch.meta_head}
+        parts |= {META_GRADIENT: batch.meta_batch, META_HEAD: batch.meta_head_batch}
         parts |= {f"{SECOND}{name}": part for name, part in (batch.second or {}).items()}
         for name, part in parts.items():
             if part is not None:

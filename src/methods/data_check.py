@@ -14,7 +14,7 @@ from src.errors import UserError
 from src.methods.mixed_step import MixedStep
 
 _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
-"""A text that tokenizers with the same vocabulary, but other rules, are likely to cut otherwise."""
+"""A text that tokenizers with one vocabulary, but different rules, probably split differently."""
 
 
 def check_data(module: MixedStep, prepared: Prepared, *, trains: bool) -> Tensor | None:

@@ -14,6 +14,8 @@ from src.methods.module import TaskMixing
 class MetaTartan(TaskMixing):
     """Joint training with task weights learned against the validation loss (Algorithm 1).
 
+    The step itself is `src.core.weighting.meta.Meta.mix`; `TaskMixing` has batches and optimiser.
+
     With a weighting that needs no meta-gradient, such as `Uniform`, there is no meta head, and this
     is MT-TARTAN with that weighting.
     """

@@ -114,6 +114,8 @@ class MixedStep(EndTaskClassifier):
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
         """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
 
+        The weighting's `mix` combines the tasks' gradients: of META-TARTAN, `Meta.mix`.
+
         Where a loss or the gradient is not finite, the step changes nothing except the schedule
         (and the memory of a TorchJD weighting, if only a head's gradient was not finite).
 
@@ -188,13 +190,16 @@ class MixedStep(EndTaskClassifier):
             self.doing = None
 
     def _log_step(self, record: StepRecord) -> None:
-        # steps that sample tasks have others each time: the first is in all of them
-        shown = record.tasks if self.sampled is None else record.tasks[:1]
         to_loggers = self.logs_steps and bool(self.trainer.loggers)
         kinds = {"loss": record.losses}
         if len(self.tasks) > 1:
             kinds["weight"] = record.weights
         for kind, values in kinds.items():
-            for index, task in enumerate(shown):
-                name = f"{kind}/{task}"
-                self.log(name, values[index], prog_bar=True, logger=to_loggers, batch_size=1)
+            for task, value in zip(record.tasks, values, strict=True):
+                if self._is_logged(task):
+                    name = f"{kind}/{task}"
+                    self.log(name, value, prog_bar=True, logger=to_loggers, batch_size=1)
+
+    def _is_logged(self, task: str) -> bool:
+        """Return whether a task is in every step: Lightning would repeat others' last values."""
+        return self.sampled is None or task == END_TASK

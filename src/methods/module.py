@@ -360,8 +360,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
 
     def _logged(self) -> Iterator[str]:
         """Yield the names of what a training logs."""
-        # steps that sample tasks have others each time, and log the first alone
-        tasks = [task.name for task in self.tasks[: None if self.sampled is None else 1]]
+        tasks = [task.name for task in self.tasks if self._is_logged(task.name)]
         monitor = self.monitor
         yield from (f"{kind}/{name}" for name in tasks for kind in ("loss", "weight"))
         evaluated = [] if self.metrics is None else self.metrics.names
@@ -420,13 +419,14 @@ class TaskMixing(FromCheckpoint, MixedStep):
         self.shared = RowGradientBody(self.body, self.inner_products)
         self.processes = SingleProcess()
         trained = any(parameter.requires_grad for parameter in self.body.parameters())
-        if self.weighting.needs.meta_gradient and not trained:
+        needs = self.weighting.needs
+        if (needs.meta_gradient or needs.second_batches) and not trained:
             raise UserError(
                 "no parameter of the body is trained, and the weights of this weighting come from "
                 "the body's gradients; use FineTuning, or MTTartan with another weighting"
             )
         if is_sharded(self.body):
-            if self.weighting.needs.example_weights:
+            if needs.example_weights:
                 raise UserError(
                     "weighting=meta_examples takes forward derivatives, which a sharded body does "
                     "not have; use trainer=ddp (in a program ReplicaStrategy()), or weighting=meta"

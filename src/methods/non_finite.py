@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightning.pytorch as pl
 import torch
@@ -16,6 +16,15 @@ from src.methods.module import TaskMixing
 SHOWN = 8
 """Maximum number of a batch's rows that a message names."""
 _ADVICE = "lower the learning rates (body_lr, end_head_lr; in a program lr, head_lr)"
+
+
+class Taken(NamedTuple):
+    """A step that was taken: its number, that of its batch, whether it counts, and its record."""
+
+    step: int
+    batch: int
+    finite: Tensor
+    record: StepRecord
 
 
 class StopAtNonFinite(pl.Callback):
@@ -33,18 +42,18 @@ class StopAtNonFinite(pl.Callback):
     def __init__(self, patience: int = 5, read_every: int = 50) -> None:
         self._patience, self._read_every = patience, read_every
         self._in_a_row = 0
-        self._pending: list[tuple[int, Tensor, StepRecord]] = []
-        self._last: tuple[int, StepRecord] | None = None
+        self._pending: list[Taken] = []
+        self._last: Taken | None = None
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
     ) -> None:
         """Store the step's flag, and read the flags when it is time."""
         assert isinstance(pl_module, TaskMixing)
         finite, record = pl_module.last_finite, pl_module.last_record
         if finite is None or record is None:
             return
-        self._pending.append((trainer.global_step, finite, record))
+        self._pending.append(Taken(trainer.global_step, batch.step, finite, record))
         if is_cpu(finite.device) or len(self._pending) >= self._read_every:
             self._read(pl_module)
 
@@ -67,8 +76,8 @@ class StopAtNonFinite(pl.Callback):
     def state_dict(self) -> dict[str, Any]:
         """Return the count up to the last step, for Lightning's checkpoints."""
         in_a_row = self._in_a_row
-        for _, finite, _ in self._pending:
-            in_a_row = 0 if bool(finite) else in_a_row + 1
+        for taken in self._pending:
+            in_a_row = 0 if bool(taken.finite) else in_a_row + 1
         return {"in_a_row": in_a_row}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -79,35 +88,32 @@ class StopAtNonFinite(pl.Callback):
         pending, self._pending = self._pending, []
         if not pending:
             return
-        flags = torch.stack([finite for _, finite, _ in pending]).tolist()
-        for (step, _, record), finite in zip(pending, flags, strict=True):
+        flags = torch.stack([taken.finite for taken in pending]).tolist()
+        for taken, finite in zip(pending, flags, strict=True):
             self._in_a_row = 0 if finite else self._in_a_row + 1
-            self._last = (step, record)
+            self._last = taken
             if self._in_a_row >= self._patience:
                 skipped = f"{self._in_a_row} updates in a row were skipped"
                 raise UserError(self._message(module, skipped, self._last))
 
-    def _message(
-        self, module: TaskMixing, skipped: str, last: tuple[int, StepRecord] | None
-    ) -> str:
+    def _message(self, module: TaskMixing, skipped: str, last: Taken | None) -> str:
         advice = _ADVICE
         if str(module.trainer.precision) not in ("32-true", "64-true"):
             advice += ", or use trainer.precision=32-true (in a program Trainer(precision=...))"
         if last is None:
             return f"stage {module.stage}: {skipped}, because numbers were not finite; {advice}"
-        step, record = last
-        task, what = _culprit(record)
+        task, what = _culprit(last.record)
         if what is None:
             what = f"a weight of {type(module.weighting).__name__}"
             advice = "all losses and gradients are finite, so look at its options and its mix(step)"
         data = module.given_data()
         rows = ""
         if data is not None and task is not None:
-            indices = data.steps(module.batch_needs).example_indices(task, step - 1)
+            indices = data.steps(module.batch_needs).example_indices(task, last.batch)
             more = "" if len(indices) <= SHOWN else ", ..."
             rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"
         return (
-            f"stage {module.stage}, step {step}: {what} is not finite{rows}, and {skipped}; "
+            f"stage {module.stage}, step {last.step}: {what} is not finite{rows}, and {skipped}; "
             f"{advice}"
         )
 

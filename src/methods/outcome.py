@@ -45,9 +45,8 @@ class StageOutcome:
     module: TaskMixing
 
 
-_OTHER = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
-WEIGHTS = {True: "best.ckpt", False: "last.ckpt"}
-"""File that holds a stage's kept weights, by whether the stage was evaluated."""
+_FOREIGN = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
+"""What reading another version's file may raise."""
 
 
 def store_outcome(outcome: StageOutcome, folder: Path) -> None:
@@ -80,9 +79,9 @@ def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
         entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
         entries["cost"] = StageCost(**entries["cost"])
         outcome = StageOutcome(**entries, module=module)
-        weights = folder / WEIGHTS[outcome.dev is not None]
+        weights = folder / ("last.ckpt" if outcome.dev is None else "best.ckpt")
         module.load_state_dict(load_whole(weights)["state_dict"])
-    except _OTHER as error:  # its checksum is right: another version's, or a stranger's
+    except _FOREIGN as error:  # its checksum is right: another version's, or a stranger's
         raise UserError(
             f"{folder} holds no stage of this version ({type(error).__name__}); remove {folder}, "
             "and the same command trains it again"

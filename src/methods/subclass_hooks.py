@@ -23,7 +23,7 @@ _KNOWN = ("src", "lightning")
 
 
 def remarks_on_hooks(kind: type) -> Iterator[str]:
-    """Yield a sentence for each hook that a subclass of a module overrides in vain, or too much.
+    """Yield a sentence for each hook that a subclass overrides to no effect, or without `super()`.
 
     Whether a hook calls the one that it overrides is judged by whether it names it.
 

@@ -35,8 +35,8 @@ _OF_A_CHECKPOINT = (
     "monitor", "mode", "save_top_k", "save_on_exception", "save_weights_only",
     "_every_n_train_steps", "_train_time_interval", "_every_n_epochs", "_save_on_train_epoch_end",
 )  # fmt: skip
-"""Where a `ModelCheckpoint` keeps those of its arguments that say which checkpoints it keeps."""
-_KEEPING: WeakSet[ModelCheckpoint] = WeakSet()
+"""Attributes of `ModelCheckpoint` with the arguments that decide which checkpoints it keeps."""
+_CONFIGURED: WeakSet[ModelCheckpoint] = WeakSet()
 """Callbacks that do not say what to keep, which keep the best checkpoint on dev."""
 _TUNING = {
     LearningRateFinder: "the rates are those of for_data(lr=...) or optimisation=...",
@@ -117,7 +117,7 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
 
 
 def check_directions(trainer: pl.Trainer, monitor: Monitor, scores: Iterable[str] = ()) -> None:
-    """Check that callbacks that follow the task's metrics take the better values for the better.
+    """Check that callbacks which monitor the task's metrics have the right mode, `min` or `max`.
 
     Lightning's callbacks take lower values by default.
 
@@ -127,7 +127,7 @@ def check_directions(trainer: pl.Trainer, monitor: Monitor, scores: Iterable[str
         scores: other metrics that are evaluated, of which higher values are better.
 
     Raises:
-        UserError: one takes the worse values.
+        UserError: a callback has the wrong mode.
     """
     higher = {f"dev/{name}{part}": "max" for name in scores for part in ("", "_unseen")}
     names = (f"dev/{monitor.name}", f"dev_{monitor.name}", f"dev/{monitor.name}_unseen")
@@ -145,7 +145,7 @@ def check_directions(trainer: pl.Trainer, monitor: Monitor, scores: Iterable[str
 
 
 def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Iterable[str]) -> None:
-    """Check before training that Lightning's callbacks follow metrics that there will be.
+    """Check, before training, that every metric that Lightning's callbacks monitor will be logged.
 
     Callbacks and modules of others may log further ones, and `LearningRateMonitor` does: beside
     them, nothing is checked.
@@ -246,8 +246,8 @@ def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
     (callback,) = kept
     wanted = (f"dev/{monitor.name}", monitor.mode)
     if _keeps_anything(callback):
-        _KEEPING.add(callback)
-    elif callback not in _KEEPING or (callback.monitor, callback.mode) == wanted:
+        _CONFIGURED.add(callback)
+    elif callback not in _CONFIGURED or (callback.monitor, callback.mode) == wanted:
         return
     callback.monitor, callback.mode = wanted
     callback.kth_value = torch.tensor(-torch.inf if monitor.mode == "max" else torch.inf)

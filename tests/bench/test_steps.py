@@ -69,7 +69,7 @@ def test_a_case_has_its_number_of_tasks(case, tmp_path):
         assert len(built.module.tasks) == 1 + tasks
         batch = built.batch(0, CPU)
         assert [part.examples for part in batch.tasks.values()] == [8] * (1 + tasks)
-        assert batch.meta.examples == 8
+        assert batch.meta_batch.examples == 8
 
 
 def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
@@ -80,7 +80,7 @@ def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
     before, own = copied(body), copied(built.module.body)
     batch = built.batch(0, CPU)
     floor.step(batch)
-    parts = [*batch.tasks.values(), batch.meta]
+    parts = [*batch.tasks.values(), batch.meta_batch]
     assert len(calls) == sum(len(part.micro_batches) for part in parts)
     assert moved(before, body) > 0
     assert moved(own, built.module.body) == 0  # the run's own body is not changed
@@ -227,7 +227,7 @@ def test_waits_are_reported_with_their_lines(case, tmp_path, monkeypatch):
 def test_batches_are_on_the_device_of_the_step(case, tmp_path):
     built = build_case(case("meta_tartan", 1), 2, tmp_path)
     (first, _) = built.batches(torch.device("meta"))
-    parts = [p for b in (*first.tasks.values(), first.meta) for p in b.micro_batches]
+    parts = [p for b in (*first.tasks.values(), first.meta_batch) for p in b.micro_batches]
     assert {
         v.device.type for p in parts for v in p.inputs.values() if isinstance(v, torch.Tensor)
     } == {"meta"}

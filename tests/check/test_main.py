@@ -38,7 +38,8 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
     for part in (
         "meta_tartan on own, tiny",
         "train: 'A' has 3.0 times as many examples as 'B'",
-        "Begin with method=dapt_tapt",
+        "Begin with method=dapt_tapt\n- estimated time on this machine: ",
+        "; fine-tuning: ",
         "dev has 3 examples",
         "2 dev and test texts are in the domain corpus",
         "labels 'B', 'A' have fewer than 10 training examples",

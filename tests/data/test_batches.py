@@ -62,7 +62,7 @@ def flat(batch):
 
 def flat_step(step):
     tasks = {name: flat(batch) for name, batch in step.tasks.items()}
-    return step.step, tasks, None if step.meta is None else flat(step.meta)
+    return step.step, tasks, None if step.meta_batch is None else flat(step.meta_batch)
 
 
 @given(st.integers(1, 30), st.integers(0, 5))
@@ -113,8 +113,8 @@ def test_a_step_has_a_batch_of_every_task_at_its_size(encoder):
         "end_task": 7,
         "dapt": 5,
     }
-    assert step.meta.examples == 4
-    assert batches(encoder, meta=False)[3].meta is None
+    assert step.meta_batch.examples == 4
+    assert batches(encoder, meta=False)[3].meta_batch is None
     assert len(batches(encoder)) == 12
 
 
@@ -136,7 +136,7 @@ def test_the_validation_batch_is_not_drawn_in_the_order_of_the_end_task(encoder)
     collate = Classification(classes=3).collate(encoder, 4)
     same = TaskExamples(examples(), collate, 7)
     step = steps_of({"end_task": same}, 3, same)[0]
-    assert flat(step.meta) != flat(step.tasks["end_task"])
+    assert flat(step.meta_batch) != flat(step.tasks["end_task"])
 
 
 def masked_rows(batch):
@@ -224,8 +224,8 @@ def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
     classify = Classification(classes=3).collate(encoder, 4)
     tasks = {"end_task": TaskExamples(marked(23), classify, 9)}
     drawn = steps_of(tasks, 41, meta_head_examples=6)[step]
-    assert len(tokens_of(drawn.meta_head)) == 6
-    assert not tokens_of(drawn.meta_head) & tokens_of(drawn.tasks["end_task"])
+    assert len(tokens_of(drawn.meta_head_batch)) == 6
+    assert not tokens_of(drawn.meta_head_batch) & tokens_of(drawn.tasks["end_task"])
 
 
 def test_the_batch_apart_leaves_the_others_as_they_are(encoder):
@@ -235,7 +235,7 @@ def test_the_batch_apart_leaves_the_others_as_they_are(encoder):
     without = steps_of(tasks, 9)
     for step in range(9):
         assert flat_step(with_it[step]) == flat_step(without[step])
-    assert flat(with_it[0].meta_head) != flat(with_it[1].meta_head)
+    assert flat(with_it[0].meta_head_batch) != flat(with_it[1].meta_head_batch)
 
 
 def test_second_batches_are_drawn_independently_of_the_first(encoder):
@@ -271,7 +271,12 @@ def test_pinning_reaches_every_tensor(encoder, monkeypatch):
     step = steps_of(tasks, 3, meta, meta_head_examples=5, second=True)[1]
     again = step.pin_memory()
     assert flat_step(again) == flat_step(step)
-    batches = [step.tasks["end_task"], step.meta, step.meta_head, step.second["end_task"]]
+    batches = [
+        step.tasks["end_task"],
+        step.meta_batch,
+        step.meta_head_batch,
+        step.second["end_task"],
+    ]
     expected = [
         value for batch in batches for part in batch.micro_batches for value in part.inputs.values()
     ]

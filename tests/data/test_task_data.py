@@ -43,7 +43,7 @@ def parts_of(data: TaskData, accelerator: str):
     """The micro-batches of the first step's task, and of its `B_val`."""
     needs = BatchNeeds(stage="joint", tasks=(END_TASK,), meta=True)
     step = data.steps(needs, accelerator)[0]
-    return step.tasks[END_TASK].micro_batches, step.meta.micro_batches
+    return step.tasks[END_TASK].micro_batches, step.meta_batch.micro_batches
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_training_needs_dropout_of_a_kernel_and_evaluations_none(
     data.prepared.encoder.body.config.attention_probs_dropout_prob = dropout
     needs = MetaTartan.for_data(data, lr=1e-3).batch_needs
     step = data.steps(needs, *where)[0]
-    parts = [p for b in (*step.tasks.values(), step.meta) for p in b.micro_batches]
+    parts = [p for b in (*step.tasks.values(), step.meta_batch) for p in b.micro_batches]
     assert {is_packed(part.inputs) for part in parts} == {trained}
     for split in ("train", "dev", "test"):
         assert is_packed(data.evaluation(split, *where)[0].inputs) == evaluated

@@ -25,11 +25,11 @@ def test_every_micro_batch_goes_to_one_process_and_keeps_its_number(tasks, meta,
     whole = StepBatch(
         4,
         {str(i): batch_of(w) for i, w in enumerate(tasks)},
-        meta=batch_of(meta),
+        meta_batch=batch_of(meta),
         second={"0": batch_of(tasks[0])},
     )
     shares = [share_of(whole, rank, count) for rank in range(count)]
-    for of in (*(lambda s, n=n: s.tasks[n] for n in whole.tasks), lambda s: s.meta):
+    for of in (*(lambda s, n=n: s.tasks[n] for n in whole.tasks), lambda s: s.meta_batch):
         all_parts = of(whole).micro_batches
         numbers = [number for share in shares for number, _ in of(share).numbered]
         assert sorted(numbers) == list(range(len(all_parts)))
@@ -40,7 +40,15 @@ def test_every_micro_batch_goes_to_one_process_and_keeps_its_number(tasks, meta,
             assert own.units == of(whole).units
             assert own.examples_of_all == of(whole).examples_of_all
             assert (own.examples, own.tokens) == (of(whole).examples, of(whole).tokens)
-    assert all(share.step == 4 and share.meta_head is None for share in shares)
+    assert all(share.step == 4 and share.meta_head_batch is None for share in shares)
+
+
+def test_a_batch_without_any_unit_has_no_pass():
+    whole = StepBatch(0, {"a": batch_of([3]), "b": Batch([], 2)})
+    for rank in range(2):
+        share = share_of(whole, rank, 2, equally_often=True)
+        assert (share.tasks["b"].micro_batches, share.tasks["b"].fillers) == ([], [])
+        assert len(share.tasks["a"].micro_batches) + len(share.tasks["a"].fillers) == 1
 
 
 @given(tasks=st.lists(widths, min_size=1, max_size=3), count=st.integers(1, 5))

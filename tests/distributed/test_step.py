@@ -55,7 +55,7 @@ def take(kind, weighting, rank=0):
     tasks = [Task(name, Regression(), nn.Linear(5, 1).double()) for name in NAMES]
     whole = StepBatch(
         0, dict(zip(NAMES, (batch(3, 2, 4), batch(4), batch(2, 2, 3)), strict=True)),
-        meta=batch(3, 1, 2), meta_head=batch(4, 4, 1),
+        meta_batch=batch(3, 1, 2), meta_head_batch=batch(4, 4, 1),
     )  # fmt: skip
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=3, examples=9, examples_from="rest"))
     shared, processes = WholeBody(body, DOUBLE), SingleProcess()
@@ -103,7 +103,7 @@ def running_statistics(processes, shared_out):
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=1))
     weighting = Meta(NAMES)
     for step in range(3):
-        whole = StepBatch(step, {name: batch(4 + step) for name in NAMES}, meta=batch(5))
+        whole = StepBatch(step, {name: batch(4 + step) for name in NAMES}, meta_batch=batch(5))
         passes = Passes(WholeBody(body, DOUBLE), PassContext(processes))
         Step(passes, tasks, shared_out(whole), meta_head).run(weighting.mix)
     return {"mean": norm.running_mean, "variance": norm.running_var}

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import confusion_matrix, f1_score
-from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
+from torch import distributed
+from torch.multiprocessing import start_processes
+from torchmetrics.classification import (
+    MulticlassAccuracy,
+    MulticlassCalibrationError,
+    MulticlassF1Score,
+    MulticlassHingeLoss,
+)
 
 from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.named_metrics import NAMED
 
 AVERAGES = ("macro", "micro", "weighted")
 
@@ -130,3 +138,43 @@ def test_metrics_that_agree_on_the_first_batch_keep_states_of_their_own():
     metrics.update(logits[1:], torch.tensor([2, 2]))
     values = {name: float(value) for name, value in metrics.compute(False).items()}
     assert values == {"top2": pytest.approx(1 / 3), "top3": 1}
+
+
+def all_metrics(classes):
+    """Every kind of metric, those of labels, of probabilities and of several guesses."""
+    metrics = {name: kind(num_classes=classes) for name, kind in NAMED.items()}
+    metrics["calibration"] = MulticlassCalibrationError(num_classes=classes)
+    metrics["hinge"] = MulticlassHingeLoss(num_classes=classes)
+    metrics["top2"] = MulticlassAccuracy(num_classes=classes, top_k=2)
+    return EndTaskMetrics(metrics, "macro_f1", classes)
+
+
+def batch_of(count=12, classes=3):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(count, classes, generator=generator)
+    return logits, torch.arange(count) % classes, torch.arange(count) >= count // 2
+
+
+def in_one_of_two(rank, folder):
+    distributed.init_process_group("gloo", f"file://{folder}/meeting", world_size=2, rank=rank)
+    logits, labels, unseen = batch_of()
+    for counts in (6, 12):  # the second process has unseen examples alone, or none at all
+        part = slice(0, counts) if rank == 0 else slice(counts, 12)
+        metrics = all_metrics(3)
+        if len(labels[part]):
+            metrics.update(logits[part], labels[part], unseen[part])
+        found = {name: float(value) for name, value in metrics.compute(True).items()}
+        torch.save(found, f"{folder}/{counts}-{rank}.pt")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
+def test_a_process_without_unseen_examples_or_without_any_computes_what_all_do(tmp_path):
+    start_processes(in_one_of_two, args=(str(tmp_path),), nprocs=2, start_method="spawn")
+    expected = all_metrics(3)
+    expected.update(*batch_of())
+    wanted = {name: float(value) for name, value in expected.compute(True).items()}
+    for counts in (6, 12):
+        for rank in range(2):
+            assert torch.load(tmp_path / f"{counts}-{rank}.pt") == pytest.approx(wanted, abs=1e-6)

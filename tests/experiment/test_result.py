@@ -137,7 +137,7 @@ def test_operations_of_each_task_are_those_of_its_batches(meta):
     assert set(flops) == {"end_task", "dapt", "tapt", "meta_gradient", "meta_head"}
     for name, batches in (
         ("end_task", [step.tasks["end_task"] for step in steps]),
-        ("meta_gradient", [step.meta for step in steps]),
+        ("meta_gradient", [step.meta_batch for step in steps]),
     ):
         body = sum(forward_of_body(batch) for batch in batches)
         head = sum(forward_of_classifier(batch.examples) for batch in batches)

@@ -23,6 +23,14 @@ def test_a_step_that_was_skipped_leaves_the_weights_of_the_one_before():
     assert weights.by_task() == {"a": 0.25, "b": 0.75}
 
 
+def test_there_are_no_weights_as_long_as_all_steps_were_skipped():
+    weights = AppliedWeights(["a", "b"])
+    weights.follow(record(a=float("nan")), None, NO)
+    assert weights.by_task() == {}
+    weights.follow(record(b=0.75), None, YES)
+    assert weights.by_task() == {"a": 0.0, "b": 0.75}
+
+
 def test_what_a_step_has_not_sampled_weighs_what_it_did():
     weights = AppliedWeights(["a", "b", "c"])
     weights.follow(record(a=0.25, c=0.75), None, YES)

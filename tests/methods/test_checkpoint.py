@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
 from src.core.weighting.static import Static
@@ -198,6 +199,9 @@ def test_pretraining_predicts_nothing(data_dir, cache_dir, tmp_path):
     module = ContinuedPretraining.for_data(data, lr=1e-3)
     with pytest.raises(UserError, match="nothing to evaluate or predict"):
         trainer(tmp_path).predict(module, datamodule=data)
+    loader = DataLoader([{"text": "a", "label": "R"}], batch_size=1)
+    with pytest.raises(UserError, match="evaluated on the held-out texts of its data alone"):
+        trainer(tmp_path).validate(module, loader, verbose=False)
 
 
 def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_dir):
@@ -302,3 +306,20 @@ def test_a_checkpoint_with_weights_that_are_no_numbers_makes_no_module(trained, 
     torch.save(content, tmp_path / "a.ckpt")
     with pytest.raises(UserError, match=r"a\.ckpt: the weights heads\..* are not all finite"):
         MetaTartan.load_from_checkpoint(tmp_path / "a.ckpt")
+
+
+def test_a_loss_on_dev_that_is_not_finite_is_not_left_out(trained, tmp_path, monkeypatch):
+    module, *_ = trained
+    forward = type(module).forward
+    seen = []
+
+    def broken(self, inputs):
+        seen.append(len(seen))
+        return forward(self, inputs) * (torch.nan if len(seen) == 1 else 1.0)
+
+    monkeypatch.setattr(type(module), "forward", broken)
+    rows = [{"text": text, "label": "R"} for text in TEXTS]
+    loader = DataLoader(rows, batch_size=2)
+    (scores,) = trainer(tmp_path).validate(module, loader, verbose=False)
+    assert len(seen) == 2
+    assert np.isnan(scores["dev/loss"])

@@ -237,7 +237,10 @@ def test_only_training_images_are_moved_and_mirrored(runs):
     )
     assert torch.equal(first.inputs["labels"], other.inputs["labels"])
     assert not torch.equal(first.inputs["images"], other.inputs["images"])
-    for of in (lambda r: r.data["joint"][0].meta.micro_batches[0], lambda r: r.dev["joint"][0]):
+    for of in (
+        lambda r: r.data["joint"][0].meta_batch.micro_batches[0],
+        lambda r: r.dev["joint"][0],
+    ):
         first, other = (of(run).inputs["images"] for run in (plain, moved))
         assert torch.equal(first, other)
 

@@ -20,7 +20,7 @@ from src.errors import UserError
 from src.methods import MetaTartan
 from src.methods.checkpoint_io import load_whole
 from src.methods.module import TaskMixing
-from src.methods.non_finite import StopAtNonFinite
+from src.methods.non_finite import StopAtNonFinite, Taken
 from src.objectives.classification import Classification
 from src.objectives.image_classification import ImageClassification
 from src.objectives.masked_lm import MaskedLM
@@ -209,6 +209,28 @@ def test_a_state_is_put_back_only_where_it_has_to_be():
     assert json.dumps(int(module.num_batches_tracked)) == "1"
 
 
+def test_a_buffer_that_a_step_has_assigned_anew_is_put_back_too():
+    module = torch.nn.Module()
+    module.register_buffer("running", torch.ones(2))
+    for counts, left in ((True, 2.0), (False, 2.0)):
+        state = StepState([module], [])
+        module.running = module.running + 1
+        state.restore_unless(torch.tensor(counts))
+        assert module.running.tolist() == [left, left]
+
+
+def test_the_examples_are_those_of_the_batch_where_epochs_repeat_it(
+    poisoned, data_dir, cache_dir, tmp_path
+):
+    poisoned(Classification, {4, 5, 6, 7, 8})
+    data = toy_data(data_dir, cache_dir)
+    module = MetaTartan.for_data(data, lr=2e-3)
+    first = data.steps(module.batch_needs).example_indices("end_task", 0)
+    line = rf"step 8: the loss of task end_task is not finite \(examples {first[0]}, "
+    with pytest.raises(UserError, match=line):
+        fitted(module, data, tmp_path, overfit_batches=1, max_steps=9, enable_checkpointing=False)
+
+
 @pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])
 def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(
     order, monkeypatch, data_dir, cache_dir, tmp_path
@@ -248,6 +270,8 @@ def test_a_run_whose_last_step_is_skipped_reports_the_weights_before_it(
 
 def test_the_count_in_a_checkpoint_is_that_of_its_step():
     callback = StopAtNonFinite(patience=5, read_every=50)
-    callback._pending = [(n, torch.tensor(f), None) for n, f in enumerate([True, False, False])]
+    callback._pending = [
+        Taken(n, n, torch.tensor(f), None) for n, f in enumerate([True, False, False])
+    ]
     assert callback.state_dict() == {"in_a_row": 2}
     assert len(callback._pending) == 3

@@ -31,6 +31,7 @@ from torch.utils.data import DataLoader
 from torchmetrics.classification import MulticlassAccuracy
 
 from src.core.meta_head import MetaHeadSettings
+from src.core.weighting.base import Needs
 from src.core.weighting.dwa import DWA
 from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
@@ -359,11 +360,30 @@ def test_a_method_without_its_data_is_told_what_to_pass(data):
         MTTartan()
 
 
-def test_a_body_that_is_not_trained_has_no_meta_gradient(data, tmp_path):
-    module = MetaTartan.for_data(data, lr=2e-3)
+class OfTwoBatches(Uniform):
+    needs = Needs(second_batches=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"), [(MetaTartan, {}), (MTTartan, {"weighting": OfTwoBatches})]
+)
+def test_a_body_that_is_not_trained_has_no_gradients_to_weigh_by(kind, own, data, tmp_path):
+    module = kind.for_data(data, lr=2e-3, **own)
     module.body.requires_grad_(False)
     with pytest.raises(UserError, match="no parameter of the body is trained"):
         fitted(module, data, tmp_path, max_steps=1)
+
+
+def test_of_sampled_tasks_only_the_end_task_is_logged(data, tmp_path):
+    for kind, logged in (
+        (MTTartan, ["loss/end_task", "weight/end_task"]),
+        (ContinuedPretraining, []),
+    ):
+        module = kind.for_data(data, lr=2e-3, sampled=1)
+        running = trainer(tmp_path, max_steps=3, enable_checkpointing=False)
+        running.fit(module, datamodule=data)
+        found = [name for name in running.callback_metrics if name.startswith(("loss", "weight"))]
+        assert sorted(found) == logged
 
 
 def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):

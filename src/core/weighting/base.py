@@ -24,7 +24,8 @@ class Needs:
         example_weights: whether it weights single examples, by forward-mode derivatives.
         second_batches: whether it asks for second gradients: steps then bring two independent
             batches of each task.
-        all_gradients: whether it keeps every task's gradient in memory at once.
+        all_gradients: whether it keeps every task's gradient in memory at once; `src.check` alone
+            reads it, for its estimate of memory.
         every_task: whether it stores values of all tasks from step to step, so that none may be
             missing.
         one_batch: whether each step samples auxiliary tasks that share one batch.

@@ -42,7 +42,7 @@ class Meta(Weighting):
     ) -> None:
         super().__init__(task_names)
         self.eta = eta
-        self.update_first = order == "update_then_step"
+        self.update_first = order == "update_then_step"  # Algorithm 1; else section 3.2
         count = len(task_names)
         # Algorithm 1 starts every logit at 1 / (n + 1); any equal start gives equal weights.
         logits = torch.full((count,), 1.0 / count)
@@ -58,12 +58,13 @@ class Meta(Weighting):
         needs no more than that. So memory does not grow with the number of tasks.
         """
         w, eta = self.logits, self.eta
-        g_meta = step.meta_gradient()  # of the validation loss, through a head fitted for it
+        g_meta = step.meta_gradient()  # fits phi*, then differentiates the loss on B_val
         bound = w.max() + (eta if self.update_first else 0.0)
         mean, cosines, new = RunningMean(), [], []
-        for i, g in enumerate(step.gradients()):  # one task at a time, the end task first
+        for i, g in enumerate(step.gradients()):  # the body's; each head keeps its own gradient
             cosines.append(cosine(g_meta, g))
             new.append(w[i] + eta * cosines[i].to(w.dtype))
+            # divided by their sum in the mean, these are alpha = softmax(w)
             mean.add(g, ((new[i] if self.update_first else w[i]) - bound).exp())
         w.copy_(torch.stack(new))
         return mean.mixed(torch.stack(cosines))

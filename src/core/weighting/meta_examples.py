@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from src.configuration.options import NonNegative, Temperature, checked
+from src.configuration.options import NonNegative, Part, Temperature, checked
 from src.core.mixture import Mixed
 from src.core.step import Step
 from src.core.weighting.base import Needs
@@ -27,6 +27,7 @@ class MetaExamples(Meta):
         task_names: the tasks, the end task first.
         eta: see `Meta`.
         order: see `Meta`.
+        start: see `Meta`.
         temperature: the higher, the more equal the examples' weights.
     """
 
@@ -38,9 +39,10 @@ class MetaExamples(Meta):
         task_names: list[str],
         eta: NonNegative = 0.05,
         order: Order = "update_then_step",
+        start: Part | None = None,
         temperature: Temperature = 1.0,
     ) -> None:
-        super().__init__(task_names, eta, order)
+        super().__init__(task_names, eta, order, start)
         self.temperature = temperature
 
     def mix(self, step: Step) -> Mixed:

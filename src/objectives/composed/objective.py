@@ -36,11 +36,6 @@ class Composed(AtPositions):
     classes: int = 0
     shared_head: str = ""
 
-    @property
-    def hides_targets(self) -> bool:
-        """Whether no predicted token can influence its own prediction."""
-        return self.output.predicts_tokens and self.representation.hides_targets
-
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target: `(n,)`."""
         return self.output.losses(body, head, features, targets)

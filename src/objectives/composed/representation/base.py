@@ -37,13 +37,10 @@ class Representation(ABC):
 
     Attributes:
         sees_both_sides: whether positions attend to the text on both sides of them.
-        hides_targets: whether no predicted token can influence its own prediction, whatever the
-            transform.
         restricts_attention: whether its views have a `pair_mask`.
     """
 
     sees_both_sides: ClassVar[bool]
-    hides_targets: ClassVar[bool]
     restricts_attention: ClassVar[bool]
 
     @abstractmethod

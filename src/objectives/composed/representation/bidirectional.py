@@ -11,7 +11,6 @@ class Bidirectional(Representation):
     """Predicts a token at its own position, as BERT does, which sees the transformed token."""
 
     sees_both_sides = True
-    hides_targets = False
     restricts_attention = False
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:

@@ -34,7 +34,6 @@ class RandomFactorised(Checked, Representation):
     """
 
     sees_both_sides = True
-    hides_targets = True
     restricts_attention = True
     kept: Share = 0.6
 

@@ -11,7 +11,6 @@ class RightToLeft(Representation):
     """Predicts a token at the position after it, as a backward language model does."""
 
     sees_both_sides = False
-    hides_targets = True
     restricts_attention = True
 
     def view(self, length: int, predicted: np.ndarray, rng: np.random.Generator) -> View:
