@@ -171,3 +171,16 @@ def test_the_weights_with_either_head_are_those_of_the_rows():
         for rows in (shared, separate)
     ]
     assert f"{tests[0]} on test against {tests[1]} on these seeds" in page
+
+
+def test_more_passes_over_the_unlabelled_text_gained_nothing_on_dev():
+    short, long = (
+        100 * mean(row.dev for row in rows_of("suspects", f"{budget}/tapt"))
+        for budget in ("3x", "9x")
+    )
+    said = f"scored {long:.1f} on dev, and {short:.1f} with fewer than two passes"
+    assert said in words_of("docs/own_data.md")
+    assert abs(long - short) < 1
+    for page in ("custom_dapt", "custom_dapt_tapt"):
+        text = (ROOT / "conf" / "experiment" / f"{page}.yaml").read_text(encoding="utf-8")
+        assert "max_epochs: 5" in text
