@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 import pytest
 
@@ -352,6 +353,25 @@ def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
     assert row(found, 1)["95% interval"].words == "-98.65 to +104.65"
     found = overview(bench_of(tmp_path), "whole", Choice())
     assert "pair" not in row(found, 1)["difference"].words
+
+
+def test_tf_idf_is_beside_the_settings_once_for_each_seed(tmp_path):
+    def with_tf_idf(folders, tests):
+        for folder, test in zip(folders, tests, strict=True):
+            path = folder / "result.json"
+            result = json.loads(path.read_text())
+            own = {"name": "tf_idf", "dev": {"macro_f1": 0.4}, "test": {"macro_f1": test}}
+            path.write_text(json.dumps({**result, "baselines": [own]}))
+
+    with_tf_idf(write_setting(tmp_path, "ft", "finetune", [0.6, 0.6]), [0.3, 0.5])
+    start = "TF-IDF with logistic regression, its settings chosen on dev: 40.00 on dev, "
+    found = overview(bench_of(tmp_path), "whole", Choice()).notes[-1]
+    assert found == f"{start}40.00 on test, mean of 2 seeds."
+    more = write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3, auxiliaries=["tapt"])
+    with_tf_idf(more, [0.3, 0.5, 0.7])
+    found = overview(bench_of(tmp_path), "whole", Choice()).notes[-1]
+    assert found == f"{start}50.00 on test, mean of 3 seeds."
+    assert "TF-IDF" not in " ".join(overview(bench_of(tmp_path), "unseen", Choice()).notes)
 
 
 def test_equal_scores_have_no_interval(tmp_path):
