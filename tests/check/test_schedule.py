@@ -83,10 +83,11 @@ def test_beside_an_experiment_for_tables_the_others_are_planned_as_theirs(plans,
     assert found["tapt"].stages[0].settings.batch_size == 256
     monkeypatch.setattr("src.check.schedule.experiment_asked_for", lambda: "custom")
     found, _ = plans()
-    for name in ("tapt", "dapt", "dapt_tapt"):
-        *first, _ = found[name].stages
-        for stage in first:
-            assert (stage.settings.batch_size, stage.settings.max_epochs) == (32, 30)
+    for name, epochs in (("tapt", [30]), ("dapt", [5]), ("dapt_tapt", [5, 30])):
+        *first, last = found[name].stages
+        assert [stage.settings.max_epochs for stage in first] == epochs
+        assert all(stage.settings.batch_size == 32 for stage in first)
+        assert (last.settings.max_epochs, last.settings.patience) == (30, 5)
 
 
 def test_without_domain_text_two_methods_are_not_for_the_data(plans):
