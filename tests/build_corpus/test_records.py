@@ -106,7 +106,10 @@ def test_a_line_that_is_no_record_says_why(line, reason):
             "from 1 to 3 in text of 2",
         ),
         *(
-            ({"content": {"text": "ab", "annotations": {"paragraph": spans}}}, "no list of spans")
+            (
+                {"content": {"text": "ab", "annotations": {"paragraph": spans}}},
+                "is not a list of spans",
+            )
             for spans in ("[", "[" * 100_000, [{"start": float("inf"), "end": 1}], [3])
         ),
     ],

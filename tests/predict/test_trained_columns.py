@@ -45,8 +45,8 @@ def test_what_is_said_comes_first(table):
             (None, None),
             Columns("abstract", ""),
             "has no column 'abstract', which the classifier was trained on; name yours: "
-            r"text=COLUMN \(.*, whose first row is read as names, has the columns .*; if it is no "
-            r"header, put a line of names such as abstract first\)",
+            r"text=COLUMN \(.*, whose first row is read as names, has the columns .*; if it is not "
+            r"a header, put a line of names such as abstract first\)",
         ),
         ((None, None), Columns("description", "", "other"), "name yours: text_pair=COLUMN"),
         (("more", None), Columns("description", "", "other"), "has no column 'other'"),
