@@ -141,7 +141,7 @@ def test_there_are_as_many_seeds_as_the_pages_say(setting):
             "docstrings", "meta_tartan_10", "dapt_10", "test",
             "META-TARTAN {} ahead of DAPT ({} to {}); the other differences",
         ),
-        ("chemprot", "mt_tartan", "finetune", "test", "{} ahead ({} to {}, 4 seeds), on dev"),
+        ("chemprot", "mt_tartan", "finetune", "test", "{} ahead ({} to {}, 5 seeds), on dev"),
         ("chemprot", "mt_tartan", "tapt", "test", "There MT-TARTAN is {} ahead of TAPT ({} to {})"),
         ("chemprot", "meta_tartan", "tapt", "test", "and META-TARTAN {} ({} to {}), on test"),
     ],
