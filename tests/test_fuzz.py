@@ -34,8 +34,7 @@ from src.data.table.open import open_table
 from src.encoders.text_encoder import PretrainedEncoder
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
-from src.files.checksum import note_checksum
-from src.files.durable import write_durably
+from src.files.durable import note_checksum, write_durably
 from src.methods.checkpoint_io import load_whole
 from src.predict.predict import Settings, predict_file
 from src.report.report import report_of

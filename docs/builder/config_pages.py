@@ -28,8 +28,8 @@ SCHEMAS: dict[str, type] = {"stage": Stage}
 PRESETS = {"debug", "experiment", "search"}
 """Groups whose files have no options of their own: they pick and set others'."""
 
-OTHERS = {"study", "experiment/shared"}
-"""Folders whose files are no options of a run, or only what experiments have in common."""
+OTHERS = {"study", "shared", "experiment/shared"}
+"""Folders whose files are no options of a run, or only what others have in common."""
 
 _INTRODUCTIONS = {
     "auxiliary": "Which auxiliary tasks there are, and how much of their text is used.",

@@ -115,7 +115,7 @@ def _inherited(conf: Path, path: Path, own: Comments) -> dict[Path_, str]:
     found: dict[Path_, str] = {}
     for entry in content.get("defaults", []):
         if isinstance(entry, str) and entry != "_self_":
-            base = path.with_name(f"{entry}.yaml")
+            base = path.parent / f"{entry}.yaml"
             if base.exists():  # a plugin of Hydra's brings its own
                 found |= _inherited(conf, base, read_comments(base))
     return found | own.keys

@@ -8,13 +8,13 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import hydra
 import torch
+from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
@@ -40,12 +40,17 @@ from src.bench.tables import (
 from src.bench.waits import measure_waits
 from src.command_line.hydra_errors import run_command_line
 from src.command_line.quiet import quiet_libraries
+from src.core.device import is_on_cuda
 from src.cpu.allocator import keep_freed_memory
 from src.errors import UserError
 from src.methods.precision import resolve_precision
 from src.run_folder.stop import stop
 
 MINILM, ROBERTA = "minilm", "roberta_base_random"
+SECTIONS = ("floor", "ablations", "peers", "waits", "memory", "growth", "evaluation", "start_up")
+"""Methods of `Sections`."""
+_TYPES = {"bf16-mixed": torch.bfloat16, "64-true": torch.float64}
+"""Type of matrix products by the precision; float32 in others."""
 
 
 class Sections:
@@ -71,12 +76,15 @@ class Sections:
         self._corpus = None if config.data.corpus is None else str(config.data.corpus)
         self._full = bool(config.full)
         self._rounds = int(config.rounds or (15 if self._full else 5))
-        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        run = compose("config", overrides=self._options)
+        accelerator = str(run.trainer.accelerator)
+        self._device = torch.device("cuda" if is_on_cuda(accelerator) else "cpu")
+        precision = resolve_precision(run.trainer.precision, accelerator)
+        self._dtype = _TYPES.get(precision, torch.float32)
 
     def floor(self) -> dict[str, Any]:
         """Time each method's step against its floor (see `src.bench.floor`)."""
-        dtype = torch.bfloat16 if resolve_precision("auto", "auto") != "32-true" else torch.float32
-        rate = measure_matrix_rate(self._device, dtype)
+        rate = measure_matrix_rate(self._device, self._dtype)
         cases = [(MINILM, "finetune", 0), (MINILM, "mt_tartan", 1), (MINILM, "meta_tartan", 1)]
         cases += [(MINILM, "meta_tartan", 2)]
         cases += [(ROBERTA, "meta_tartan", 1)]
@@ -91,7 +99,7 @@ class Sections:
                 self._rounds,
                 self._scratch / "floor",
                 warm_up=int(self._config.warm_up),
-                dtype=dtype,
+                dtype=self._dtype,
             )
             for encoder, method, tasks in cases
             if encoder in self._config.encoders
@@ -209,21 +217,6 @@ class Sections:
         return Case(method, tasks, size, options, self._corpus)
 
 
-SECTIONS: dict[str, Callable[[Sections], dict[str, Any]]] = {
-    name: getattr(Sections, name)
-    for name in (
-        "floor",
-        "ablations",
-        "peers",
-        "waits",
-        "memory",
-        "growth",
-        "evaluation",
-        "start_up",
-    )
-}
-
-
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="bench")
 def main(config: DictConfig) -> None:
     """Measure the sections of the config, in order."""
@@ -243,7 +236,7 @@ def main(config: DictConfig) -> None:
         bench = Sections(config, Path(scratch), console)
         for name in config.sections:
             try:
-                measured[name] = SECTIONS[name](bench)
+                measured[name] = getattr(bench, name)()
             except UserError as error:
                 stop(f"{name}: {error}")
             # after each section, so that an interruption loses no figures

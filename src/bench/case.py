@@ -13,6 +13,7 @@ from hydra import compose
 from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig, OmegaConf
 
+from src.core.mixed_precision import autocast_of
 from src.core.task import StepBatch
 from src.cpu.kernels import use_cpu_kernels
 from src.data.prepared import Prepared
@@ -189,6 +190,4 @@ class BuiltCase:
 
     def autocast(self, device: torch.device) -> torch.autocast:
         """Return the context that computes in the case's precision."""
-        return torch.autocast(
-            device.type, dtype=torch.bfloat16, enabled=self.precision.startswith("bf16")
-        )
+        return autocast_of(self.precision, device)

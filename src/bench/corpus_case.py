@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from src.bench.process_memory import MemoryWatch
+from src.bench.process_memory import peak_memory
 from src.bench.synthetic_articles import FIELD
 from src.configuration.build import build
 from src.data.corpus_manifest import read_corpus_folder
@@ -88,7 +88,7 @@ def measure_build(
          f"field_of_study=[{FIELD}]", f"executor.workers={workers}", *options],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    with MemoryWatch(process.pid) as peak:
+    with peak_memory(process.pid) as peak:
         _, errors = process.communicate()
     seconds = time.perf_counter() - began
     if process.returncode != 0:
@@ -136,7 +136,7 @@ def measure_reading(
     loaded: TextEncoder = build(encoder, "encoder").load()
     collate = MaskedLM().collate(loaded, batch_size)
     memory = psutil.Process().memory_info()
-    with MemoryWatch() as peak:
+    with peak_memory() as peak:
         began = time.perf_counter()
         texts = load_corpus(corpus, "text", corpus).texts
         rows = tokenised_as_read(texts, loaded.tokenizer, max_length)

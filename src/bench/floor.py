@@ -195,12 +195,11 @@ def measure_floor(
         if isinstance(layer, nn.Linear)
     )
     rows = round(sum(probe.positions) / len(probe.positions))
-    extra = {"finetune": 0, "mt_tartan": case.tasks, "meta_tartan": case.tasks + 1}[case.method]
     return FloorRow(
         encoder=encoder,
         method=case.method,
-        tasks=0 if case.method == "finetune" else case.tasks,
-        passes=1 + extra,
+        tasks=case.tasks,
+        passes=1 + case.tasks + (case.method == "meta_tartan"),
         ratio=ratio(probe.steps, probe.floors),
         inside=median(a / b for a, b in zip(probe.inside, probe.steps, strict=True)),
         seconds=median(probe.steps),

@@ -11,7 +11,7 @@ import torch
 
 from src.bench.case import Case, build_case
 from src.bench.manual_step import ManualStep
-from src.core.memory import peak_bytes
+from src.core.memory import parameter_bytes, peak_bytes
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 
@@ -56,11 +56,9 @@ def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) ->
         rows.append(
             MemoryRow(
                 method=case.method,
-                tasks=0 if case.method == "finetune" else case.tasks,
+                tasks=case.tasks,
                 peak=peak_bytes(partial(by_hand.step, batches[0]), device),
-                heads=sum(
-                    p.numel() * p.element_size() for head in heads for p in head.parameters()
-                ),
+                heads=sum(map(parameter_bytes, heads)),
             )
         )
     return rows

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 
 import psutil
 
@@ -27,48 +27,40 @@ class PeakMemory:
     mapped: int = 0
 
 
-class MemoryWatch:
-    """Samples the memory of a process and its descendants within a `with` block.
+@contextmanager
+def peak_memory(pid: int | None = None) -> Iterator[PeakMemory]:
+    """Sample the memory of a process and its descendants within a `with` block.
 
     Args:
         pid: id of the process; None for this one.
     """
+    process, peak, ended = psutil.Process(pid), PeakMemory(), threading.Event()
 
-    def __init__(self, pid: int | None = None) -> None:
-        self._process = psutil.Process(pid)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._peak = PeakMemory()
-
-    def __enter__(self) -> PeakMemory:
-        self._thread.start()
-        return self._peak
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
+    def watch() -> None:
         while True:
-            with contextlib.suppress(psutil.NoSuchProcess):  # it may end between two samples
-                self._sample([self._process, *self._process.children(recursive=True)])
-            if self._stop.wait(_EVERY_S):
+            with suppress(psutil.NoSuchProcess):  # it may end between two samples
+                _sample(peak, [process, *process.children(recursive=True)])
+            if ended.wait(_EVERY_S):
                 return
 
-    def _sample(self, processes: list[psutil.Process]) -> None:
-        own = []
-        for process in processes:
-            try:
-                memory = process.memory_info()
-            except psutil.NoSuchProcess:
-                continue
-            mapped = getattr(memory, "shared", 0)  # not all systems tell
-            own.append(memory.rss - mapped)
-            self._peak.mapped = max(self._peak.mapped, mapped)
-        self._peak.largest = max([self._peak.largest, *own])
-        self._peak.all = max(self._peak.all, sum(own))
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _sample(peak: PeakMemory, processes: list[psutil.Process]) -> None:
+    own = []
+    for process in processes:
+        try:
+            memory = process.memory_info()
+        except psutil.NoSuchProcess:
+            continue
+        mapped = getattr(memory, "shared", 0)  # not all systems tell
+        own.append(memory.rss - mapped)
+        peak.mapped = max(peak.mapped, mapped)
+    peak.largest = max([peak.largest, *own])
+    peak.all = max(peak.all, sum(own))

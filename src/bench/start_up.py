@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,20 +46,26 @@ def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
         UserError: the run failed; the message holds its last line.
     """
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "src.run", *overrides, "max_steps=1", f"hydra.run.dir={folder}"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "src.run", *overrides, "max_steps=1"]
     first = None
     log = folder / "steps.csv"
-    while process.poll() is None and time.perf_counter() - began < TIMEOUT_S:
-        if first is None and log.exists() and log.stat().st_size:
-            first = time.perf_counter() - began
-        time.sleep(0.01)
-    _, errors = process.communicate()
+    with tempfile.TemporaryFile(
+        "w+", encoding="utf-8"
+    ) as errors:  # a pipe that is full would block
+        process = subprocess.Popen(
+            [*command, f"hydra.run.dir={folder}"], stdout=subprocess.DEVNULL, stderr=errors
+        )
+        while process.poll() is None:
+            if first is None and log.exists() and log.stat().st_size:
+                first = time.perf_counter() - began
+            if time.perf_counter() - began > TIMEOUT_S:
+                process.kill()
+            time.sleep(0.01)
+        seconds = time.perf_counter() - began
+        errors.seek(0)
+        said = errors.read().strip().splitlines() or ["?"]
     if process.returncode != 0 or first is None:
-        raise UserError(f"the run of {what} failed: {(errors.strip().splitlines() or ['?'])[-1]}")
-    seconds = time.perf_counter() - began
+        raise UserError(f"the run of {what} failed: {said[-1]}")
     result = read_result(folder)
     lines = sum(auxiliary.examples for auxiliary in result.auxiliaries.values())
     return StartUp(what, first, seconds, lines)

@@ -14,13 +14,7 @@ from src.bench.memory import MemoryRow
 from src.bench.peers import PeerRow
 from src.bench.start_up import StartUp
 from src.bench.waits import WaitsRow
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
-    return table
+from src.command_line.tables import titled_table
 
 
 def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
@@ -30,7 +24,7 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
         rows: the cases.
         rate: throughput of products of large square matrices on the same device [FLOP/s].
     """
-    table = _table(
+    table = titled_table(
         "time of a step, divided by its floor's: median (quartiles)",
         "encoder", "method", "auxiliary tasks", "passes", "time / floor", "in passes, update",
         "s/step", "tokens/s", "padding", "of layers' FLOP/s",
@@ -48,7 +42,7 @@ def floor_table(rows: Sequence[FloorRow], rate: float) -> Table:
 
 def ablation_table(rows: Sequence[AblationRow]) -> Table:
     """Return the table of the time of a step without each optimisation."""
-    table = _table(
+    table = titled_table(
         "time of a META-TARTAN step without an optimisation, divided by that with it",
         "optimisation", "time without / with", "by default",
     )  # fmt: skip
@@ -59,7 +53,7 @@ def ablation_table(rows: Sequence[AblationRow]) -> Table:
 
 def peer_table(rows: Sequence[PeerRow]) -> Table:
     """Return the table of other programs' steps."""
-    table = _table(
+    table = titled_table(
         "time of another program's step, divided by this one's", "program", "case", "ratio"
     )
     for row in rows:
@@ -69,7 +63,7 @@ def peer_table(rows: Sequence[PeerRow]) -> Table:
 
 def memory_table(rows: Sequence[MemoryRow]) -> Table:
     """Return the table of peak memory, and of its growth with each further task."""
-    table = _table(
+    table = titled_table(
         "peak memory of a step",
         "method", "auxiliary tasks", "MiB", "growth for each task, without its head",
     )  # fmt: skip
@@ -87,7 +81,9 @@ def memory_table(rows: Sequence[MemoryRow]) -> Table:
 
 def waits_table(rows: Sequence[WaitsRow]) -> Table:
     """Return the table of waits for the GPU."""
-    table = _table("waits for the GPU in a step", "method", "auxiliary tasks", "waits", "lines")
+    table = titled_table(
+        "waits for the GPU in a step", "method", "auxiliary tasks", "waits", "lines"
+    )
     for row in rows:
         places = ", ".join(sorted(set(row.places)))
         table.add_row(row.method, str(row.tasks), str(len(row.places)), places)
@@ -96,7 +92,9 @@ def waits_table(rows: Sequence[WaitsRow]) -> Table:
 
 def growth_table(rows: Sequence[Growth]) -> Table:
     """Return the table of how a step's time grows with each size."""
-    table = _table("time of a META-TARTAN step", "size", "from", "to", "s/step", "slope (log-log)")
+    table = titled_table(
+        "time of a META-TARTAN step", "size", "from", "to", "s/step", "slope (log-log)"
+    )
     for row in rows:
         table.add_row(
             row.along, f"{min(row.sizes):,.0f}", f"{max(row.sizes):,.0f}",
@@ -108,7 +106,7 @@ def growth_table(rows: Sequence[Growth]) -> Table:
 
 def evaluation_table(rows: Sequence[EvaluationRow]) -> Table:
     """Return the table of the throughput of evaluations."""
-    table = _table("evaluation of dev", "encoder", "examples/s", "tokens/s")
+    table = titled_table("evaluation of dev", "encoder", "examples/s", "tokens/s")
     for row in rows:
         rate = row.examples_per_second
         table.add_row(
@@ -124,7 +122,7 @@ def start_table(rows: Sequence[StartUp]) -> Table:
     The throughput of preparing texts is the number of texts, divided by the time that a start takes
     longer than the last one.
     """
-    table = _table(
+    table = titled_table(
         "time from the command", "start", "s to the first step", "s to the end", "prepared texts/s"
     )
     for row in rows:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import torch
 import transformers
 from transformers import (
     AutoModelForMaskedLM,
@@ -73,8 +74,6 @@ def trainer_times(
         folder: the Trainer's output folder.
         after_step: called after each step with its number from 0; its time is not included.
     """
-    import torch
-
     collator: Any = DataCollatorWithPadding(tokenizer)
     if masked_lm:
         collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)

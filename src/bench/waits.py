@@ -41,4 +41,4 @@ def measure_waits(case: Case, folder: Path, device: torch.device) -> WaitsRow:
     finally:
         torch.cuda.set_sync_debug_mode(mode)
     places = [f"{w.filename}:{w.lineno}" for w in caught if "synchron" in str(w.message)]
-    return WaitsRow(case.method, 0 if case.method == "finetune" else case.tasks, places)
+    return WaitsRow(case.method, case.tasks, places)

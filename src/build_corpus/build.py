@@ -31,6 +31,7 @@ from src.build_corpus.settings import Options, listed
 from src.build_corpus.shards import near_duplicate_steps, write_manifest, write_shard
 from src.build_corpus.sources import Source, find_sources
 from src.configuration.build import build
+from src.configuration.differing import differing
 from src.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from src.errors import UserError, first_line
 from src.files.durable import disk_advice
@@ -183,12 +184,11 @@ def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> 
     ours, theirs = wanted["settings"], dict(there["settings"])
     if theirs["bad_records"] == "refuse":
         theirs["bad_records"] = ours["bad_records"]  # there was none, so that nothing differs
-    for option in sorted(ours.keys() | theirs):
-        if ours.get(option) != theirs.get(option):
-            raise UserError(
-                f"{output} holds another corpus: {option} is {theirs.get(option)!r} there, "
-                f"{ours.get(option)!r} here; {other}"
-            )
+    for option in differing(theirs, ours):
+        raise UserError(
+            f"{output} holds another corpus: {option} is {theirs.get(option)!r} there, "
+            f"{ours.get(option)!r} here; {other}"
+        )
     for kind in ("sources", "metadata"):
         here, before = ({seen["name"]: seen for seen in own[kind]} for own in (wanted, there))
         for name in before | here:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 
 Block: TypeAlias = Callable[..., Any]
 """A block of datatrove; one of ours is a function of the documents that the block before it gives,
@@ -82,7 +82,7 @@ def shown(counts: Mapping[str, int]) -> str:
 def write_json(path: Path, content: Any) -> None:
     """Write plain data durably; equal data give equal bytes."""
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    write_text_durably(path, text)
 
 
 def read_json(path: Path) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import hydra
@@ -43,7 +44,7 @@ def _check(config: DictConfig) -> None:
     found = findings_of(config)
     print_findings(found)
     if output is not None:
-        text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(asdict(found), indent=1, ensure_ascii=False, allow_nan=False)
         try:
             output.write_text(f"{text}\n", encoding="utf-8")
         except OSError as error:

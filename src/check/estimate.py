@@ -50,11 +50,16 @@ class StageEstimate:
 
 @dataclass(frozen=True)
 class MethodEstimate:
-    """The estimates of a method's stages, and of the method with its evaluation on test."""
+    """The estimates of a method's stages, and of the method with its evaluation on test.
+
+    Attributes:
+        with_baseline: whether the times include fine-tuning at equal cost.
+    """
 
     name: str
     configured: bool
     stages: list[StageEstimate]
+    with_baseline: bool
     seconds: float
     least_seconds: float
     bytes: int
@@ -92,16 +97,28 @@ def batch_sizes(plans: list[MethodPlan]) -> dict[str, set[int]]:
     return sizes
 
 
-def estimate(plan: MethodPlan, measured: Measured) -> MethodEstimate:
-    """Return the estimate of one method."""
+def estimate(
+    plan: MethodPlan, measured: Measured, *, tested: bool = True, with_baseline: bool = False
+) -> MethodEstimate:
+    """Return the estimate of one method.
+
+    Args:
+        plan: its stages.
+        measured: the measurements.
+        tested: whether the run evaluates on test.
+        with_baseline: whether the run then fine-tunes at equal cost, which is taken to last as
+            long as the method itself.
+    """
     stages = [_stage(stage, measured) for stage in plan.stages]
-    test = measured.test * measured.rates[END_TASK].forward_seconds
+    test = measured.test * measured.rates[END_TASK].forward_seconds if tested else 0.0
+    times = 2 if with_baseline else 1
     return MethodEstimate(
         name=plan.name,
         configured=plan.configured,
         stages=stages,
-        seconds=test + sum(stage.seconds for stage in stages),
-        least_seconds=test + sum(stage.least_seconds for stage in stages),
+        with_baseline=with_baseline,
+        seconds=times * (test + sum(stage.seconds for stage in stages)),
+        least_seconds=times * (test + sum(stage.least_seconds for stage in stages)),
         bytes=max(stage.bytes for stage in stages),
     )
 

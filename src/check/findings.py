@@ -7,10 +7,11 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 from omegaconf import DictConfig
 
@@ -44,6 +45,7 @@ from src.data.image_task import ImageTask
 from src.data.remarks import Kind
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
+from src.experiment.fine_tuning_baseline import requested_baseline
 from src.experiment.known_options import check_top_level
 from src.experiment.prepare import enabled_stages
 from src.methods.memory import memory_advice
@@ -107,10 +109,6 @@ class Findings:
     recommendation: Recommendation
     remarks: list[str]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return all findings as plain data."""
-        return asdict(self)
-
 
 def findings_of(config: DictConfig) -> Findings:
     """Read and count what a run would read, and measure a few passes; train nothing.
@@ -120,7 +118,7 @@ def findings_of(config: DictConfig) -> Findings:
     """
     with tempfile.TemporaryDirectory() as folder, _remarks() as (remarks, oddities):
         config.run.folder = folder  # loggers are checked with one, as they are in a run
-        stages = enabled_stages(config)
+        stages, baseline = enabled_stages(config), requested_baseline(config)
         check_top_level(config, beside=["output"])
         inputs = read_inputs(config, stages)
         plans, missing = method_plans(config, inputs)
@@ -129,7 +127,7 @@ def findings_of(config: DictConfig) -> Findings:
         sources = inputs.sources()
         lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
         texts = _texts(inputs)
-        contents = _contents(inputs, texts)
+        contents = _contents(inputs, texts, labels)
         task = inputs.prepared.end_task
         held_out = held_out_of(task) if isinstance(task, TextTask) else None
         corpora = [
@@ -147,13 +145,21 @@ def findings_of(config: DictConfig) -> Findings:
         process = peak_of_process()
         with memory_advice(config, "micro_batch_size", "the measured passes"):
             measured = _measure(config, inputs, plans)
-        estimates = [estimate(plan, measured) for plan in plans]
+        estimates = [
+            estimate(
+                plan,
+                measured,
+                tested=bool(config.evaluate_test),
+                with_baseline=plan.configured and baseline is not None,
+            )
+            for plan in plans
+        ]
         memory = _memory_of(measured.machine.device)
         held = _memory_share(estimates, measured, process, memory)
         facts = _facts(
-            config, inputs, plans, counts, lengths, vocabulary, again, pairs, near, corpora, held
-        )
-        facts = replace(facts, oddities=tuple(dict.fromkeys(oddities)))
+            config, inputs, plans, counts, lengths, vocabulary, again, pairs, near, corpora, held,
+            tuple(dict.fromkeys(oddities)),
+        )  # fmt: skip
         return Findings(
             task=inputs.prepared.end_task.name,
             metric=inputs.prepared.end_task.metric,
@@ -203,9 +209,11 @@ def _texts(inputs: Inputs) -> dict[str, list[str]]:
     return {split: getattr(task, split).whole for split in inputs.split_names}
 
 
-def _contents(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> dict[str, Contents]:
+def _contents(
+    inputs: Inputs, texts: Mapping[str, Sequence[str]], labels: Mapping[str, np.ndarray]
+) -> dict[str, Contents]:
     """Return the contents of the splits; empty for kinds of tasks that are not known here."""
-    task, labels = inputs.prepared.end_task, inputs.labels()
+    task = inputs.prepared.end_task
     if isinstance(task, TextTask):
         return {split: contents_of(texts[split], own) for split, own in labels.items()}
     if isinstance(task, ImageTask):
@@ -269,6 +277,7 @@ def _facts(
     near: list[NearDuplicate],
     corpora: list[InCorpus],
     memory: float | None,
+    oddities: tuple[str, ...],
 ) -> Facts:
     encoder, task = inputs.encoder_of_text, inputs.prepared.end_task
     own = next(plan for plan in plans if plan.configured)
@@ -312,6 +321,7 @@ def _facts(
         warms_heads=any(stage.settings.freeze_body for stage in own.stages),
         configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
         unusable=bool(inputs.unusable),
+        oddities=oddities,
     )
 
 
@@ -325,8 +335,7 @@ def _domain_examples(inputs: Inputs) -> int:
     task = inputs.prepared.end_task
     if isinstance(task, ImageTask):
         return len(task.others)
-    read = inputs.auxiliaries.values()
-    return sum(len(examples.rows) for auxiliary, examples in read if auxiliary.kind == "domain")
+    return sum(len(examples.rows) for _, examples in inputs.domain_texts().values())
 
 
 @contextmanager

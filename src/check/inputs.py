@@ -12,8 +12,8 @@ from omegaconf import DictConfig
 
 from src.configuration.build import build
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples
+from src.data.objective_space import ComposedAuxiliary
 from src.data.prepared import Prepared
-from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import LabelledTexts, TextTask
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
@@ -29,7 +29,7 @@ class Source:
     """Texts that an encoder reads.
 
     Attributes:
-        name: name of a split, or of an auxiliary task.
+        name: name of a split, or of a text's options below `auxiliary`.
         texts: rows with `text`, blank ones included.
         rows: the same rows as the encoder reads them, cut.
         max_length: length at which they are cut [tokens].
@@ -89,11 +89,25 @@ class Inputs:
             labelled: LabelledTexts = getattr(task, name)
             texts = datasets.Dataset.from_dict({"text": labelled.whole})
             found.append(Source(name, texts, getattr(splits, name), task.max_length))
-        for name, (auxiliary, examples) in self.auxiliaries.items():
-            if auxiliary.kind == "domain" and examples.texts is not None:
-                own = auxiliary.max_length if isinstance(auxiliary, TextAuxiliary) else None
+        for name, (own, examples) in self.domain_texts().items():
+            if examples.texts is not None:
                 length = task.max_length if own is None else own
                 found.append(Source(name, examples.texts, examples.rows, length, domain=True))
+        return found
+
+    def domain_texts(self) -> dict[str, tuple[int | None, AuxiliaryExamples]]:
+        """Return the `max_length` and examples of each text of the domain.
+
+        They are named by their options below `auxiliary`; a text that the objectives of a space
+        share is there once.
+        """
+        found: dict[str, tuple[int | None, AuxiliaryExamples]] = {}
+        for name, (auxiliary, examples) in self.auxiliaries.items():
+            if auxiliary.kind == "domain":
+                text: object = auxiliary
+                if isinstance(auxiliary, ComposedAuxiliary):
+                    name, text = auxiliary.source.name, auxiliary.source.text
+                found.setdefault(name, (getattr(text, "max_length", None), examples))
         return found
 
     @property

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from lightning.fabric.utilities import move_data_to_device
@@ -14,19 +12,18 @@ from torch import nn
 
 from src.check.inputs import Inputs
 from src.core.clock import now
-from src.core.device import is_on_cpu, is_on_cuda
-from src.core.memory import peak_bytes
+from src.core.device import is_on_cuda
+from src.core.memory import parameter_bytes, peak_bytes
+from src.core.mixed_precision import autocast_of
 from src.core.passes import Passes, Purpose
-from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch, Task
 from src.core.task_names import END_TASK
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowGradientBody
-from src.data.batches import ExampleOrder, rows_at
-from src.encoders.text_encoder import packs_texts
+from src.data.batches import BatchNeeds
+from src.data.task_data import BatchSizes, TaskData
 from src.methods.optimisation import Optimisation
 from src.methods.precision import resolve_precision
-from src.objectives.base import Collate
 
 ENOUGH_SECONDS = 1.0
 """Time after which a task's measurement ends; a started pass is finished [s]."""
@@ -92,12 +89,8 @@ class PassTimer:
         accelerator = str(config.trainer.accelerator)
         self.device = torch.device("cuda" if is_on_cuda(accelerator) else "cpu")
         self.precision = resolve_precision(config.trainer.precision, accelerator)
-        self._on_cpu = is_on_cpu(accelerator)
-        self._packed = bool(config.packed) and packs_texts(
-            self._prepared.encoder, accelerator, self.precision, trains=True
-        )
-        self._body: nn.Module = self._prepared.encoder.body.to(self.device)
-        use_cpu_kernels(self._body)
+        self._accelerator = accelerator
+        self._body = self._as_trained(self._prepared.encoder.body)
         self._passes = Passes(RowGradientBody(self._body))
         self._tasks = {name: self._task(name) for name in batch_sizes}
         self.positions = {
@@ -119,24 +112,26 @@ class PassTimer:
         began = now(self.device)
         optimiser.step()
         seconds = now(self.device) - began
-        return Machine(str(self.device), self.precision, seconds, bytes_of(self._body))
+        return Machine(str(self.device), self.precision, seconds, parameter_bytes(self._body))
 
     def _task(self, name: str) -> Task:
         objective = self._prepared.objective(name)
-        return Task(name, objective, objective.new_head(self._prepared.encoder).to(self.device))
+        return Task(name, objective, self._as_trained(objective.new_head(self._prepared.encoder)))
+
+    def _as_trained(self, module: nn.Module) -> nn.Module:
+        """Return a body or head as a run trains it: its device, type of numbers and kernels."""
+        use_cpu_kernels(module)
+        return module.to(self.device, torch.float64 if self.precision == "64-true" else None)
 
     def _batch(self, name: str, size: int, number: int) -> Batch:
-        rows = self._prepared.rows(name)
-        indices = ExampleOrder(len(rows), 0, "check", name).indices(number * size, size)
-        return self._collate(name)(rows_at(rows, indices), generator_for(0, "check", name, number))
-
-    def _collate(self, name: str) -> Collate:
-        return self._prepared.objective(name).collate(
-            self._prepared.encoder,
-            int(self._config.micro_batch_size),
-            packed=self._packed,
-            on_cpu=self._on_cpu,
+        sizes = BatchSizes(
+            batch_size=size,
+            micro_batch_size=int(self._config.micro_batch_size),
+            packed=bool(self._config.packed),
         )
+        needs = BatchNeeds("check", (name,))
+        steps = TaskData(self._prepared, sizes).steps(needs, self._accelerator, self.precision)
+        return steps[number].tasks[name]
 
     def _positions(self, name: str, size: int) -> float:
         """Return the mean number of positions in a batch."""
@@ -148,7 +143,7 @@ class PassTimer:
         by_size = sorted(batch.micro_batches, key=lambda part: part.positions)
         parts = move_data_to_device(_spread(by_size), self.device)
         largest = move_data_to_device(by_size[-1], self.device)
-        with self._autocast():
+        with autocast_of(self.precision, self.device):
             self._pass(task, parts[0])  # what a first pass sets up does not count
             held = peak_bytes(lambda: self._pass(task, largest), self.device)
             seconds = forward = 0.0
@@ -170,21 +165,11 @@ class PassTimer:
             forward_seconds=forward / measured,
             measured=measured,
             held=held,
-            head=bytes_of(task.head),
+            head=parameter_bytes(task.head),
         )
 
     def _pass(self, task: Task, part: MicroBatch) -> None:
         self._passes.backward(Purpose("task", task.name), task, Batch([part], part.examples))
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        return torch.autocast(
-            self.device.type, dtype=torch.bfloat16, enabled=self.precision.startswith("bf16")
-        )
-
-
-def bytes_of(module: nn.Module) -> int:
-    """Return the size of a module's parameters [bytes]."""
-    return sum(p.numel() * p.element_size() for p in module.parameters())
 
 
 def _spread(by_size: list[MicroBatch]) -> list[MicroBatch]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hydra import compose
+from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig, OmegaConf
 
 from src.check.inputs import Inputs
@@ -16,6 +17,7 @@ from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
 from src.experiment.prepare import auxiliaries_of, enabled_stages, mixes_with_end_task, module_class
+from src.methods.fit import user_callbacks
 from src.methods.stage import Stage
 
 TEXT_METHODS = ("finetune", "tapt", "dapt", "dapt_tapt", "mt_tartan", "meta_tartan")
@@ -108,7 +110,7 @@ def _other_method(name: str, config: DictConfig) -> DictConfig:
         chosen = f"+experiment={EXPERIMENTS[name]}"
     whole = compose("check", overrides=[chosen])
     OmegaConf.set_struct(whole, False)
-    whole.max_steps = config.max_steps
+    whole.max_steps, whole.callbacks = config.max_steps, config.callbacks
     for stage, settings in whole.method.stages.items():
         if stage in config.method.stages:
             own: Any = OmegaConf.to_container(config.method.stages[stage], resolve=True)
@@ -137,26 +139,28 @@ def _plan(name: str, stage: Stage, config: DictConfig, inputs: Inputs) -> StageP
     module, prepared = module_class(stage), inputs.all_prepared
     tasks = [END_TASK] if module.trains_end_task else []
     tasks += _auxiliaries(stage, inputs)
-    examples = stage.epoch_examples(
-        len(prepared.rows(END_TASK)) if module.trains_end_task else None,
-        [len(prepared.rows(task)) for task in tasks if task != END_TASK],
-    )
-    steps = stage.steps(examples)
-    interval = min(stage.evaluation_interval(examples), steps) if module.trains_end_task else None
+    steps, interval = stage.length(*prepared.counts(tasks))
     least = steps
-    if interval is not None and stage.patience is not None:
+    stops = [c.patience for c in user_callbacks(config) if isinstance(c, EarlyStopping)]
+    patience = min(stops, default=stage.patience)
+    if module.trains_end_task and patience is not None:
         # the first evaluation is the best, and `patience` others follow
-        least = min(steps, (1 + stage.patience) * interval)
+        least = min(steps, (1 + patience) * interval)
     weighting: Weighting = (
         build(config.weighting, "weighting", task_names=tasks)
         if mixes_with_end_task(module)
         else Uniform(tasks)
     )
     meta = bool(module.has_meta_head and weighting.needs.meta_gradient)
-    owners: dict[str, str] = {}
-    for task in tasks:
-        head = getattr(prepared.objective(task), "shared_head", None) or task
-        owners.setdefault(head, task)
+    heads = {getattr(prepared.objective(t), "shared_head", None) or t: t for t in reversed(tasks)}
     return StagePlan(
-        name, stage, tuple(tasks), steps, least, interval, weighting, meta, tuple(owners.values())
+        name=name,
+        settings=stage,
+        tasks=tuple(tasks),
+        steps=steps,
+        least_steps=least,
+        interval=interval if module.trains_end_task else None,
+        weighting=weighting,
+        meta_gradient=meta,
+        with_own_head=tuple(heads.values()),
     )

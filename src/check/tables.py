@@ -13,6 +13,7 @@ from src.check.estimate import MethodEstimate
 from src.check.findings import Findings
 from src.check.lengths import Lengths
 from src.check.vocabulary import MANY, MOST_UNKNOWN, REFERENCE, Vocabulary
+from src.command_line.tables import titled_table
 from src.data.overlap import WORDS
 from src.errors import printable
 from src.run_folder.duration import duration
@@ -64,17 +65,10 @@ def escape(text: str) -> str:
     return markup.escape(printable(text))
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
-    return table
-
-
 def _labels(found: Findings) -> Table:
     counts = found.counts
     splits = tuple(counts.splits)
-    table = _table("examples of each label", "label", *splits)
+    table = titled_table("examples of each label", "label", *splits)
     frame = counts.frame()
     half = _MOST_LABELS // 2
     several = len(frame) > _MOST_LABELS
@@ -105,7 +99,7 @@ def _print_balance(found: Findings, console: Console) -> None:
 
 
 def _lengths(lengths: Sequence[Lengths]) -> Table:
-    table = _table(
+    table = titled_table(
         "lengths in tokens, and what is lost where longer texts are cut",
         "texts\nof", "number", "median", "95 %\nup to", "longest", "cut\nat", "texts\ncut",
         "tokens\nlost", "enough",
@@ -134,7 +128,7 @@ def _repeats(found: Findings) -> Table:
         "also in\ndev",
         "other\nlabel",
     )
-    table = _table(f"{thing} that occur more than once", *names)
+    table = titled_table(f"{thing} that occur more than once", *names)
     for corpus in found.corpora:
         table.add_column(f"also in\n{escape(corpus.auxiliary)}", justify="right")
     inside = {repeat.split: repeat for repeat in found.repeated}
@@ -205,7 +199,7 @@ def _or_dash(count: int) -> str:
 
 
 def _vocabulary(vocabulary: Sequence[Vocabulary]) -> Table:
-    table = _table(
+    table = titled_table(
         "how the encoder's vocabulary fits",
         "texts of", "words", "pieces\nper word", f"words in {MANY}\npieces or more",
         "words\nunknown", "x general\nEnglish",
@@ -272,8 +266,11 @@ def _print_basis(found: Findings, console: Console) -> None:
     unit = "tokens with padding" if found.lengths else "images"
     measured = sum(rate.measured for rate in found.measured.rates.values())
     has = "" if found.memory is None else f"; this machine: {_gib(found.memory)}"
+    is_compared = any(method.with_baseline for method in found.estimates)
+    baseline = ["its time includes fine-tuning at equal cost (fine_tuning_baseline)"]
     for line in (
         "* the method of this command; below each method, its stages one after the other",
+        *(baseline if is_compared else []),
         f"measured: {measured:,} {unit}, forwards and backwards, {machine.device}, "
         f"{machine.precision}",
         "time: of passes, updates and evaluations; it is a range where a stage may end",

@@ -4,39 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_ALONE = ("-m", "--multirun", "--resolve")
-"""Flags without a value."""
-_WITH_VALUE = (
-    "--config-dir",
-    "-cd",
-    "--config-name",
-    "-cn",
-    "--config-path",
-    "-cp",
-    "--cfg",
-    "-c",
-    "--package",
-    "-p",
-)
-"""Flags whose value is the next argument, or stands behind `=`."""
+from hydra._internal.utils import get_args_parser
 
-_OTHERS = (
-    "--help",
-    "--hydra-help",
-    "--version",
-    "--run",
-    "--shell-completion",
-    "--experimental-rerun",
-    "--info",
-)
-"""Long flags that stay where they are."""
+_FLAGS = [action for action in get_args_parser()._actions if action.option_strings]
+_KNOWN = {flag for action in _FLAGS for flag in action.option_strings}
+_ALONE = ("-m", "--multirun", "--resolve")
+"""Flags without a value that are moved to the front."""
+_WITH_VALUE = tuple(f for action in _FLAGS if action.nargs is None for f in action.option_strings)
+"""Flags whose value is the next argument, or stands behind `=`."""
 
 
 def unknown_flag(arguments: Sequence[str]) -> str | None:
     """Return the first `--NAME` that Hydra does not have: argparse may take it for another flag."""
-    known = {*_ALONE, *_WITH_VALUE, *_OTHERS}
     names = [argument.partition("=")[0] for argument in arguments]
-    return next((name for name in names if name.startswith("--") and name not in known), None)
+    return next((name for name in names if name.startswith("--") and name not in _KNOWN), None)
 
 
 def flags_first(arguments: Sequence[str]) -> list[str]:

@@ -30,6 +30,8 @@ from src.run_folder.stop import stop
 _CONF = Path(__file__).parents[2] / "conf"
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
+_OURS = "TARTAN_ONE_LINE_ERRORS"
+"""Environment variable that says that this program set `_FULL`, for commands that it starts."""
 
 _UNWRITABLE = (
     errno.EACCES,
@@ -110,8 +112,8 @@ def run_command_line(main: Callable[[], object]) -> None:
         stop(f"there is no flag {unknown}; {_as_option(unknown)}")
     given = flags_first(sys.argv[1:])
     sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
-    wanted = os.environ.get(_FULL, "0") == "1"
-    os.environ[_FULL] = "1"
+    wanted = os.environ.get(_FULL, "0") == "1" and _OURS not in os.environ
+    os.environ |= {_FULL: "1"} if wanted else {_FULL: "1", _OURS: "1"}
     warnings.filterwarnings("error", message=_NO_FOLDER.pattern)
     try:
         with quiet_at_closed_pipe():

@@ -12,10 +12,11 @@ from typing import Any
 
 from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.compare.budget import WITH_END_TASK, Costs, Steps, equal_steps, spent
-from src.compare.experiments import evaluations_of, experiment_of, write_experiment
+from src.compare.experiments import evaluations_of, write_experiment
 from src.compare.request import Request, check_domain_text, request_of
+from src.configuration.quoting import quoted, quoted_path
 from src.errors import UserError
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 from src.run_folder.name import RESULT
 from src.run_folder.result import read_result
 from src.run_folder.sweep import RECORDS
@@ -27,7 +28,8 @@ python -m src.compare [NAME=VALUE ...]
 
 Trains every method on one task at equal cost and reports on them. Options of its own:
   methods=finetune,tapt,dapt,mt_tartan,meta_tartan
-                   also dapt_tapt, aang, aang_static, pretrain (images)
+                   also dapt_tapt, tapt_mt_tartan, tapt_meta_tartan, aang, aang_static,
+                   pretrain (images)
   seeds=3          runs of each method, with seeds 0, 1, 2
   steps=200        optimiser steps of the most expensive method; the others take as many operations
   batch_size=32    examples of each task in a step
@@ -55,8 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         check_domain_text(request)
         plan = _planned(request)
         for method in request.methods:
-            content = experiment_of(method, request, plan["steps"][method])
-            write_experiment(_configs(request), _name(method), content)
+            write_experiment(method, request, plan["steps"][method])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -105,7 +106,7 @@ def _planned(request: Request) -> dict[str, Any]:
         "steps": equal_steps(costs, request.steps),
     }
     text = json.dumps(plan, indent=1) + "\n"
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    write_text_durably(path, text)
     return plan
 
 
@@ -116,8 +117,7 @@ def _measured(request: Request) -> Costs:
         UserError: a method cannot be trained.
     """
     for method in request.methods:
-        content = experiment_of(method, request, None)
-        write_experiment(_configs(request), _name(method), content)
+        write_experiment(method, request, None)
     print(f"counting what a step of each method costs: {request.pilot_steps} steps of each stage")
     extra = [f"max_steps={request.pilot_steps}", "evaluate_test=false", "logger=none"]
     costs: dict[str, dict[str, float]] = {}
@@ -148,23 +148,17 @@ def _reason(pilot: Path, errors: str) -> str:
 
 
 def _sweep(request: Request, folder: Path, seeds: str) -> list[str]:
-    experiments = ",".join(_name(method) for method in request.methods)
+    # no URI: Hydra would look for a folder with `%20` in its name
+    configs = f"file://{request.folder.absolute() / 'conf'}"
+    experiments = ",".join(f"compare_{method}" for method in request.methods)
     return [
         sys.executable, "-m", "src.run", "-m",
-        f"hydra.searchpath=['{_configs(request).absolute().as_uri()}']",
-        f"hydra.sweep.dir={folder}",
+        f"hydra.searchpath=[{quoted(configs)}]",
+        f"hydra.sweep.dir={quoted_path(folder)}",
         f"+experiment={experiments}",
         f"seed={seeds}",
         *request.overrides,
     ]  # fmt: skip
-
-
-def _configs(request: Request) -> Path:
-    return request.folder / "conf"
-
-
-def _name(method: str) -> str:
-    return f"compare_{method}"
 
 
 def _show(costs: Costs, steps: Steps, evaluations: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,7 +11,7 @@ import yaml
 from src.compare.budget import METHODS, WITH_END_TASK
 from src.compare.request import Request
 from src.errors import UserError
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 
 
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
         steps: number of steps of each stage; None leaves it to `max_steps`.
 
     Raises:
-        UserError: the value of one of the method's own options is not YAML.
+        UserError: one of the method's own options cannot be set.
     """
     stages: dict[str, dict[str, Any]] = {}
     for stage in METHODS[method] if steps is None else steps:
@@ -87,19 +86,28 @@ def evaluations_of(steps: int, evaluations: int) -> int:
     return math.ceil(steps / math.ceil(steps / evaluations))
 
 
-def write_experiment(folder: Path, name: str, content: Mapping[str, Any]) -> None:
-    """Write an experiment to where `hydra.searchpath=[file://FOLDER]` finds it."""
+def write_experiment(method: str, request: Request, steps: Mapping[str, int] | None) -> None:
+    """Write `experiment_of` to where `hydra.searchpath=['file://FOLDER/conf']` finds it.
+
+    Raises:
+        UserError: one of the method's own options cannot be set.
+    """
     text = "# @package _global_\n# Written by python -m src.compare.\n"
-    text += yaml.safe_dump(dict(content), sort_keys=False)
-    path = folder / "experiment" / f"{name}.yaml"
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    text += yaml.safe_dump(experiment_of(method, request, steps), sort_keys=False)
+    write_text_durably(request.folder / "conf" / "experiment" / f"compare_{method}.yaml", text)
 
 
 def _put(content: dict[str, Any], option: str, value: str) -> None:
-    """Set a dotted option to a value that is given as YAML."""
+    """Set a dotted option to a value that is given as YAML.
+
+    Raises:
+        UserError: it is below an option that has a value, or its own value is not YAML.
+    """
     *above, last = option.split(".")
     for name in above:
         content = content.setdefault(name, {})
+        if not isinstance(content, dict):
+            raise UserError(f"{option}={value}: {name} is a value, below which there is no option")
     try:
         content[last] = yaml.safe_load(value)
     except yaml.YAMLError as error:

@@ -84,7 +84,8 @@ def request_of(arguments: Sequence[str]) -> Request:
     """Read a command line of `NAME=VALUE` arguments.
 
     Raises:
-        UserError: an argument is not of that form, or has an invalid value.
+        UserError: an argument is not of that form, or has an invalid value, or is of a method that
+            is not compared.
     """
     own: dict[str, str] = {}
     overrides: list[str] = []
@@ -108,8 +109,15 @@ def request_of(arguments: Sequence[str]) -> Request:
     numbers = {name: _number(name, own, default) for name, default in _NUMBERS.items()}
     if not any(o.startswith("auxiliary=") for o in overrides):
         overrides.append("auxiliary=dapt_tapt")
+    methods = _methods(own.get("methods"), overrides)
+    for method, option, value in of_methods:
+        if method not in methods:
+            raise UserError(
+                f"{method}:{option}={value}: {method} is not compared; the methods are "
+                f"{', '.join(methods)} (methods=)"
+            )
     return Request(
-        methods=_methods(own.get("methods"), overrides),
+        methods=methods,
         folder=Path(own.get("folder", "runs/compare")),
         overrides=tuple(overrides),
         own_options=tuple(of_methods),

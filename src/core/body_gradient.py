@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from src.core.body import Body
+from src.core.body import WholeBody
 from src.core.gradients import Gradient, cosine_of, dot
 from src.core.processes import Summed
 from src.core.task import Task
@@ -22,7 +22,7 @@ class BodyGradient:
         arrive: waits for the sum over processes; called when the gradient is first used.
     """
 
-    def __init__(self, body: Body, task: Task, arrive: Callable[[], Summed]) -> None:
+    def __init__(self, body: WholeBody, task: Task, arrive: Callable[[], Summed]) -> None:
         self.body, self.task = body, task
         self._arrive: Callable[[], Summed] | None = arrive
         self._values: Gradient | None = None

@@ -59,10 +59,7 @@ def dot(
         if a is not None and b is not None
     ]
     if not pairs:
-        reference = next((g for g in [*left, *right] if g is not None), None)
-        return torch.zeros(
-            (), dtype=dtype, device=device if reference is None else reference.device
-        )
+        return torch.zeros((), dtype=dtype, device=device)
     if not is_cpu(pairs[0][0].device):
         pairs = list(chunked(pairs, CHUNK))
     return torch.stack([_dot(a, b, dtype) for a, b in pairs]).sum()

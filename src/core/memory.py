@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 import torch
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -21,6 +22,11 @@ def peak_of_device(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return peak_of_process()
+
+
+def parameter_bytes(module: nn.Module) -> int:
+    """Return the size of a module's parameters [bytes]."""
+    return sum(p.numel() * p.element_size() for p in module.parameters())
 
 
 def peak_bytes(run: Callable[[], object], device: torch.device) -> int:

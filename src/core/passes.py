@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from src.core.alignment import example_alignments
-from src.core.body import Body
+from src.core.body import WholeBody
 from src.core.body_gradient import BodyGradient
 from src.core.gradients import take_gradient
 from src.core.mixed_precision import present_autocast
-from src.core.processes import Processes, SingleProcess, Summed
+from src.core.processes import Processes, Summed
 from src.core.running_statistics import frozen_running_statistics, running_statistics
 from src.core.task import Batch, Inputs, Task
 
@@ -53,7 +53,7 @@ class PassContext:
             to measure its cost.
     """
 
-    processes: Processes = field(default_factory=SingleProcess)
+    processes: Processes = field(default_factory=Processes)
     seed: Callable[[Purpose, int], None] = lambda purpose, part: None
     during: Callable[[Purpose], AbstractContextManager[object]] = lambda purpose: nullcontext()
 
@@ -96,7 +96,7 @@ class Passes:
         parameters: the body's trained parameters.
     """
 
-    def __init__(self, body: Body, context: PassContext | None = None) -> None:
+    def __init__(self, body: WholeBody, context: PassContext | None = None) -> None:
         self.body = body
         self._context = context or PassContext()
         self.parameters = body.parameters

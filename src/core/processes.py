@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,18 +26,18 @@ class Summed:
     loss: Tensor
 
 
-class Processes(Protocol):
-    """The processes of a run, which all call the same methods in the same order."""
+class Processes:
+    """The processes of a run, which all call the same methods in the same order; here, only one.
 
-    @property
-    def overlaps(self) -> bool:
-        """Whether sums run in the background, during the next task's pass."""
-        ...
+    A single process's sums are its own values. Subclasses sum over several.
 
-    @property
-    def summed_bytes(self) -> int:
-        """Size of what was summed or gathered so far [bytes]."""
-        ...
+    Attributes:
+        overlaps: whether sums run in the background, during the next task's pass.
+        summed_bytes: size of what was summed or gathered so far [bytes].
+    """
+
+    overlaps: bool = False
+    summed_bytes: int = 0
 
     def begin_sum(
         self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
@@ -51,7 +50,8 @@ class Processes(Protocol):
             gradient: this process's share, which is consumed.
             loss: this process's share, a scalar.
         """
-        ...
+        summed = Summed(gradient, loss)
+        return lambda: summed
 
     def gather(
         self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
@@ -68,32 +68,8 @@ class Processes(Protocol):
         Returns:
             Shape `(sum of n, ...)`, the same on every process.
         """
-        ...
-
-    def adding_changes(self, tensors: Sequence[Tensor]) -> AbstractContextManager[object]:
-        """Add up the processes' changes of tensors inside of the `with` block."""
-        ...
-
-
-class SingleProcess:
-    """The only process of a run, whose sums are its own values."""
-
-    overlaps = False
-    summed_bytes = 0
-
-    def begin_sum(
-        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
-    ) -> Callable[[], Summed]:
-        """See `Processes.begin_sum`."""
-        summed = Summed(gradient, loss)
-        return lambda: summed
-
-    def gather(
-        self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
-    ) -> Tensor:
-        """See `Processes.gather`."""
         return torch.cat(list(parts))
 
     def adding_changes(self, tensors: Sequence[Tensor]) -> AbstractContextManager[object]:
-        """Do nothing: there are no other changes."""
+        """Add up the processes' changes of tensors inside of the `with` block."""
         return nullcontext()

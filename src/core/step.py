@@ -147,12 +147,17 @@ class Step:
     def weighing_examples(self, weigh: WeighExamples) -> Step:
         """Make `gradients` weight the examples of auxiliary batches; return the step.
 
-        Heads get the gradient of the unweighted batch.
+        It comes before `meta_gradient`. Heads get the gradient of the unweighted batch.
 
         Args:
             weigh: returns weights, with mean 1 over units, from each example's alignment `<g_meta,
                 g_j>` and number of units.
+
+        Raises:
+            ValueError: `meta_gradient` or `gradients` was called before.
         """
+        if self._meta is not None or self._losses:
+            raise ValueError("a weighting calls weighing_examples before it asks for gradients")
         self._weigh_examples = weigh
         return self
 
@@ -251,18 +256,17 @@ class Step:
     def _pending(self, task: Task) -> _Pending:
         """Return the task's pass, taken now unless it was taken for the meta-gradient."""
         pending, self._end_task = self._end_task, None
-        if pending is None:
-            return self._start(task, self._pass(task))
-        if self._weigh_examples is not None:
-            self._effective.append(torch.ones_like(self._passes.no_loss()))
-        return pending
+        return pending or self._start(task, self._pass(task))
 
     def _pass(self, task: Task, keep: bool = False) -> PassResult:
         batch, weights = self._batch.tasks[task.name], None
-        if self._weigh_examples is not None and self._meta is not None and batch.units:
-            weights = self._weigh_examples(*self._passes.alignments(task, batch, self._meta))
-            # Kish's effective sample size, as a share of the examples
-            self._effective.append(weights.sum().square() / (len(weights) * weights.square().sum()))
+        if self._weigh_examples is not None:
+            share = torch.ones_like(self._passes.no_loss())
+            if self._meta is not None and batch.units:
+                weights = self._weigh_examples(*self._passes.alignments(task, batch, self._meta))
+                # Kish's effective sample size, as a share of the examples
+                share = weights.sum().square() / (len(weights) * weights.square().sum())
+            self._effective.append(share)
         purpose = Purpose("task", task.name)
         return self._passes.backward(purpose, task, batch, keep=keep, example_weights=weights)
 

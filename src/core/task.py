@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, Self
 
 from torch import Tensor, nn
+from torch.utils.data._utils.pin_memory import pin_memory
 
 Inputs = Mapping[str, Any]
 
@@ -44,7 +45,20 @@ class Task:
 
 
 @dataclass
-class MicroBatch:
+class _Pinned:
+    """Tensors that a DataLoader copies to page-locked memory, wherever they are in the fields."""
+
+    def pin_memory(self) -> Self:
+        """Return a copy in page-locked memory, from which a GPU copies without waiting."""
+        pinned = {
+            own.name: pin_memory(getattr(self, own.name))  # type: ignore[no-untyped-call]
+            for own in fields(self)
+        }
+        return replace(self, **pinned)
+
+
+@dataclass
+class MicroBatch(_Pinned):
     """The part of a batch that goes through the body at once.
 
     Attributes:
@@ -63,11 +77,6 @@ class MicroBatch:
         ids = self.inputs.get("input_ids")
         return self.examples if ids is None else int(ids.numel())
 
-    def pin_memory(self) -> MicroBatch:
-        """Return a copy in page-locked memory, from which a GPU copies without waiting."""
-        inputs = {k: v.pin_memory() if isinstance(v, Tensor) else v for k, v in self.inputs.items()}
-        return MicroBatch(inputs, self.units, self.examples)
-
 
 @dataclass
 class Share:
@@ -85,7 +94,7 @@ class Share:
 
 
 @dataclass
-class Batch:
+class Batch(_Pinned):
     """The examples of one task in one step, in parts that bound the memory.
 
     Attributes:
@@ -94,6 +103,8 @@ class Batch:
         tokens: number of tokens, on all processes; 0 for images.
         padding: number of positions without a token, on all processes; 0 for images.
         share: which micro-batches this process has; None if all of them.
+        fillers: micro-batches of additional passes that do not count, where the processes have to
+            take equally many: they gather a sharded layer's parameters together.
     """
 
     micro_batches: Sequence[MicroBatch]
@@ -101,10 +112,7 @@ class Batch:
     tokens: int = 0
     padding: int = 0
     share: Share | None = None
-
-    def pin_memory(self) -> Batch:
-        """See `MicroBatch.pin_memory`."""
-        return replace(self, micro_batches=[part.pin_memory() for part in self.micro_batches])
+    fillers: Sequence[MicroBatch] = ()
 
     def only(self, numbers: Sequence[int]) -> Batch:
         """Return a process's share of the batch.
@@ -144,7 +152,7 @@ class Batch:
 
 
 @dataclass
-class StepBatch:
+class StepBatch(_Pinned):
     """All batches of one optimiser step.
 
     Attributes:
@@ -164,16 +172,3 @@ class StepBatch:
     meta_head_batch: Batch | None = None
     second: dict[str, Batch] | None = None
     unsized: dict[str, Callable[[int], Batch]] = field(default_factory=dict)
-
-    def pin_memory(self) -> StepBatch:
-        """See `MicroBatch.pin_memory`."""
-        second = self.second
-        return replace(
-            self,
-            tasks={name: batch.pin_memory() for name, batch in self.tasks.items()},
-            meta_batch=None if self.meta_batch is None else self.meta_batch.pin_memory(),
-            meta_head_batch=(
-                None if self.meta_head_batch is None else self.meta_head_batch.pin_memory()
-            ),
-            second=None if second is None else {n: b.pin_memory() for n, b in second.items()},
-        )

@@ -78,8 +78,8 @@ def attention(
                 return found, None
             packing.used = True
             packing = Packing(packing.lengths, query.device)
-        attend_in_block = partial(_attended, module, dropout=dropout, scaling=scaling, **further)
-        return packing.attend(attend_in_block, query, key, value, window), None
+        in_block = partial(attention, module, dropout=dropout, scaling=scaling, **further)
+        return packing.attend(lambda *i: in_block(*i)[0], query, key, value, window), None
     trains_on_cpu = query.device.type == "cpu" and torch.is_grad_enabled()
     if trains_on_cpu and not dropout and query.dtype in (torch.bfloat16, torch.float16):
         if attention_mask is not None and attention_mask.dtype == query.dtype:
@@ -104,10 +104,6 @@ def attention(
     factors = dropout_factors((*query.shape[:3], key.shape[2]), dropout, dtype)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     return dropout_attention(query, key, value, attention_mask, factors, scale), None
-
-
-def _attended(*arguments: Any, **options: Any) -> Tensor:
-    return attention(*arguments, **options)[0]
 
 
 def _sdpa(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:

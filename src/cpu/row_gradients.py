@@ -62,7 +62,7 @@ class RowGradientBody(WholeBody):
     def backward(
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
     ) -> None:
-        """See `Body.backward`."""
+        """See `WholeBody.backward`."""
         with in_place_row_gradients():
             super().backward(loss, into, retain_graph)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,18 +72,6 @@ class AuxiliaryExamples:
     held_out: datasets.Dataset | None = None
     decontaminated: int | None = None
     draw_group: str | None = None
-
-
-class AuxiliarySpace(Protocol):
-    """Several auxiliary tasks in one entry of `conf/auxiliary/`."""
-
-    def members(self, name: str) -> Mapping[str, Auxiliary]:
-        """Return the auxiliary tasks by name.
-
-        Args:
-            name: the key of this entry below `auxiliary` in the config.
-        """
-        ...
 
 
 class Auxiliary(Protocol):

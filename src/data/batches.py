@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -204,7 +204,10 @@ def _batch_of(
 
 
 class EvaluationBatches(Dataset[MicroBatch]):
-    """The examples of a split, each exactly once, in batches of similar length."""
+    """The examples of a split, each exactly once, in batches of similar length.
+
+    A Trainer takes them as they are; a `DataLoader`'s examples it would share out once more.
+    """
 
     def __init__(self, data: TaskExamples) -> None:
         self._data, examples = data, data.examples
@@ -236,6 +239,9 @@ class EvaluationBatches(Dataset[MicroBatch]):
 
     def __len__(self) -> int:
         return len(self._batches)
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> MicroBatch:
         rows = rows_at(self._data.examples, self._batches[index])

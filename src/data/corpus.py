@@ -154,17 +154,13 @@ def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Da
             f"corpus {source} has no column {column!r}, only {rows.column_names}; name it, as in "
             "auxiliary.dapt.column=NAME (in a program column=NAME)"
         )
-    if not _is_text(rows, column):
-        kind = getattr(rows.features[column], "dtype", rows.features[column])
+    kind = getattr(rows.features[column], "dtype", rows.features[column])
+    if kind not in ("string", "large_string"):
         raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
     texts = rows.select_columns([column])
     texts = texts if column == "text" else texts.rename_column(column, "text")
     _check_text_lengths(texts, source)
     return texts
-
-
-def _is_text(rows: datasets.Dataset, column: str) -> bool:
-    return getattr(rows.features[column], "dtype", None) in ("string", "large_string")
 
 
 def choose_part(
@@ -201,8 +197,7 @@ def hold_out(corpus: Corpus, held_out: HeldOutText) -> tuple[Corpus, Corpus]:
         UserError: one of the two parts would be empty.
     """
     count = len(corpus.texts)
-    blocks = (corpus.texts[start : start + _READ]["text"] for start in range(0, count, _READ))
-    drawn = (held_out.place(text) for block in blocks for text in block)
+    drawn = (held_out.place(text) for block in corpus.texts.iter(_READ) for text in block["text"])
     places = np.fromiter(drawn, dtype=np.float64, count=count)
     rest, held = places >= held_out.share, places < held_out.evaluated_share(count)
     if not rest.any() or not held.any():

@@ -49,9 +49,8 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
 def _contaminated(corpus: Corpus, held_out: HeldOutGrams) -> np.ndarray:
     """Return the indices of the texts to leave out, ascending, int `(contaminated,)`."""
     columns = [name for name in ("text", "text_pair") if name in corpus.texts.column_names]
-    found = []
-    for start in range(0, len(corpus.texts), _AT_ONCE):
-        batch = corpus.texts[start : start + _AT_ONCE]
-        marks = np.logical_or.reduce([held_out.contaminates(batch[name]) for name in columns])
-        found.append(start + np.flatnonzero(marks))
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    marks = [
+        np.logical_or.reduce([held_out.contaminates(batch[name]) for name in columns])
+        for batch in corpus.texts.iter(_AT_ONCE)
+    ]
+    return np.flatnonzero(np.concatenate(marks)) if marks else np.zeros(0, dtype=np.int64)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from src.configuration.options import Below1, Part
 from src.data.columns import Columns, choose_columns
@@ -106,12 +106,9 @@ class FileTask(TextSource):
         return columns
 
     @property
-    def empty_label_option(self) -> str:
-        return f"{self.prefix}empty_label"
-
-    @property
-    def takes_unlabelled_rows(self) -> bool:
-        return self.empty_label == "unlabelled"
+    def label_options(self) -> dict[str, Any]:
+        option = f"{self.prefix}empty_label"
+        return {"empty_labels": self.empty_label == "unlabelled", "option": option}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the user's file or folder of domain text, the same for any size.

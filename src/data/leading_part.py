@@ -65,8 +65,8 @@ def leading_parts(
             encoded = tokenizer(
                 prefixes, add_special_tokens=False, truncation=False, padding=False, verbose=False
             )
-            for i, prefix, encoding in zip(members, prefixes, encoded.encodings, strict=True):
-                end = _end_of(encoding, len(prefix), length, _longest_added(tokenizer))
+            for i, encoding in zip(members, encoded.encodings, strict=True):
+                end = _end_of(encoding, length, _longest_added(tokenizer))
                 if end is None:
                     undecided.append(i)
                 else:
@@ -105,8 +105,8 @@ def _count(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
     return len(encoded["input_ids"])
 
 
-def _end_of(encoding: Encoding, size: int, length: int, margin: int) -> int | None:
-    """Return where a prefix of `size` characters may end; None if it has too few tokens."""
+def _end_of(encoding: Encoding, length: int, margin: int) -> int | None:
+    """Return where an encoded prefix may end; None if it has too few tokens."""
     if len(encoding) <= length:
         return None
     sure = max((end for _, end in encoding.offsets[:length]), default=0) + margin

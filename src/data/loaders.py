@@ -1,4 +1,4 @@
-"""Iterables that a Trainer takes as data loaders, over batches that are functions of the step."""
+"""The iterable that a Trainer takes as its loader, over batches that are functions of the step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Sampler
 
-from src.core.task import MicroBatch, StepBatch
-from src.data.batches import EvaluationBatches, StepBatches
-from src.data.shared_steps import SharedSteps
+from src.core.task import StepBatch
+from src.data.batches import StepBatches
 
 
 class StepLoader:
@@ -25,12 +24,7 @@ class StepLoader:
         options: options of the `DataLoader` that builds the batches.
     """
 
-    def __init__(
-        self,
-        batches: StepBatches | SharedSteps,
-        next_step: Callable[[], int],
-        **options: Any,
-    ) -> None:
+    def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
         self._next_step, self._order = next_step, _FromStep(len(batches))
         self._loader: DataLoader[StepBatch] = DataLoader(
             batches, batch_size=None, sampler=self._order, **options
@@ -63,16 +57,3 @@ class _FromStep(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.first, self.first + self.steps))
-
-
-class EvaluationLoader:
-    """Yields a split's batches. A `DataLoader`'s examples Lightning would share out once more."""
-
-    def __init__(self, batches: EvaluationBatches) -> None:
-        self._batches = batches
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __iter__(self) -> Iterator[MicroBatch]:
-        return (self._batches[index] for index in range(len(self._batches)))

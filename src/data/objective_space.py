@@ -16,7 +16,6 @@ from src.errors import UserError
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation
-from src.objectives.composed.representation.bidirectional import Bidirectional
 from src.objectives.composed.transform.base import Transform
 from src.objectives.vocabulary import Vocabulary
 
@@ -108,7 +107,7 @@ class _Source:
     def check(self, encoder: Encoder, objective: Composed) -> None:
         text_encoder = self.text.check_text(self.name, encoder)
         objective.collate(text_encoder, 1)
-        if not isinstance(objective.representation, Bidirectional) and not self._tried:
+        if objective.representation.restricts_attention and not self._tried:
             what = f"auxiliary representation {type(objective.representation).__name__}"
             check_pairwise_attention(text_encoder, what)
             self._tried = True

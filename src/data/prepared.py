@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -102,6 +102,15 @@ class Prepared:
         if task == TEXT and self.held_out is not None:
             return pooled([examples.rows for _, examples in self.auxiliaries.values()])
         return self.auxiliaries[task][1].rows
+
+    def counts(self, tasks: Iterable[str]) -> tuple[int | None, list[int]]:
+        """Return the number of training examples of each of some tasks.
+
+        Returns:
+            The end task's number, None where it is not among them; and those of the other tasks.
+        """
+        by_name = {name: len(self.rows(name)) for name in tasks}
+        return by_name.pop(END_TASK, None), list(by_name.values())
 
     def objective(self, task: str) -> TaskObjective[Any]:
         """Return the objective of the end task, of an auxiliary task, or of `TEXT`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import datasets
@@ -20,11 +20,11 @@ from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
 from src.data.held_out_text import HeldOutText
-from src.data.loaders import EvaluationLoader, StepLoader
+from src.data.loaders import StepLoader
 from src.data.prepared import Prepared
 from src.data.sampled_batches import with_sampled_batches
-from src.data.shared_steps import SharedSteps
 from src.data.text_task import TextTask
+from src.distributed.shares import share_of
 from src.distributed.strategy import ShardStrategy
 from src.encoders.text_encoder import packs_texts, require_text_encoder
 from src.errors import UserError
@@ -104,20 +104,11 @@ class TaskData(pl.LightningDataModule):
         """Forget the Trainer, whose module and step the loaders are for."""
         self.trainer = None
 
-    def counts(self, needs: BatchNeeds) -> tuple[int | None, list[int]]:
-        """Return the number of training examples of each task.
-
-        Returns:
-            The end task's number, None where it is not trained; and those of the other tasks.
-        """
-        by_name = {name: len(self.prepared.rows(name)) for name in needs.tasks}
-        return by_name.pop(END_TASK, None), list(by_name.values())
-
     def epoch_steps(self, needs: BatchNeeds) -> int:
         """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
         if self.sizes.epoch_steps is not None:
             return self.sizes.epoch_steps
-        end_task, others = self.counts(needs)
+        end_task, others = self.prepared.counts(needs.tasks)
         examples = max(others) if end_task is None else end_task
         return math.ceil(examples / self.sizes.batch_size)
 
@@ -185,7 +176,7 @@ class TaskData(pl.LightningDataModule):
             return self._held_out(prepared.held_out, packed)
         # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand
         collate = prepared.classification.collate(
-            prepared.encoder, size, training=False, packed=packed
+            prepared.encoder, _of_a_share(size), training=False, packed=packed
         )
         return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
 
@@ -202,27 +193,31 @@ class TaskData(pl.LightningDataModule):
         )  # fmt: skip
 
     def train_dataloader(self) -> StepLoader:
-        """Return a loader of the steps of the Trainer's module, an epoch at a time."""
+        """Return a loader of the steps of the Trainer's module, an epoch at a time.
+
+        Each of several processes makes the whole batches and keeps some of their micro-batches. So
+        each micro-batch is the same on any number of processes, dropout and masks included.
+        """
         trainer, needs = self._running(), self._needs()
-        whole = self.steps(needs, *self._arithmetic())
-        steps: StepBatches | SharedSteps = whole
+        share = None
         if trainer.world_size > 1:
-            steps = SharedSteps(
-                whole,
-                trainer.global_rank,
-                trainer.world_size,
+            share = partial(
+                share_of,
+                rank=trainer.global_rank,
+                count=trainer.world_size,
                 equally_often=isinstance(trainer.strategy, ShardStrategy),
             )
         return StepLoader(
-            steps,
+            self.steps(needs, *self._arithmetic()),
             # with overfit_batches every epoch is the first one again
             lambda: 0 if trainer.overfit_batches else int(trainer.global_step),
+            collate_fn=share,
             num_workers=self._workers,
             pin_memory=self._pin_memory,
             persistent_workers=self._workers > 0,
         )
 
-    def val_dataloader(self) -> EvaluationLoader | list[EvaluationLoader]:
+    def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
         """Return a loader of dev, each example once; none where the end task is not trained.
 
         Without an end task, dev is the text that is held out of all corpora.
@@ -230,7 +225,7 @@ class TaskData(pl.LightningDataModule):
         judged = END_TASK in self._needs().tasks or self.prepared.held_out is not None
         return self._split("dev") if judged else []
 
-    def test_dataloader(self) -> EvaluationLoader:
+    def test_dataloader(self) -> EvaluationBatches:
         """Return a loader of test, each example once.
 
         Raises:
@@ -239,7 +234,7 @@ class TaskData(pl.LightningDataModule):
         self._check_has_test("trainer.test")
         return self._split("test")
 
-    def predict_dataloader(self) -> EvaluationLoader | DataLoader[Any]:
+    def predict_dataloader(self) -> EvaluationBatches | DataLoader[Any]:
         """Return a loader of test; texts come in their original order.
 
         Raises:
@@ -264,11 +259,11 @@ class TaskData(pl.LightningDataModule):
                 "test=...), or loaders of your own"
             )
 
-    def _split(self, name: str) -> EvaluationLoader:
+    def _split(self, name: str) -> EvaluationBatches:
         batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()
         if trainer.world_size > 1:
             batches = batches.share(trainer.global_rank, trainer.world_size)
-        return EvaluationLoader(batches)
+        return batches
 
     def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
         """Return the held-out texts of all corpora in evaluation batches, with fixed masks."""
@@ -281,7 +276,7 @@ class TaskData(pl.LightningDataModule):
         assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
         encoder = require_text_encoder(prepared.encoder, "continued pre-training")
         collate = objective.collate(
-            encoder, size, training=False, packed=packed, mask_seed=held_out.seed
+            encoder, _of_a_share(size), training=False, packed=packed, mask_seed=held_out.seed
         )
         return EvaluationBatches(TaskExamples(rows, collate, size))
 
@@ -312,3 +307,8 @@ class TaskData(pl.LightningDataModule):
                 "may override val_dataloader); for another LightningModule use loaders of your own"
             )
         return needs
+
+
+def _of_a_share(size: int) -> int:
+    """Return the size of the largest batch in a process's share (see `EvaluationBatches.share`)."""
+    return max(2, size)

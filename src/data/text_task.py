@@ -87,14 +87,9 @@ class TextSource(Checked, ABC):
         return Columns()
 
     @property
-    def empty_label_option(self) -> str:
-        """Name of the option for training rows without a label; empty where there is none."""
-        return ""
-
-    @property
-    def takes_unlabelled_rows(self) -> bool:
-        """Whether training rows without a label are unlabelled text of the task, not an error."""
-        return False
+    def label_options(self) -> dict[str, Any]:
+        """What `read_labelled` is told about training rows without a label: its arguments."""
+        return {}
 
     @abstractmethod
     def domain_file(self, size: float | None) -> Path:
@@ -122,9 +117,12 @@ class TextSource(Checked, ABC):
         train = tables["train"]
         columns = self.columns(train)
         _warn_of_unread_pairs(self, train, columns)
-        read = _read(self, tables, columns)
+        options = {"train": self.label_options}
+        read = {s: read_labelled(own, columns, **options.get(s, {})) for s, own in tables.items()}
         unlabelled, read["train"] = _without_labels(self.name, train.source, read["train"])
-        assigned = _split_off(self, read["train"], held, train.source)
+        names = [example.label for example in read["train"]]
+        splits = stratified_splits(names, held, train.source, self.prefix)
+        assigned = list(zip(splits, read["train"], strict=True))
         for split in ("train", *(part.split for part in held)):
             read[split] = [example for own, example in assigned if own == split]
         read = {split: read[split] for split in given}
@@ -279,29 +277,6 @@ class TextTask(EndTaskOfSource):
         warn_of_truncation(self.name, f"{self.source.prefix}max_length={self.max_length}", cuts)
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
-
-
-def _read(
-    source: TextSource, tables: Mapping[str, Table], columns: Columns
-) -> dict[str, list[Example]]:
-    """Return the examples of each table; of train, those without a label too, if asked for."""
-    train: dict[str, Any] = {
-        "empty_labels": source.takes_unlabelled_rows,
-        "option": source.empty_label_option,
-    }
-    return {
-        split: read_labelled(table, columns, **(train if split == "train" else {}))
-        for split, table in tables.items()
-    }
-
-
-def _split_off(
-    source: TextSource, examples: Sequence[Example], held: Sequence[HeldOut], name: str
-) -> list[tuple[str, Example]]:
-    """Return each training example with the split that it belongs to."""
-    labels = [example.label for example in examples]
-    splits = stratified_splits(labels, held, name, source.prefix)
-    return list(zip(splits, examples, strict=True))
 
 
 def _keep_labels(

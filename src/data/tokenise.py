@@ -18,7 +18,8 @@ from src.data.leading_part import portions
 from src.data.remarks import Truncation, total_truncation
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
-from src.files.checksum import is_whole, note_checksum, sidecar_of
+from src.files.checksum import is_whole, sidecar_of
+from src.files.durable import note_checksum
 
 log = logging.getLogger(__name__)
 
@@ -230,4 +231,6 @@ def _key(fingerprint: str, tokenizer: PreTrainedTokenizerBase, max_length: int) 
     backend.pop("truncation", None)
     backend.pop("padding", None)
     parts = [_VERSION, fingerprint, str(max_length), json.dumps(backend, sort_keys=True)]
+    if tokenizer.truncation_side != "right":  # the usual one, without which older keys were made
+        parts.append(tokenizer.truncation_side)
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed, nn
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from src.core.gradients import Gradient
-from src.core.processes import Summed
+from src.core.processes import Processes, Summed
 from src.core.task import Batch
 
 SMALL = 2**16
 """Maximum size of tensors that are sent together, because sending each costs more [numbers]."""
 
 
-class Replicas:
+class Replicas(Processes):
     """The processes of torch's default group (see `src.core.processes.Processes`).
 
     Large tensors of a gradient are summed in place one by one, small ones joined. Facts that depend
@@ -51,21 +53,29 @@ class Replicas:
             else:
                 total.append(value.contiguous())
         del gradient
-        handles, small = [], _SmallOnes()
+        handles: list[distributed.Work] = []
+        small: dict[torch.dtype, dict[int, Tensor]] = defaultdict(dict)
         for index, value in enumerate(total):
             if value is not None and value.numel() <= SMALL:
-                small.add(index, value)
+                small[value.dtype][index] = value
             elif value is not None:
                 handles.append(self._begin(value))
         last = loss.detach().reshape(1).double()
         handles.append(self._begin(last))
-        handles += [self._begin(flat) for flat in small.joined()]
+        joined: list[Tensor] = [
+            _flatten_dense_tensors(list(values.values()))  # type: ignore[no-untyped-call]
+            for values in small.values()
+        ]
+        handles += [self._begin(flat) for flat in joined]
 
         def wait() -> Summed:
             for handle in handles:
                 handle.wait()
-            for index, value in small.parts():
-                total[index] = value
+            for flat, values in zip(joined, small.values(), strict=True):
+                own = list(values.values())
+                parts = _unflatten_dense_tensors(flat, own)  # type: ignore[no-untyped-call]
+                for index, part in zip(values, parts, strict=True):
+                    total[index] = part
             return Summed(total, last[0].to(loss.dtype))
 
         return wait
@@ -131,30 +141,3 @@ class Replicas:
         if distributed.get_backend() == "nccl":
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("cpu")
-
-
-class _SmallOnes:
-    """The small tensors of a gradient, joined to one tensor of each type."""
-
-    def __init__(self) -> None:
-        self._members: dict[torch.dtype, list[tuple[int, Tensor]]] = {}
-        self._flat: dict[torch.dtype, Tensor] = {}
-
-    def add(self, index: int, value: Tensor) -> None:
-        self._members.setdefault(value.dtype, []).append((index, value))
-
-    def joined(self) -> list[Tensor]:
-        for dtype, members in self._members.items():
-            self._flat[dtype] = torch.cat([value.reshape(-1) for _, value in members])
-        return list(self._flat.values())
-
-    def parts(self) -> list[tuple[int, Tensor]]:
-        """Return the values of the joined tensors, by index."""
-        found = []
-        for dtype, members in self._members.items():
-            values = torch.split(self._flat[dtype], [value.numel() for _, value in members])
-            found += [
-                (index, flat.view_as(value))
-                for (index, value), flat in zip(members, values, strict=True)
-            ]
-        return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, distributed, nn
@@ -23,7 +23,7 @@ from src.distributed.states import reshard, whole_state
 
 
 class ShardedBody(WholeBody):
-    """A body of which each process holds a shard (see `src.core.body.Body`).
+    """A body of which each process holds a shard (see `src.core.body.WholeBody`).
 
     `backward` sums over the processes, so that a gradient is that of this process's shard.
     """
@@ -42,8 +42,6 @@ class ShardedBody(WholeBody):
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
         """Take the passes that `filled` has added, with a gradient of zero."""
-        if not isinstance(batch, FilledBatch):
-            return
         with frozen_running_statistics(self.module):
             for part in batch.fillers:
                 loss = 0 * loss_of(part)
@@ -66,35 +64,14 @@ class ShardedBody(WholeBody):
         put_gradient(parameters, whole)
 
 
-@dataclass
-class FilledBatch(Batch):
-    """A process's share of a batch with additional micro-batches that do not count.
-
-    The processes gather a sharded layer's parameters together, so they have to take equally many
-    passes.
-    """
-
-    fillers: Sequence[MicroBatch] = ()
-
-    def pin_memory(self) -> FilledBatch:
-        """See `MicroBatch.pin_memory`."""
-        return replace(
-            self,
-            micro_batches=[part.pin_memory() for part in self.micro_batches],
-            fillers=[part.pin_memory() for part in self.fillers],
-        )
-
-
-def filled(batch: Batch, numbers: Sequence[int], passes: int) -> FilledBatch:
+def filled(batch: Batch, numbers: Sequence[int], passes: int) -> Batch:
     """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
     own = batch.only(numbers)
     fillers: list[MicroBatch] = []
     if batch.micro_batches:  # a batch without any unit has none
         smallest = min(batch.micro_batches, key=lambda part: part.examples)
         fillers = [smallest] * max(0, passes - len(own.micro_batches))
-    return FilledBatch(
-        **{field.name: getattr(own, field.name) for field in fields(own)}, fillers=fillers
-    )
+    return replace(own, fillers=fillers)
 
 
 class Shards(Replicas):

@@ -50,6 +50,7 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
             "name": encoder.name,
             "depth": encoder.body.depth,
             "width": encoder.body.width,
+            "dropout": encoder.body.dropout,
             "mean": list(encoder.mean),
             "std": list(encoder.std),
         }
@@ -71,7 +72,12 @@ def encoder_from_description(description: Mapping[str, Any]) -> Encoder:
                 return _text_encoder(description)
             if kind == IMAGES:
                 mean, std = tuple(description["mean"]), tuple(description["std"])
-                body = WideResNet(len(mean), int(description["depth"]), int(description["width"]))
+                body = WideResNet(
+                    len(mean),
+                    int(description["depth"]),
+                    int(description["width"]),
+                    float(description.get("dropout", 0.0)),  # earlier versions did not write it
+                )
                 return ImageEncoder(str(name), body, body.hidden_size, mean, std)
     except (KeyError, TypeError, ValueError, OSError) as error:
         reason = first_line(error)

@@ -73,8 +73,7 @@ def _respects_masks(encoder: TextEncoder) -> bool:
     """
     body = encoder.body
     device = next(body.parameters()).device
-    special = set(encoder.tokenizer.all_special_ids)
-    ordinary = [i for i in range(len(encoder.tokenizer)) if i not in special][: _LENGTH + 1]
+    ordinary = encoder.ordinary_tokens[: _LENGTH + 1]
     if len(ordinary) <= _LENGTH:
         raise ValueError("the tokenizer has too few pieces to try the encoder out")
     text = torch.tensor([ordinary[:_LENGTH]], device=device)

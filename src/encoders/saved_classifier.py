@@ -17,6 +17,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.pretrained import (
@@ -60,8 +61,6 @@ class SavedClassifier:
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Return the logits `(n, classes)` of `n` tokenised texts, on the model's device."""
-        if isinstance(self.model, _BodyAndHead):
-            return self.model(inputs)  # type: ignore[no-any-return]
         found: Tensor = self.model(**inputs).logits
         return found
 
@@ -71,10 +70,9 @@ class _BodyAndHead(nn.Module):
         super().__init__()
         self.body, self.head = body, head
 
-    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+    def forward(self, **inputs: Tensor) -> SequenceClassifierOutput:
         hidden: Tensor = self.body(**inputs).last_hidden_state
-        logits: Tensor = self.head(hidden[:, 0])
-        return logits
+        return SequenceClassifierOutput(logits=self.head(hidden[:, 0]))
 
 
 def classifier_folder(given: Path) -> Path:

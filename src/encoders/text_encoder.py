@@ -148,6 +148,12 @@ class TextEncoder:
         return uses_token_types(self.body, self.tokenizer)
 
     @property
+    def ordinary_tokens(self) -> list[int]:
+        """Ids of the tokens that are not special, of which texts can be made to try the body."""
+        special = set(self.tokenizer.all_special_ids)
+        return [token for token in range(len(self.tokenizer)) if token not in special]
+
+    @property
     def max_positions(self) -> int | None:
         """Longest input; None where the architecture sets no limit [tokens]."""
         return max_positions_of(self.body.config)
@@ -155,8 +161,7 @@ class TextEncoder:
     @cached_property
     def supports_packing(self) -> bool:
         """Whether the body can process packed rows (see `can_pack`); logs a warning if not."""
-        special = set(self.tokenizer.all_special_ids)
-        ordinary = [token for token in range(len(self.tokenizer)) if token not in special]
+        ordinary = self.ordinary_tokens
         supported = bool(ordinary) and can_pack(self.body, ordinary, self.first_position)
         if not supported:
             log.warning(

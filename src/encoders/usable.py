@@ -73,8 +73,7 @@ def check_body(encoder: TextEncoder) -> None:
         raise UserError(f"{what}: the configuration of its body has no hidden_size")
     if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
         return
-    special = set(encoder.tokenizer.all_special_ids)
-    ordinary = [token for token in range(len(encoder.tokenizer)) if token not in special][:4]
+    ordinary = encoder.ordinary_tokens[:4]
     if len(ordinary) < 4:
         return  # too few to make texts of
     first = _first_states(encoder, [ordinary[:3], [*ordinary[:2], ordinary[3]]])

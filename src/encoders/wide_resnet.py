@@ -35,7 +35,7 @@ class WideResNet(nn.Module):
 
     def __init__(self, channels: int, depth: int, width: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.depth, self.width = depth, width
+        self.depth, self.width, self.dropout = depth, width, dropout
         blocks = (depth - 4) // 6
         self.first = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
         sizes = [16, 16 * width, 32 * width, 64 * width]

@@ -16,16 +16,12 @@ class Monitor:
     name: str
 
     @property
-    def lower_is_better(self) -> bool:
-        return self.name == PERPLEXITY
-
-    @property
     def mode(self) -> str:
         """`min` or `max`: the direction in which the metric improves."""
-        return "min" if self.lower_is_better else "max"
+        return "min" if self.name == PERPLEXITY else "max"
 
     def merit(self, value: float) -> float:
         """Return `value` such that higher is better; NaN is worse than any number."""
         if math.isnan(value):
             return -math.inf
-        return -value if self.lower_is_better else value
+        return -value if self.mode == "min" else value

@@ -11,11 +11,9 @@ from omegaconf import DictConfig
 from src.configuration.build import typed
 from src.core.task_names import END_TASK
 from src.errors import UserError
-from src.evaluation.metrics import SplitScores
 from src.experiment.prepare import has_no_end_task, module_class
 from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
-from src.run_folder.result import Baseline
 
 FINE_TUNING_OPTION = "fine_tuning_baseline"
 FINE_TUNING = "fine_tuning"
@@ -66,24 +64,3 @@ def at_equal_cost(
         evaluate_every=math.ceil(steps / max(1, evaluations)),
         patience=None,
     )
-
-
-def fine_tuning_baseline(outcome: StageOutcome, test: SplitScores | None) -> Baseline:
-    """Return the metrics of the baseline's stage.
-
-    Args:
-        test: scores on the test split; None if that was not evaluated.
-    """
-    assert outcome.dev is not None, "the stage trains the end task"
-    return Baseline(
-        name=FINE_TUNING,
-        settings=f"{outcome.steps} steps, best after {outcome.best_step}",
-        dev=_whole(outcome.dev),
-        test=None if test is None else _whole(test.metrics),
-        seconds=outcome.cost.seconds,
-    )
-
-
-def _whole(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the metrics of a whole split, without those of its unseen part."""
-    return {name: value for name, value in metrics.items() if not name.endswith("_unseen")}

@@ -17,7 +17,7 @@ from src.configuration.build import build, typed
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
-from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples, AuxiliarySpace
+from src.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples
 from src.data.end_task import EndTask, EndTaskSource
 from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
@@ -135,7 +135,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         encoder.recompute_activations()
     for name, auxiliary in used.items():
         auxiliary.check(name, encoder)
-    _check_weighting(config, stages, used)
+    _check_weighting(config, stages, used, sum(end_task.label_counts))
     for name, node in config.metrics.items():  # imported here, so that a module can be made of it
         metric = build(node, f"metrics.{name}", num_classes=len(end_task.labels))
         if name == source.metric and isinstance(metric, Metric):
@@ -143,7 +143,6 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     classification = _classification(config, end_task)
     classification.collate(encoder, 1)  # says so if the encoder does not fit
     splits = end_task.splits(encoder, cache_dir)
-    _check_meta_head(config, stages, used, len(splits.train))
     context = auxiliary_context(
         config, encoder, end_task=end_task, train_examples=len(splits.train)
     )
@@ -325,9 +324,9 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
         name, is_task = str(key), isinstance(node, DictConfig) and "_target_" in node
         if is_task:
             check_task_name(name)
-            entry: Auxiliary | AuxiliarySpace = build(node, f"auxiliary.{name}")
+            entry: Any = build(node, f"auxiliary.{name}")
             members = getattr(entry, "members", None)
-            found |= {name: entry} if members is None else members(name)  # type: ignore[dict-item]
+            found |= {name: entry} if members is None else members(name)
         elif name not in SETTINGS:
             raise UserError(
                 f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}; a task is "
@@ -345,37 +344,6 @@ def auxiliaries_of(stage: Stage, settings: Mapping[str, Auxiliary]) -> list[str]
     return [name for name, a in settings.items() if stage.auxiliaries in ("all", a.kind)]
 
 
-def _check_meta_head(
-    config: DictConfig,
-    stages: Mapping[str, Stage],
-    used: Mapping[str, Auxiliary],
-    train_examples: int,
-) -> None:
-    for name, stage in stages.items():
-        if not module_class(stage).has_meta_head:
-            continue
-        names = [END_TASK, *auxiliaries_of(stage, used)]
-        weighting = _weighting(config, names)
-        apart = stage.meta_head.extra_examples if weighting.needs.meta_gradient else 0
-        if apart and stage.batch_size + apart > train_examples:
-            raise UserError(
-                f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
-                f"examples beside each batch of {stage.batch_size}, but there are only "
-                f"{train_examples}; use a smaller batch_size, or examples_from=batch"
-            )
-
-
-def _weighting(config: DictConfig, names: list[str]) -> Weighting:
-    """Return a new weighting of the tasks `names`.
-
-    Raises:
-        UserError: an option is invalid, or the class is no weighting.
-    """
-    weighting: Weighting = build(config.weighting, "weighting", task_names=names)
-    check_weighting(weighting)
-    return weighting
-
-
 def mixes_with_end_task(module_type: Any) -> bool:
     """Return whether a module's class trains the end task together with auxiliary tasks.
 
@@ -385,12 +353,15 @@ def mixes_with_end_task(module_type: Any) -> bool:
 
 
 def _check_weighting(
-    config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary]
+    config: DictConfig,
+    stages: Mapping[str, Stage],
+    used: Mapping[str, Auxiliary],
+    train_examples: int,
 ) -> None:
-    """Check that the weighting and sampling of each stage are possible.
+    """Check that the weighting, the sampling and the meta head of each stage are possible.
 
     Raises:
-        UserError: they are not.
+        UserError: they are not, or an option of the weighting is invalid.
     """
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"
@@ -398,7 +369,8 @@ def _check_weighting(
         if not mixes_with_end_task(module_type):
             check_sampling(Uniform([END_TASK, *names]), len(names), stage.sampled, option)
             continue
-        weighting = _weighting(config, [END_TASK, *names])
+        weighting: Weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
+        check_weighting(weighting)
         check_sampling(weighting, len(names), stage.sampled, option)
         needs = weighting.needs
         if (needs.meta_gradient or needs.second_batches) and stage.freeze_body:
@@ -411,4 +383,11 @@ def _check_weighting(
                 "this weighting needs the meta-gradient, which "
                 f"method={config.method.name} does not compute; use method=meta_tartan, or "
                 "another weighting"
+            )
+        apart = stage.meta_head.extra_examples if needs.meta_gradient else 0
+        if apart and stage.batch_size + apart > train_examples:
+            raise UserError(
+                f"method.stages.{stage_name}.meta_head.examples_from=rest needs {apart} training "
+                f"examples beside each batch of {stage.batch_size}, but there are only "
+                f"{train_examples}; use a smaller batch_size, or examples_from=batch"
             )

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import datasets
@@ -170,13 +171,17 @@ def weighting_name(config: DictConfig) -> str:
 def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
     values = scores.metrics
     unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
-    whole = {k: v for k, v in values.items() if not k.endswith("_unseen")}
     counted: dict[str, dict[str, Any]] = {
         part: {"confusion": counts} for part, counts in scores.confusion.items()
     }
     return Split(
-        whole=Scores(examples=len(split), metrics=whole, **counted.get("whole", {})),
+        whole=Scores(examples=len(split), metrics=whole_of(values), **counted.get("whole", {})),
         unseen=Scores(
             examples=int(sum(split["unseen"])), metrics=unseen or None, **counted.get("unseen", {})
         ),
     )
+
+
+def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of a whole split, without those of its unseen part."""
+    return {name: value for name, value in metrics.items() if not name.endswith("_unseen")}

@@ -24,15 +24,10 @@ from src.distributed.identity import is_main_process
 from src.distributed.launch import clean_processes
 from src.distributed.shards import unshard
 from src.distributed.states import load_whole_state, whole_state
-from src.encoders.base import Encoder, frozen
+from src.encoders.base import frozen
 from src.encoders.text_encoder import require_text_encoder
 from src.experiment.baseline import baseline_of
-from src.experiment.fine_tuning_baseline import (
-    FINE_TUNING,
-    at_equal_cost,
-    fine_tuning_baseline,
-    requested_baseline,
-)
+from src.experiment.fine_tuning_baseline import FINE_TUNING, at_equal_cost, requested_baseline
 from src.experiment.known_options import check_top_level
 from src.experiment.prepare import (
     auxiliaries_of,
@@ -41,11 +36,11 @@ from src.experiment.prepare import (
     module_class,
     prepare,
 )
-from src.experiment.result import result_of
+from src.experiment.result import result_of, whole_of
 from src.figures.factor_weights import draw_factor_weights
 from src.figures.style import plain
 from src.figures.task_weights import draw_task_weights
-from src.files.durable import disk_advice, write_durably
+from src.files.durable import disk_advice, write_durably, write_text_durably
 from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
@@ -57,9 +52,6 @@ from src.run_folder.lock import exclusive_run
 from src.run_folder.result import Baseline, Result, write_result
 from src.run_folder.splits import write_splits
 from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
-
-ENCODER = "encoder"
-"""Folder in the run folder of the encoder that a run without an end task has trained."""
 
 
 def run_experiment(config: DictConfig, folder: Path) -> Result:
@@ -93,7 +85,7 @@ def _run_prepared(
     inputs = prepared.fingerprints
     check_same_inputs(inputs, folder)
     if is_main_process():
-        write_durably(folder / INPUTS, lambda path: path.write_text(json.dumps(inputs, indent=1)))
+        write_text_durably(folder / INPUTS, json.dumps(inputs, indent=1))
         write_durably(
             folder / "config.yaml", lambda path: OmegaConf.save(config, path, resolve=True)
         )
@@ -116,7 +108,10 @@ def _run_prepared(
     if not is_main_process():
         return result
     if prepared.held_out is not None:
-        _keep_encoder(prepared.encoder, chosen.module, result, config, folder)
+        encoder = require_text_encoder(prepared.encoder, "continued pre-training")
+        chosen.module.save_pretrained(folder / "encoder")
+        write_encoder_card(result, config, encoder, folder / "encoder")
+        write_result(result, folder)
         return result
     simple = baseline_of(config, prepared.end_task)
     baselines += [] if simple is None else [simple]
@@ -138,22 +133,14 @@ def _fine_tuned(
     chain = StageChain(config, folder, prepared)
     outcome = chain.run(FINE_TUNING, stage)
     test = evaluate_on_test(outcome.module, chain.data(), config) if tested else None
-    return fine_tuning_baseline(outcome, test)
-
-
-def _keep_encoder(
-    encoder: Encoder,
-    module: TaskMixing,
-    result: Result,
-    config: DictConfig,
-    folder: Path,
-) -> None:
-    """Write the encoder of continued pre-training with its card, and then the result."""
-    text_encoder = require_text_encoder(encoder, "continued pre-training")
-    target = folder / ENCODER
-    module.save_pretrained(target)
-    write_encoder_card(result, config, text_encoder, target)
-    write_result(result, folder)
+    assert outcome.dev is not None, "the stage trains the end task"
+    return Baseline(
+        name=FINE_TUNING,
+        settings=f"{outcome.steps} steps, best after {outcome.best_step}",
+        dev=whole_of(outcome.dev),
+        test=None if test is None else whole_of(test.metrics),
+        seconds=outcome.cost.seconds,
+    )
 
 
 class StageChain:
@@ -215,7 +202,7 @@ class StageChain:
             sampled=stage.sampled if module_type.trains_auxiliaries else None,
         )
         # a stage is one epoch: its steps are in one progress bar, and no epoch's end interrupts it
-        steps = stage.steps(stage.epoch_examples(*data.counts(module.batch_needs)))
+        steps, _ = stage.length(*self._prepared.counts(module.batch_needs.tasks))
         data.sizes = replace(data.sizes, epoch_steps=steps)
         return module, data
 

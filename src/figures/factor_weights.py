@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy.special import softmax
 
 from src.core.task_names import JOINT, SEPARATOR, STAGES
-from src.figures.style import COLOURS, axes_of, figure
+from src.figures.style import COLOURS, axes_of, figure, plain
 
 TWO_WAY = "two_way"
 _TITLES = {
@@ -85,7 +85,7 @@ def _draw_stage(axes: Axes, table: pd.DataFrame, words: str) -> None:
         colour = COLOURS[index % len(COLOURS)]
         steps, mean = own["step"].to_numpy(dtype=float), own["mean"].to_numpy(dtype=float)
         spread = own["deviation"].to_numpy(dtype=float)
-        axes.plot(steps, mean, color=colour, linewidth=2, label=str(choice).replace("_", " "))
+        axes.plot(steps, mean, color=colour, linewidth=2, label=_shown(choice))
         axes.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
     axes.axhline(1 / max(1, len(choices)), color="0.6", linewidth=1, linestyle=":", zorder=0)
     lowest, highest = axes.get_ylim()
@@ -98,9 +98,13 @@ def _draw_stage(axes: Axes, table: pd.DataFrame, words: str) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
+def _shown(choice: object) -> str:
+    return plain(str(choice).replace("_", " "), 100)
+
+
 def _draw_ranking(axes: Axes, table: pd.DataFrame) -> None:
     last = table[table["step"] == table["step"].max()].sort_values("mean")[-_SHOWN:]
-    names = [str(choice).replace("_", " ").replace(SEPARATOR, " · ") for choice in last["choice"]]
+    names = [_shown(choice).replace(SEPARATOR, " · ") for choice in last["choice"]]
     axes.barh(names, last["mean"], xerr=last["deviation"], color=COLOURS[0], height=0.7)
     axes.axvline(1 / table["choice"].nunique(), color="0.6", linewidth=1, linestyle=":")
     axes.tick_params(axis="y", labelsize=7)

@@ -23,8 +23,8 @@ PALETTE = {
 }
 """Okabe and Ito's palette, its yellow darkened for a white background."""
 COLOURS = tuple(PALETTE.values())
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_LINES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)))
 _RC = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -58,8 +58,8 @@ def style(index: int) -> Style:
     other = index + index // len(COLOURS)
     return Style(
         COLOURS[index % len(COLOURS)],
-        _MARKERS[other % len(_MARKERS)],
-        _LINES[other % len(_LINES)],
+        MARKERS[other % len(MARKERS)],
+        LINES[other % len(LINES)],
     )
 
 

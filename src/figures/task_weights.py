@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from src.core.task_names import END_TASK
-from src.figures.style import COLOURS, Style, axes_of, figure, style
+from src.figures.style import COLOURS, Style, axes_of, figure, plain, style
 
 _BEST = COLOURS[1]
 """Colour of the ring around the evaluation of the best checkpoint."""
@@ -34,10 +34,8 @@ def tasks_of(weights: pd.DataFrame) -> list[str]:
     return sorted(weights["task"].unique(), key=lambda task: (task != END_TASK, task))
 
 
-def draw_weight(
-    axes: Axes, weights: pd.DataFrame, task: str, drawn: Style, label: str
-) -> tuple[float, float]:
-    """Draw a task's line with a band of one standard deviation; return the line's last point."""
+def draw_weight(axes: Axes, weights: pd.DataFrame, task: str, drawn: Style, label: str) -> float:
+    """Draw a task's line with a band of one standard deviation; return the line's last value."""
     of_task = weights[weights["task"] == task]
     steps = of_task["step"].to_numpy(dtype=float)
     mean = of_task["mean"].to_numpy(dtype=float)
@@ -49,7 +47,7 @@ def draw_weight(
     axes.fill_between(
         steps, mean - spread, mean + spread, color=drawn.colour, alpha=0.15, linewidth=0
     )
-    return float(steps[-1]), float(mean[-1])
+    return float(mean[-1])
 
 
 def draw_task_weights(
@@ -78,8 +76,8 @@ def draw_task_weights(
     last_values = []
     for index, task in enumerate(tasks):
         drawn = style(index)
-        _, value = draw_weight(upper, weights, task, drawn, task)
-        last_values.append((value, task, drawn.colour))
+        value = draw_weight(upper, weights, task, drawn, task)
+        last_values.append((value, plain(task), drawn.colour))
     upper.set_ylabel("task weight α")
     # wide enough that noise does not look like a trend
     shown = weights[weights["task"].isin(tasks)]["mean"]

@@ -27,14 +27,6 @@ def is_whole(path: Path) -> bool:
     return sidecar.read_bytes().split(maxsplit=1)[:1] == [sha256_of(path).encode()]
 
 
-def note_checksum(path: Path) -> None:
-    """Store a file's checksum beside it, durably."""
-    sidecar = sidecar_of(path)
-    scratch = sidecar.with_name(f"{sidecar.name}.part")
-    scratch.write_text(f"{sha256_of(path)}  {path.name}\n", encoding="utf-8")
-    scratch.replace(sidecar)
-
-
 def check_is_file(path: Path, what: str = "") -> None:
     """Check that `path` is a file.
 

@@ -72,14 +72,23 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
     flush_folder(path.parent)
 
 
+def write_text_durably(path: Path, text: str) -> None:
+    """Write a file of UTF-8 text with `write_durably`."""
+    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+
+
 def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file durably, and its SHA-256 to `PATH.sha256`.
 
     A file without the checksum does not count.
     """
     write_durably(path, write)
-    digest = sha256_of(path)
-    write_durably(sidecar_of(path), lambda scratch: scratch.write_text(f"{digest}  {path.name}\n"))
+    note_checksum(path)
+
+
+def note_checksum(path: Path) -> None:
+    """Store a file's SHA-256 beside it, durably."""
+    write_text_durably(sidecar_of(path), f"{sha256_of(path)}  {path.name}\n")
 
 
 def remove(path: Path) -> None:
@@ -89,10 +98,9 @@ def remove(path: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush a folder, so that a rename in it survives a power cut, where the system allows it."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    """Flush a folder, so that a rename in it survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

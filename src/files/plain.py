@@ -94,25 +94,16 @@ def parse_yaml(text: str) -> Any:
         ValueError: there is a reference, or lists and mappings are nested too deeply.
         yaml.YAMLError: the text is not plain YAML.
     """
-    check_no_references(text)
-    return yaml.load(text, Loader=_LOADER)
-
-
-def check_no_references(text: str) -> None:
-    """Refuse YAML references (aliases), with which a few lines could fill the memory.
-
-    Raises:
-        ValueError: there is a reference, or lists and mappings are nested too deeply.
-        yaml.YAMLError: the text is not YAML.
-    """
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
+            # with which a few lines could fill the memory
             raise ValueError("uses YAML references, which no run writes")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise ValueError(f"lists and mappings are nested more than {_DEEPEST} deep")
+    return yaml.load(text, Loader=_LOADER)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

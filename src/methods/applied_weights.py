@@ -20,8 +20,7 @@ class AppliedWeights:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
-        self._now: Tensor | None = None
-        self._known: list[float] = []
+        self._now: Tensor | None = None  # NaN as long as all steps were skipped
 
     def follow(self, record: StepRecord, overall: Tensor | None, finite: Tensor) -> None:
         """Take over a step's weights, unless the step was skipped.
@@ -32,8 +31,8 @@ class AppliedWeights:
                 task that the step has not sampled keeps its last weight.
             finite: a scalar boolean; False where the step was skipped.
         """
-        before = self._before(record.weights)
         now = record.weights if overall is None else overall
+        before = None if self._now is None else self._now.to(now)
         if overall is None and len(record.tasks) < len(self._names):
             places = [self._names.index(name) for name in record.tasks]
             last = now.new_zeros(len(self._names)) if before is None else before.nan_to_num()
@@ -43,16 +42,9 @@ class AppliedWeights:
 
     def by_task(self) -> dict[str, float]:
         """Return the weights by task; empty before the first step that was not skipped."""
-        if self._now is not None:
-            values = self._now.tolist()
-            self._known = [] if any(map(math.isnan, values)) else values
-        return dict(zip(self._names, self._known, strict=False))
+        values = [] if self._now is None else self._now.tolist()
+        return {} if any(map(math.isnan, values)) else dict(zip(self._names, values, strict=False))
 
     def restore(self, values: Sequence[float]) -> None:
         """Restore the weights of a checkpoint."""
-        self._now, self._known = None, list(values)
-
-    def _before(self, like: Tensor) -> Tensor | None:
-        if self._now is None and self._known:
-            return like.new_tensor(self._known)
-        return self._now
+        self._now = torch.tensor(values, dtype=torch.float64) if values else None

@@ -11,7 +11,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.trainer.states import TrainerFn
 
 from src.core.weighting.factored import Factored
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 from src.methods.module import TaskMixing
 
 COLUMNS = ("stage", "step", "factor", "logit")
@@ -77,4 +77,4 @@ def _keep_up_to(path: Path, stage: str, step: int) -> None:
         whole = line.endswith("\n") and len(cells) == len(COLUMNS)
         if whole and (cells[0] != stage or (cells[1].isdecimal() and int(cells[1]) <= step)):
             kept.append(line)
-    write_durably(path, lambda scratch: scratch.write_text("".join(kept), encoding="utf-8"))
+    write_text_durably(path, "".join(kept))

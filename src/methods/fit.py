@@ -74,8 +74,7 @@ def fit_stage(
         observers: further callbacks, which come after all others except those that write
             checkpoints.
     """
-    examples = stage.epoch_examples(*data.counts(module.batch_needs))
-    steps = stage.steps(examples)
+    steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
@@ -98,7 +97,6 @@ def fit_stage(
         elif stage.patience is not None:
             stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
             callbacks.append(stop)
-    interval = min(stage.evaluation_interval(examples), steps)
     resumed_from = newest_point(checkpoints / "resume")
     config.run.log = name
     if resumed_from is not None:

@@ -21,10 +21,6 @@ BACKWARD = 2
 """Cost of a backward pass in forward passes: two matrix products for each one."""
 
 
-def _attention_on_the_cpu(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
-    return int(sdpa_flop_count(query.shape, key.shape, value.shape))  # type: ignore[no-untyped-call]
-
-
 def _attention_in_packed_rows(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *args: Any, **kwargs: Any
 ) -> int:
@@ -51,7 +47,7 @@ class _Counting(TorchDispatchMode):
         operator = func._overloadpacket
         if operator is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
             # torch's table has the accelerators' kernels only
-            self.total += _attention_on_the_cpu(*args)
+            self.total += sdpa_flop_count(*(one.shape for one in args[:3]))  # type: ignore[no-untyped-call]
         elif func.name().partition(".")[0] in _PACKED:
             self.total += _attention_in_packed_rows(*args, **kwargs)
         elif operator in flop_registry:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import SWALR
 
-from src.core.body import Body
+from src.core.body import WholeBody
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead
 from src.core.mixed_precision import without_autocast
 from src.core.passes import PassContext, Passes, Purpose
-from src.core.processes import Processes, SingleProcess
+from src.core.processes import Processes
 from src.core.seeding import seed_device, seed_for
 from src.core.step import Step, StepRecord
 from src.core.step_state import StepState
@@ -96,8 +96,8 @@ class MixedStep(EndTaskClassifier):
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.doing: Purpose | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
-        self.shared: Body = RowGradientBody(self.body, inner_products)
-        self.processes: Processes = SingleProcess()
+        self.shared: WholeBody = RowGradientBody(self.body, inner_products)
+        self.processes = Processes()
         self.logs_steps = True
 
     @property

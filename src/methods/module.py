@@ -18,7 +18,7 @@ from torch import nn
 from src.configuration.options import Count, Length, Natural, NonNegative, checked
 from src.configuration.values import without_numpy
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.processes import SingleProcess
+from src.core.processes import Processes
 from src.core.seeding import seed_for
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
@@ -362,7 +362,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """Yield the names of what a training logs."""
         tasks = [task.name for task in self.tasks if self._is_logged(task.name)]
         monitor = self.monitor
-        yield from (f"{kind}/{name}" for name in tasks for kind in ("loss", "weight"))
+        kinds = ("loss", "weight") if len(self.tasks) > 1 else ("loss",)  # see `_log_step`
+        yield from (f"{kind}/{name}" for name in tasks for kind in kinds)
         evaluated = [] if self.metrics is None else self.metrics.names
         if monitor is not None:
             evaluated = [*evaluated, monitor.name]
@@ -417,7 +418,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         # a log and a meter of this training set them again
         self.logs_steps, self.clock = True, nullcontext()
         self.shared = RowGradientBody(self.body, self.inner_products)
-        self.processes = SingleProcess()
+        self.processes = Processes()
         trained = any(parameter.requires_grad for parameter in self.body.parameters())
         needs = self.weighting.needs
         if (needs.meta_gradient or needs.second_batches) and not trained:

@@ -19,12 +19,21 @@ _ADVICE = "lower the learning rates (body_lr, end_head_lr; in a program lr, head
 
 
 class Taken(NamedTuple):
-    """A step that was taken: its number, that of its batch, whether it counts, and its record."""
+    """A step that was taken.
+
+    Attributes:
+        step: its number.
+        batch: number of its batch.
+        finite: whether it counts, a scalar.
+        record: its record.
+        sizes: number of examples of each task in it.
+    """
 
     step: int
     batch: int
     finite: Tensor
     record: StepRecord
+    sizes: dict[str, int]
 
 
 class StopAtNonFinite(pl.Callback):
@@ -53,7 +62,8 @@ class StopAtNonFinite(pl.Callback):
         finite, record = pl_module.last_finite, pl_module.last_record
         if finite is None or record is None:
             return
-        self._pending.append(Taken(trainer.global_step, batch.step, finite, record))
+        sizes = {name: own.examples for name, own in batch.tasks.items()}
+        self._pending.append(Taken(trainer.global_step, batch.step, finite, record, sizes))
         if is_cpu(finite.device) or len(self._pending) >= self._read_every:
             self._read(pl_module)
 
@@ -110,6 +120,7 @@ class StopAtNonFinite(pl.Callback):
         rows = ""
         if data is not None and task is not None:
             indices = data.steps(module.batch_needs).example_indices(task, last.batch)
+            indices = indices[: last.sizes[task]]  # a sampled task has the first of a batch only
             more = "" if len(indices) <= SHOWN else ", ..."
             rows = f" (examples {', '.join(map(str, indices[:SHOWN]))}{more} of its training data)"
         return (

@@ -80,13 +80,19 @@ class Stage(Checked):
         if self.max_steps is None and self.max_epochs is None:
             raise UserError("give max_steps or max_epochs")
 
-    def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
-        """Return the number of examples that make an epoch.
+    def length(self, end_task: int | None, others: Sequence[int]) -> tuple[int, int]:
+        """Return the optimiser steps of the stage, and those between two evaluations on dev.
 
         Args:
             end_task: number of the end task's training examples; None in a stage without it.
             others: number of examples of each of the stage's other tasks.
         """
+        examples = self.epoch_examples(end_task, others)
+        steps = self.steps(examples)
+        return steps, min(self.evaluation_interval(examples), steps)
+
+    def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
+        """Return the number of examples that make an epoch (for arguments see `length`)."""
         if end_task is not None and self.epochs_of == "end_task":
             return end_task
         return max([*others, *([] if end_task is None else [end_task])])

@@ -8,7 +8,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from omegaconf import DictConfig
 
 from src.encoders.text_encoder import TextEncoder
-from src.files.escape import code_block, escape_markdown
+from src.files.escape import code_block
 from src.files.home import without_home
 from src.model_card.card import base_model, command, settings, shown
 from src.model_card.licence import UNKNOWN, encoder_licence
@@ -42,7 +42,6 @@ def write_encoder_card(
         result=result.as_json(),
         scores=result.dev.whole,
         max_length=config.task.max_length,
-        mask=escape_markdown(str(encoder.tokenizer.mask_token)),
         settings=settings(result, config, ["seed", "max_steps", "task", "encoder"]),
         encoder_licence=encoder_licence(encoder),
         unknown=UNKNOWN,

@@ -32,7 +32,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class Interval:
-    """The interval that contains 95% of a metric's values on resampled examples."""
+    """An interval of 95%, in the values' own unit."""
 
     low: float
     high: float

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.core.task import Inputs, MicroBatch
+from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.text_encoder import TextEncoder
 from src.objectives.padding import pad, pad_pairs, pad_rows, pad_token_types, padded_width
 
@@ -160,6 +160,35 @@ class Layout:
         # RoBERTa does not count padding tokens, even within a text
         counted = ids != self.pad_id
         return np.where(counted, np.cumsum(counted), 0) + self.first_position - 1
+
+
+def predicted_batch(
+    layout: Layout,
+    rows: Sequence[Mapping[str, Any]],
+    token_ids: Sequence[np.ndarray],
+    read_at: Sequence[np.ndarray],
+    targets: Sequence[np.ndarray],
+    lengths: Sequence[int] | None = None,
+) -> Batch:
+    """Return the batch of an objective whose units are positions; parts without any are left out.
+
+    Args:
+        layout: splits the batch.
+        rows: see `Layout.parts`, as are `token_ids` and `lengths`.
+        read_at: of each row, the positions whose states predict the targets, `(n,)`.
+        targets: of each row, the targets, `(n,)`.
+    """
+    made = []
+    for part in layout.parts(rows, token_ids, lengths):
+        members, inputs = part.members, part.inputs
+        units = sum(len(targets[i]) for i in members)
+        if not units:
+            continue
+        places = [start + read_at[i] for start, i in zip(part.starts, members, strict=True)]
+        inputs["positions"] = torch.from_numpy(np.concatenate(places))
+        inputs["targets"] = torch.from_numpy(np.concatenate([targets[i] for i in members]))
+        made.append(MicroBatch(inputs, units=units, examples=len(members)))
+    return Batch(made, len(rows), *count_tokens_and_padding(made))
 
 
 def _row(values: Sequence[np.ndarray], width: int, filler: int) -> Tensor:

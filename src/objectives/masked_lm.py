@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.configuration.options import Checked, Fraction, Share
 from src.core.seeding import generator_for
-from src.core.task import Batch, MicroBatch
+from src.core.task import Batch
 from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.text_encoder import TextEncoder
 from src.objectives.at_positions import AtPositions
 from src.objectives.base import Collate, Row
 from src.objectives.corruption import check_shares, corrupt, draw_corruption
-from src.objectives.layout import Layout, count_tokens_and_padding
+from src.objectives.layout import Layout, predicted_batch
 from src.objectives.vocabulary import Vocabulary
 
 
@@ -99,20 +98,9 @@ class MaskedLMCollator:
             by_row = [self._corrupt(ids, _own_generator(seed, ids)) for ids in originals]
             chosen_by_row, corrupted_by_row = ([row[i] for row in by_row] for i in (0, 1))
 
-        parts = []
-        for part in self.layout.parts(rows, corrupted_by_row):
-            members, inputs = part.members, part.inputs
-            places = [np.flatnonzero(chosen_by_row[i]) for i in members]
-            positions = np.concatenate([s + p for s, p in zip(part.starts, places, strict=True)])
-            if not len(positions):
-                continue
-            targets = np.concatenate(
-                [originals[i][p] for i, p in zip(members, places, strict=True)]
-            )
-            inputs["positions"] = torch.from_numpy(positions)
-            inputs["targets"] = torch.from_numpy(targets)
-            parts.append(MicroBatch(inputs, units=len(targets), examples=len(members)))
-        return Batch(parts, len(rows), *count_tokens_and_padding(parts))
+        places = [np.flatnonzero(chosen) for chosen in chosen_by_row]
+        targets = [ids[own] for ids, own in zip(originals, places, strict=True)]
+        return predicted_batch(self.layout, rows, corrupted_by_row, places, targets)
 
     def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Choose the tokens to predict, bool, and corrupt the tokens: `(tokens,)` both."""

@@ -5,15 +5,14 @@ Only Hydra is imported here, so that `--help` answers at once.
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 
 import hydra
-from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
+from src.configuration.quoting import quoted
 from src.errors import UserError, printable
 from src.run_folder.stop import stop
 
@@ -60,16 +59,14 @@ def _predict(config: DictConfig, output: str) -> None:
 
 def quote_values(arguments: list[str]) -> list[str]:
     """Return command-line arguments with the values of paths and names quoted for Hydra."""
-    quoted = []
+    found = []
     for argument in arguments:
         name, equals, value = argument.partition("=")
         is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
         if name in _LITERAL and equals and value != "null" and not is_quoted:
-            # backslashes before a reference count
-            escaped = re.sub(r"(\\*)(\$\{)", lambda m: m[1] * 2 + "\\" + m[2], value)
-            argument = f"{name}={QuotedString(escaped, Quote.single).with_quotes()}"
-        quoted.append(argument)
-    return quoted
+            argument = f"{name}={quoted(value)}"
+        found.append(argument)
+    return found
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def newer_unfinished(run: Path, runs: Path) -> Path | None:
     began = {
         found.parent: found.stat().st_mtime_ns
         for found in runs.rglob(CONFIG)
-        if not (found.parent / RESULT).exists()
+        # .hydra/ in a run folder has a file of this name too
+        if found.parent.name != ".hydra" and not (found.parent / RESULT).exists()
     }
     newer = [folder for folder in sorted(began) if began[folder] > ended]
     return max(newer, key=lambda folder: began[folder], default=None)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from src.configuration.differing import differing
 from src.errors import UserError
 from src.files.process_lock import process_lock
 
@@ -76,13 +77,12 @@ class UnfinishedPredictions:
             os.fsync(file.fileno())
 
     def _check(self, before: Mapping[str, Any]) -> None:
-        for name in sorted(before.keys() | self._settings):
+        for name in differing(before, self._settings):
             then, now = before.get(name), self._settings.get(name)
-            if then != now:
-                raise UserError(
-                    f"{self._path} was begun with {name}={then!s:.40}, here it is {now!s:.40}; "
-                    "use the same, or start over with resume=false"
-                )
+            raise UserError(
+                f"{self._path} was begun with {name}={then!s:.40}, here it is {now!s:.40}; "
+                "use the same, or start over with resume=false"
+            )
 
 
 def unfinished_file(target: Path) -> Path:

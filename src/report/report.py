@@ -10,7 +10,7 @@ from src.report.figures.pictures import Picture, pictures_of
 from src.report.reading.grouping import Benchmark, benchmarks_of
 from src.report.reading.progress import Progress, progress_of
 from src.report.reading.search import Found, Unreadable, search
-from src.report.tables.paper import PaperTable, paper_tables
+from src.report.tables.paper import paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.summary import Sentence, inventory, sentences_of
 from src.report.tables.table import ResultTable
@@ -86,7 +86,8 @@ def report_of(root: Path, choice: Choice) -> Report:
     paper: list[ResultTable] = []
     without_runs: list[str] = []
     for definition in paper_tables():
-        tables = _of_paper(definition, benches, choice)
+        of_parts = [paper_table(definition, benches, part, choice) for part in PARTS]
+        tables = [table for table in of_parts if table is not None]
         paper += tables
         if not tables:
             without_runs.append(f"{definition.title} ({definition.paper})")
@@ -103,11 +104,3 @@ def report_of(root: Path, choice: Choice) -> Report:
         pictures,
         remarks,
     )
-
-
-def _of_paper(
-    definition: PaperTable, benches: list[Benchmark], choice: Choice
-) -> list[ResultTable]:
-    """Return a table of the paper, for the whole test split and for its unseen part."""
-    tables = [paper_table(definition, benches, part, choice) for part in PARTS]
-    return [table for table in tables if table is not None]

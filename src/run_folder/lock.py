@@ -61,31 +61,23 @@ def exclusive_run(folder: Path) -> Iterator[None]:
     if not is_main_process():
         yield
         return
-    lock = FileLock(folder / LOCK)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        check_written_folder(folder)
-        lock.acquire(timeout=_LOCK_TIMEOUT_S)
-    except Timeout as error:
-        raise _busy(folder) from error
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {folder} ({error.strerror}); name another folder: {folder_option()}"
-        ) from error
     with ExitStack() as held:
-        held.callback(lock.release)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
+            check_written_folder(folder)
+            held.enter_context(FileLock(folder / LOCK).acquire(timeout=_LOCK_TIMEOUT_S))
             held.enter_context(_folder_locked(folder, _LOCK_TIMEOUT_S))
         except Timeout as error:
-            raise _busy(folder) from error
+            raise BusyError(
+                f"another process is running in {folder}; wait for it, or name another folder: "
+                f"{folder_option()}"
+            ) from error
+        except OSError as error:
+            raise UserError(
+                f"cannot write to {folder} ({error.strerror}); name another folder: "
+                f"{folder_option()}"
+            ) from error
         yield
-
-
-def _busy(folder: Path) -> BusyError:
-    return BusyError(
-        f"another process is running in {folder}; wait for it, or name another folder: "
-        f"{folder_option()}"
-    )
 
 
 @contextmanager

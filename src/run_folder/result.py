@@ -12,7 +12,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, ValidationInfo,
 
 from src.core.task_names import END_TASK
 from src.evaluation.monitor import PERPLEXITY, Monitor
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 from src.files.plain import Plain, Short, is_bounded, read_json
 from src.run_folder.name import RESULT
 
@@ -268,6 +268,12 @@ class Result(Plain):
             counts, size = scores.confusion, len(self.labels)
             if counts is not None and [len(row) for row in counts] != [size] * size:
                 raise ValueError(f"the confusion on test is not {size} x {size}")
+            if not math.isfinite((scores.metrics or {}).get(self.metric, 0.0)):
+                raise ValueError(f"the unseen part of test has no finite {self.metric}")
+        for one in self.baselines:
+            for name, values in (("dev", one.dev), ("test", one.test)) if one.test else ():
+                if not math.isfinite((values or {}).get(self.metric, math.nan)):
+                    raise ValueError(f"baseline {one.name} has no finite {self.metric} on {name}")
         return self
 
     @property
@@ -339,7 +345,7 @@ class Result(Plain):
 def write_result(result: Result, folder: Path) -> None:
     """Write `result.json` durably: its presence says that the run is finished."""
     content = json.dumps(result.as_json(), indent=1) + "\n"
-    write_durably(folder / RESULT, lambda path: path.write_text(content, encoding="utf-8"))
+    write_text_durably(folder / RESULT, content)
 
 
 def read_result(folder: Path, *, bounded: bool = True) -> Result:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 from src.run_folder.name import PROGRAM, RESULT
 
 RUN_NEXT = "run_next.txt"
@@ -57,7 +57,7 @@ def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path, search: Sequenc
         *(f"# {fmean(found):.4f}  {' '.join(settings)}" for settings, found in ranked),
     ]
     path = _file_of(search, folder)
-    write_durably(path, lambda scratch: scratch.write_text("\n".join(lines) + "\n", "utf-8"))
+    write_text_durably(path, "\n".join(lines) + "\n")
     print(f"best on dev: {fmean(values):.4f}; run this next ({path}):")
     print(f"  {lines[1]}")
 

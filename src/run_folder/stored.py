@@ -16,11 +16,10 @@ from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from src.configuration.differing import differing
 from src.errors import UserError, first_line
-from src.files.plain import LARGEST, parse_yaml
+from src.files.plain import LARGEST, parse_yaml, read_bytes
 from src.run_folder.advice import folder_option
 from src.run_folder.name import RESULT, is_elsewhere
 from src.run_folder.result import Result, read_result
@@ -168,16 +167,13 @@ def _read(path: Path) -> dict[str, Any]:
     Raises:
         UserError: the file is damaged.
     """
+    is_yaml = path.suffix == ".yaml"
     try:
-        if not path.is_file():
-            raise ValueError("no file")
-        if path.stat().st_size > (LARGEST_CONFIG if path.suffix == ".yaml" else LARGEST):
-            raise ValueError("too large")
-        text = path.read_text(encoding="utf-8")
-        content = parse_yaml(text) if path.suffix == ".yaml" else json.loads(text)
+        text = read_bytes(path, LARGEST_CONFIG if is_yaml else LARGEST).decode("utf-8")
+        content = parse_yaml(text) if is_yaml else json.loads(text)
         if not isinstance(content, dict):
             raise ValueError("no mapping")
-    except (ValueError, OSError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+    except (UserError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UserError(
             f"{path} is damaged ({first_line(error)}); start over with resume=false, or remove the "
             "folder"

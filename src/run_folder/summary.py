@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from src.errors import printable
@@ -33,36 +33,37 @@ def print_summary(
         console: where to print; None for standard output.
         verbose: whether to print all metrics, and the cost of each stage and task.
     """
-    console = console or Console()
-    # anybody may have written the folder
+    # anybody may have written the folder: what it names is text, not markup or control characters
+    show = partial((console or Console()).print, markup=False, highlight=False)
     result = Result.model_validate(map_texts(result.as_json(), printable), strict=False)
     title = f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}"
-    console.print(f"[bold]{escape(title)}[/bold]", highlight=False, soft_wrap=True)
-    console.print(_scores(result, verbose))
+    show(title, style="bold", soft_wrap=True)
+    show(_scores(result, verbose))
     if verbose:
-        console.print(_stages(result))
-        _print_weights(result, console)
-        console.print("[dim]* chooses the checkpoint[/dim]")
-        console.print("[dim]GiB: peak memory; † share of the time in passes and updates[/dim]")
+        show(_stages(result))
     else:
         steps = ", ".join(f"{stage.name} {stage.steps:,} steps" for stage in result.stages)
-        console.print(f"{result.measured.seconds:,.0f} seconds: {steps}", highlight=False)
+        show(f"{result.seconds:,.0f} seconds: {steps}")
         for baseline in result.baselines:
             if baseline.seconds is not None:
-                title = _TITLES.get(baseline.name, escape(baseline.name))
+                title = _TITLES.get(baseline.name, baseline.name)
                 spent = f"{baseline.seconds:,.0f} seconds: {title} at equal cost, "
-                console.print(f"{spent}{escape(baseline.settings)}", highlight=False)
-        _print_weights(result, console)
+                show(f"{spent}{baseline.settings}")
+    if result.final_task_weights:
+        show(_weights(result.final_task_weights), highlight=True)
+    if verbose:
+        show("* chooses the checkpoint", style="dim")
+        show("GiB: peak memory; † share of the time in passes and updates", style="dim")
     for stage in result.stages:
         if stage.skipped:
-            console.print(
-                f"[yellow]{escape(stage.name)}: {stage.skipped:,} of {stage.steps:,} updates were "
-                "skipped, because a number was not finite[/yellow]",
-                highlight=False,
+            show(
+                f"{stage.name}: {stage.skipped:,} of {stage.steps:,} updates were skipped, because "
+                "a number was not finite",
+                style="yellow",
             )
     remark = one_label_remark(result)
     if remark is not None:
-        console.print(f"[yellow]{escape(remark)}[/yellow]", highlight=False, soft_wrap=True)
+        show(remark, style="yellow", soft_wrap=True)
     here = Path.cwd()
     near = folder.relative_to(here) if folder.is_relative_to(here) else folder
     for what, name in (
@@ -74,8 +75,8 @@ def print_summary(
         ("encoder", "encoder"),
     ):
         if (folder / name).exists():
-            # plain print: a path must not be wrapped, so that it can be copied
-            console.print(f"{what:18}{near / name}", soft_wrap=True, highlight=False, markup=False)
+            # a path must not be wrapped, so that it can be copied
+            show(f"{what:18}{near / name}", soft_wrap=True)
 
 
 def _scores(result: Result, verbose: bool) -> Table:
@@ -87,7 +88,7 @@ def _scores(result: Result, verbose: bool) -> Table:
     for name in names:
         table.add_column(f"{name} *" if verbose and name == metric else name, justify="right")
     for baseline in baselines:
-        table.add_column(_TITLES.get(baseline.name, escape(baseline.name)), justify="right")
+        table.add_column(_TITLES.get(baseline.name, baseline.name), justify="right")
     table.add_column("examples", justify="right")
     for split, found in result.evaluated.items():
         parts = [("whole", split), ("unseen", f"{split}, not in train")]
@@ -103,15 +104,13 @@ def _scores(result: Result, verbose: bool) -> Table:
     return table
 
 
-def _print_weights(result: Result, console: Console) -> None:
-    """Print the final task weights, if tasks were weighted."""
-    weights = result.final_task_weights
-    if weights:
-        first, *others = weights.items()
-        others = sorted(others, key=lambda pair: -pair[1]) if len(others) > _SHOWN else others
-        shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
-        more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-        console.print(f"task weights  {shown}{more}")
+def _weights(weights: Mapping[str, float]) -> str:
+    """Return a line of the final task weights."""
+    first, *others = weights.items()
+    others = sorted(others, key=lambda pair: -pair[1]) if len(others) > _SHOWN else others
+    shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
+    more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return f"task weights  {shown}{more}"
 
 
 def _metric_names(result: Result) -> list[str]:

@@ -19,7 +19,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from src.errors import printable
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 from src.run_folder.lock import is_running
 from src.run_folder.name import (
     RESULT,
@@ -66,7 +66,8 @@ class SweepReport(Callback):
         self._folder = folder
         os.environ[VARIABLE] = str(folder)
         if jobs is not None:
-            _write(folder / PLAN, {"commands": commands_of(jobs, config)})
+            places = places_of(config.hydra)
+            _write(folder / PLAN, {"commands": [command_of(job, places) for job in jobs]})
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Set the environment variable in the job's process, which a cluster may not pass on."""
@@ -145,17 +146,6 @@ def _given(config: DictConfig) -> list[str]:
     params = config.hydra.sweeper.params or {}
     own = [f"{key}={value}" for key, value in params.items()]
     return own + as_given(config.hydra.overrides.task)
-
-
-def commands_of(jobs: Sequence[Sequence[str]], config: DictConfig) -> list[str]:
-    """Return the commands that run the jobs of a sweep alone.
-
-    Args:
-        jobs: the overrides of each job.
-        config: the sweep's config, with `hydra`.
-    """
-    places = places_of(config.hydra)
-    return [command_of(job, places) for job in jobs]
 
 
 def _search_of(config: DictConfig) -> list[str]:
@@ -252,24 +242,24 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
         "resumed": "finished, resumed",
         ELSEWHERE: "runs elsewhere",
     }
-    for job in jobs:
-        state = states.get(job["state"], job["state"])
-        if state == "died" and is_running(Path(job["folder"])):
-            state = "running"
-        style = "red" if state in ("failed", "died") else ""
-        table.add_row(str(job["number"]), Text(state, style=style), Text(_shown(job["folder"])))
-    console.print(table)
+    left = []
     for job in jobs:
         running = job["state"] == "started" and is_running(Path(job["folder"]))
+        state = "running" if running else states.get(job["state"], job["state"])
+        style = "red" if state in ("failed", "died") else ""
+        table.add_row(str(job["number"]), Text(state, style=style), Text(_shown(job["folder"])))
         if job["state"] in ("failed", "started", "stopped", ELSEWHERE) and not running:
-            cause = job["cause"] or "its process ended without a word; run it to continue"
-            # plain print: a command must not be wrapped, so that it can be copied
-            for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
-                console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
+            left.append(job)
+    console.print(table)
+    for job in left:
+        cause = job["cause"] or "its process ended without a word; run it to continue"
+        # plain print: a command must not be wrapped, so that it can be copied
+        for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
+            console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    write_durably(path, lambda scratch: scratch.write_text(json.dumps(content), encoding="utf-8"))
+    write_text_durably(path, json.dumps(content))
 
 
 def _remove_earlier(folder: Path) -> None:

@@ -65,7 +65,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _write(options: argparse.Namespace) -> int:
     from src.figures.style import save_svg
-    from src.files.durable import write_durably
+    from src.files.durable import write_text_durably
     from src.study.cost_figure import draw_costs
     from src.study.document import document_of
     from src.study.part import all_parts
@@ -78,7 +78,7 @@ def _write(options: argparse.Namespace) -> int:
         picture = draw_costs(own)
         if picture is not None:
             save_svg(picture, options.results / f"{name}.svg")
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    write_text_durably(path, text)
     print(path)
     return 0
 

@@ -7,8 +7,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from src.configuration.options import Count
+from src.configuration.quoting import quoted_path
+from src.configuration.values import check
 from src.errors import UserError
-from src.files.durable import write_durably
+from src.files.durable import write_text_durably
 from src.files.plain import read_json
 from src.run_folder.name import RESULT
 from src.study.part import SETFIT, TFIDF, Cell, Part, cells_of
@@ -41,11 +44,12 @@ def run_part(
         The places of the cells that failed.
 
     Raises:
-        UserError: the rows that are there cannot be read, or there are no cells like `only`.
+        UserError: the rows that are there cannot be read, there are no cells like `only`, or
+            `seeds` is no number of them.
         SystemExit: a run was stopped by a signal.
     """
     if seeds is not None:
-        part = part.with_seeds(seeds)
+        part = part.with_seeds(check(seeds, Count, "--seeds"))
     path = results / f"{name}.csv"
     cells = [
         cell
@@ -59,7 +63,11 @@ def run_part(
         if cell.key in {row.key for row in read_rows(path)}:
             continue
         print(f"{number} of {len(cells)}: {cell.place}", flush=True)
-        row = _row(cell, runs / cell.place, options)
+        try:
+            row = _row(cell, runs / cell.place, options)
+        except UserError as error:
+            print(f"error: {cell.place}: {error}", file=sys.stderr)
+            row = None
         if row is None:
             failed.append(cell.place)
         else:
@@ -107,12 +115,17 @@ def commit_of(folder: Path) -> str:
 
 def train(overrides: Sequence[str], folder: Path) -> int:
     """Run `python -m src.run` in a process of its own, and return its exit code."""
-    command = [sys.executable, "-m", "src.run", *overrides, f"hydra.run.dir={folder}"]
+    command = [sys.executable, "-m", "src.run", *overrides, f"hydra.run.dir={quoted_path(folder)}"]
     return subprocess.run(command, check=False).returncode
 
 
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
-    """Run a cell and return its row; None if it failed."""
+    """Run a cell and return its row; None if training it failed.
+
+    Raises:
+        UserError: it cannot be trained here, or its row cannot be made.
+        SystemExit: it was stopped by a signal.
+    """
     commit = commit_of(Path(__file__).parent)
     if cell.method == TFIDF:
         from src.study.tfidf import tfidf_row
@@ -137,4 +150,4 @@ def _write_note(cell: Cell, folder: Path, commit: str) -> None:
         commit = before if before.endswith(commit) else f"{before}+{commit}"
     note = CellNote(part=cell.part, budget=cell.budget, setting=cell.setting, commit=commit)
     text = note.model_dump_json() + "\n"
-    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    write_text_durably(path, text)

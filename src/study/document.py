@@ -9,7 +9,6 @@ from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
 from src.study.estimate import LEAST_SEEDS, Estimate, answer, contrast_of
 from src.study.format import (
-    NONE,
     interval_words,
     markdown_table,
     mean_of,
@@ -18,7 +17,7 @@ from src.study.format import (
     signed,
 )
 from src.study.overview import overview_of
-from src.study.part import Part, Question, cells_of
+from src.study.part import Contrast, Part, Question, cells_of
 from src.study.published import published_lines
 from src.study.row import Row
 
@@ -103,7 +102,7 @@ def _progress(name: str, part: Part, rows: Sequence[Row]) -> str:
 
 
 def _scores(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table for each task, number of labels and encoder."""
+    """Yield a table for each task and number of labels."""
 
     def bench(row: Row) -> tuple[str, int]:
         return row.task, row.labelled
@@ -146,12 +145,9 @@ def _mixed(rows: Sequence[Row]) -> Iterator[str]:
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Return budgets and settings in the order of the rows, which is that of the part."""
-    order: dict[str, list[str]] = {}
-    for row in rows:
-        settings = order.setdefault(row.budget, [])
-        if row.setting not in settings:
-            settings.append(row.setting)
-    return [(budget, setting) for budget, settings in order.items() for setting in settings]
+    budgets = list(dict.fromkeys(row.budget for row in rows))
+    cells = dict.fromkeys((row.budget, row.setting) for row in rows)
+    return sorted(cells, key=lambda cell: budgets.index(cell[0]))
 
 
 def _of_cell(budget: str, setting: str, rows: Sequence[Row]) -> list[Row]:
@@ -161,10 +157,8 @@ def _of_cell(budget: str, setting: str, rows: Sequence[Row]) -> list[Row]:
 def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
     own = _of_cell(budget, setting, rows)
     test = Estimate({row.seed: row.test for row in own})
-    compared = _of_cell(budget, BASELINE, rows) if setting != BASELINE else []
-    base = {row.seed: row.test for row in compared}
-    shared = {seed: value - base[seed] for seed, value in test.values.items() if seed in base}
-    gain = Estimate(shared) if shared else None
+    against = Contrast(plus=[f"{budget}/{setting}"], minus=[f"{budget}/{BASELINE}"])
+    gain = None if setting == BASELINE else contrast_of(against, rows, "test")
     return {
         "budget": budget,
         "setting": setting,
@@ -174,7 +168,7 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
         "test": mean_words(test),
         "test, 95 %": interval_words(test),
         "unseen": mean_of([row.unseen for row in own], ".1f", 100),
-        "test, against fine-tuning": NONE if gain is None else signed(gain),
+        "test, against fine-tuning": signed(gain),
         "p": p_of(gain),
     }
 
@@ -213,18 +207,15 @@ def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
 
 def _contrasts(question: Question, rows: Sequence[Row], points: bool) -> Iterator[dict[str, str]]:
     for label, contrast in question.contrasts.items():
-        line = {"contrast": label, "seeds": _seeds(contrast_of(contrast, rows, question.of))}
+        decides = contrast_of(contrast, rows, question.of)
+        line = {"contrast": label, "seeds": "0" if decides is None else str(len(decides.values))}
         for of in ("dev", "test") if points else (question.of,):
             found = contrast_of(contrast, rows, of)
             line |= {
-                of.replace("_", " "): NONE if found is None else signed(found, points),
+                of.replace("_", " "): signed(found, points),
                 f"{of.replace('_', ' ')}, p": p_of(found),
             }
         yield line
-
-
-def _seeds(estimate: Estimate | None) -> str:
-    return "0" if estimate is None else str(len(estimate.values))
 
 
 def _status(rows: Sequence[Row]) -> str:

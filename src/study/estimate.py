@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from src.report.statistics.interval import Interval, mean_interval
-from src.report.statistics.permutation import PermutationTest, permutation_test
+from src.model_card.interval import Interval
+from src.report.statistics.interval import mean_interval
 from src.study.part import Contrast, Question
 from src.study.row import Row
 
@@ -46,16 +46,6 @@ class Estimate:
         if interval.low > margin:
             return "holds"
         return "does not hold" if interval.high <= margin else "not decided"
-
-    def test(self) -> PermutationTest | None:
-        """Test whether chance alone makes so large a mean difference; None for a single seed.
-
-        The signs of the differences are exchanged, as the two values of each pair would be.
-        """
-        if len(self.values) < 2:
-            return None
-        values = list(self.values.values())
-        return permutation_test(values, [0.0] * len(values), paired=True)
 
 
 def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | None:

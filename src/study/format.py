@@ -8,6 +8,7 @@ from statistics import fmean
 import pandas as pd
 
 from src.files.escape import escape_markdown as escape
+from src.report.statistics.permutation import permutation_test
 from src.report.tables.table import p_words
 from src.study.estimate import LEAST_SEEDS, Estimate
 
@@ -38,8 +39,10 @@ def interval_words(estimate: Estimate) -> str:
     return f"{100 * max(0.0, interval.low):.1f} to {100 * min(1.0, interval.high):.1f}"
 
 
-def signed(estimate: Estimate, points: bool = True) -> str:
-    """Return a difference with its interval, in points or as it is."""
+def signed(estimate: Estimate | None, points: bool = True) -> str:
+    """Return a difference with its interval, in points or as it is; a dash for None."""
+    if estimate is None:
+        return NONE
     by, digits = (100, 1) if points else (1, 2)
     words = f"{by * estimate.mean:+.{digits}f}"
     interval = estimate.interval
@@ -49,11 +52,14 @@ def signed(estimate: Estimate, points: bool = True) -> str:
 
 
 def p_of(estimate: Estimate | None) -> str:
-    """Return the one-sided p of a difference; a dash where too few seeds give one."""
-    test = None
-    if estimate is not None and len(estimate.values) >= LEAST_SEEDS:
-        test = estimate.test()
-    return NONE if test is None else p_words(test.one_sided)
+    """Return the one-sided p of a difference; a dash where too few seeds give one.
+
+    The signs of the differences are exchanged, as the two values of each pair would be.
+    """
+    if estimate is None or len(estimate.values) < LEAST_SEEDS:
+        return NONE
+    values = list(estimate.values.values())
+    return p_words(permutation_test(values, [0.0] * len(values), paired=True).one_sided)
 
 
 def mean_of(values: Sequence[float | None], form: str, times: float = 1) -> str:

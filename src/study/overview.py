@@ -70,7 +70,7 @@ def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
             "seeds": str(len(own)),
             "test": mean_words(test),
             "95 %": interval_words(test),
-            "against fine-tuning": NONE if gain is None else signed(gain),
+            "against fine-tuning": signed(gain),
             "p": p_of(gain),
             "the paper": published_score(first.task, first.labelled, first.method) or NONE,
         }
@@ -105,7 +105,7 @@ def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
                 "method": method,
                 "mean rank": f"{rank.mean:.1f}",
                 "95 %": _range(rank, len(methods)),
-                "against fine-tuning": signed(gain) if position else NONE,
+                "against fine-tuning": signed(gain if position else None),
             }
         )
     yield markdown_table(lines, left=1)

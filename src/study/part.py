@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -65,6 +65,12 @@ class Setting(_Described):
     options: list[str] = Field(default_factory=list)
     budgets: list[str] | None = None
     seeds: Whole | None = None
+
+    @model_validator(mode="after")
+    def _of_one_stage(self) -> Setting:
+        if self.method == SETFIT and len(self.stages) > 1:
+            raise ValueError(f"{SETFIT} has one stage, which its own library trains")
+        return self
 
 
 class Contrast(_Described):
@@ -233,8 +239,17 @@ def read_part(name: str, folder: Path = FOLDER) -> Part:
     return part
 
 
-def _content(name: str, folder: Path) -> dict[str, Any]:
-    """Return a file's entries, and those that it lacks of the part that it `extends`."""
+def _content(name: str, folder: Path, below: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a file's entries, and those that it lacks of the part that it `extends`.
+
+    Args:
+        name: name of the part.
+        folder: the folder of all parts.
+        below: the parts that extend it.
+
+    Raises:
+        UserError: a file is malformed, or extends what there is not, or itself.
+    """
     content = read_yaml(folder / f"{name}.yaml")
     if not isinstance(content, dict):
         raise UserError(f"conf/study/{name}.yaml holds no mapping")
@@ -243,7 +258,9 @@ def _content(name: str, folder: Path) -> dict[str, Any]:
         return content
     if above == name or above not in part_names(folder):
         raise UserError(f"conf/study/{name}.yaml: extends: there is no other part {above!r}")
-    return {**_content(above, folder), **content}
+    if above in below:
+        raise UserError(f"conf/study/{name}.yaml: extends: part {above!r} extends {name!r} itself")
+    return {**_content(above, folder, (*below, name)), **content}
 
 
 def cells_of(name: str, part: Part) -> Iterator[Cell]:
@@ -286,18 +303,20 @@ def _check_names(name: str, part: Part) -> None:
     Raises:
         UserError: one does not; the message names it.
     """
+    for where, named, known in _names(name, part):
+        if named not in known:
+            raise UserError(f"conf/study/{name}.yaml: {where}: there is no {named}")
+
+
+def _names(name: str, part: Part) -> Iterator[tuple[str, str, Collection[str]]]:
+    """Yield where a part refers to a budget or cell, the name there, and those that exist."""
     for setting, content in part.settings.items():
         for budget in content.budgets or ():
-            if budget not in part.budgets:
-                raise UserError(
-                    f"conf/study/{name}.yaml: settings.{setting}.budgets: there is no {budget}"
-                )
+            yield f"settings.{setting}.budgets", budget, part.budgets
     cells = {f"{cell.budget}/{cell.setting}" for cell in cells_of(name, part)}
     for cell in part.main.values():
-        if cell not in cells:
-            raise UserError(f"conf/study/{name}.yaml: main: there is no {cell}")
+        yield "main", cell, cells
     for key, question in part.questions.items():
         for contrast in question.contrasts.values():
             for cell in (*contrast.plus, *contrast.minus):
-                if cell not in cells:
-                    raise UserError(f"conf/study/{name}.yaml: questions.{key}: there is no {cell}")
+                yield f"questions.{key}", cell, cells

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +58,15 @@ class Row(Plain):
         stages: steps of each stage and its best value on dev, e.g. `tapt 57; finetune 60: 0.512`.
         end_task_weight: the end task's weight at the end of joint training; None without joint
             training.
-        end_task_loss: see `Learning`; None in rows written before it was kept.
-        auxiliary_loss: see `Learning`.
-        best_at: see `Learning`.
-        end_task_norm: see `Learning`.
-        auxiliary_norm: see `Learning`.
-        end_task_cosine: see `Learning`.
+        end_task_loss: the end task's mean training loss in the last steps of the last stage that
+            trained it; None in rows written before it was kept, as the five below.
+        auxiliary_loss: that of the auxiliary tasks, a mean over tasks and steps.
+        best_at: share of that stage's steps after which the metric on dev was best.
+        end_task_norm: norm of the end task's gradient with respect to the body, a median over
+            steps.
+        auxiliary_norm: that of the auxiliary tasks, a median over tasks and steps.
+        end_task_cosine: cosine of the end task's gradient with the meta-gradient, a median over
+            steps.
         config: digest of all options that change the training, without the seed.
         commit: the commit that trained it.
     """
@@ -122,7 +124,7 @@ def row_of(folder: Path, draws_data: bool) -> Row:
     if not result.is_tested:
         raise UserError(f"{folder} was not evaluated on test; remove it to run the cell again")
     unseen = result.score("unseen")
-    learned = {k: _rounded(v) for k, v in asdict(learning_of(folder, result)).items()}
+    learned = {k: _rounded(v) for k, v in learning_of(folder, result).items()}
     final = [stage.final_task_weights for stage in result.stages]
     weights = [own[END_TASK] for own in final if END_TASK in own]
     return Row(

@@ -75,7 +75,7 @@ def test_the_bench_is_run_on_batches_of_each_shape(tmp_path):
         assert item.arguments[:2] == ["-m", "src.bench"]
         with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
             config = compose("bench", overrides=list(item.arguments[2:]))
-            assert set(config.sections) <= SECTIONS.keys()
+            assert set(config.sections) <= set(SECTIONS)
             assert MEASURED.keys() <= set(config.sections)
             assert config.output == str(item.figures)
             sections = Sections(config, tmp_path / "scratch", Console())

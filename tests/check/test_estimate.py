@@ -51,6 +51,14 @@ def test_finetuning_takes_a_pass_and_an_update_a_step_and_evaluations():
     assert found.seconds == pytest.approx(25 + 12 + 2000 * 0.003)  # and the one look at test
 
 
+def test_the_time_has_test_only_where_a_run_evaluates_it_and_twice_with_a_baseline():
+    plan = MethodPlan("m", True, (planned([END_TASK]),))
+    assert estimate(plan, MEASURED, tested=False).seconds == pytest.approx(25 + 12)
+    compared = estimate(plan, MEASURED, with_baseline=True)
+    assert compared.seconds == 2 * estimate(plan, MEASURED).seconds
+    assert compared.least_seconds == 2 * estimate(plan, MEASURED).least_seconds
+
+
 def test_meta_tartan_takes_a_pass_a_task_and_one_more():
     tasks = [END_TASK, "dapt"]
     found = of(planned(tasks, Meta(tasks), meta=True))

@@ -7,7 +7,8 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from src.check.inputs import read_inputs
-from src.check.rates import PassTimer, _spread, bytes_of
+from src.check.rates import PassTimer, _spread
+from src.core.memory import parameter_bytes
 from src.core.task import MicroBatch
 from src.core.task_names import END_TASK
 from src.experiment.prepare import enabled_stages
@@ -37,9 +38,36 @@ def test_rates_are_of_the_tasks_asked_for_and_nothing_is_trained(inputs):
         assert rate.held > 0
         assert rate.head > 0
     assert machine.update_seconds > 0
-    assert machine.body == bytes_of(body) == sum(4 * p.numel() for p in body.parameters())
+    assert machine.body == parameter_bytes(body) == sum(4 * p.numel() for p in body.parameters())
     after = body.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_parameters_are_measured_in_the_type_of_the_run(inputs):
+    config, found = inputs
+    single = PassTimer(config, found, {END_TASK: {4}}).rates()[END_TASK].head
+    config.trainer.precision = "64-true"
+    double = PassTimer(config, found, {END_TASK: {4}})
+    rate, machine = double.rates()[END_TASK], double.machine()
+    assert rate.head == 2 * single
+    body = found.prepared.encoder.body
+    assert machine.body == sum(8 * p.numel() for p in body.parameters())
+
+
+def test_objectives_that_share_a_text_count_it_once(tmp_path):
+    own = made_up.written(tmp_path)
+    text = next(option for option in own if option.startswith("auxiliary.dapt.path="))
+    own = [option for option in own if not option.startswith("auxiliary")]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        aang = ["method=aang", "auxiliary=aang_td_ed", "auxiliary.size=all"]
+        domain = "auxiliary.aang.data.domain"
+        options = [f"{domain}.path={text.partition('=')[2]}", f"{domain}.max_length=9"]
+        config = compose("check", overrides=[*own, *aang, *options])
+        found = read_inputs(config, enabled_stages(config))
+    assert sum(task.kind == "domain" for task, _ in found.auxiliaries.values()) == 16
+    (source,) = (source for source in found.sources() if source.domain)
+    assert (source.name, source.max_length) == ("aang.data.domain", 9)
+    assert len(source.texts) == len(made_up.CORPUS)
 
 
 def test_positions_count_padding(inputs):

@@ -90,6 +90,14 @@ def test_beside_an_experiment_for_tables_the_others_are_planned_as_theirs(plans,
         assert (last.settings.max_epochs, last.settings.patience) == (30, 5)
 
 
+def test_a_callbacks_patience_takes_the_place_of_the_stages(plans):
+    joint = "method.stages.joint"
+    options = [f"{joint}.max_steps=50", f"{joint}.evaluate_every=5", f"{joint}.patience=1"]
+    assert plans(*options)[0]["meta_tartan"].stages[0].least_steps == 10
+    found, _ = plans(*options, "callbacks=early_stopping", "callbacks.early_stopping.patience=3")
+    assert found["meta_tartan"].stages[0].least_steps == 20
+
+
 def test_without_domain_text_two_methods_are_not_for_the_data(plans):
     found, missing = plans("method=tapt", "auxiliary.dapt.path=/nowhere.txt")
     assert missing == {"dapt": "no domain text", "dapt_tapt": "no domain text"}

@@ -6,7 +6,8 @@ import io
 
 from rich.console import Console
 
-from src.check.tables import _item, _table, escape
+from src.check.tables import _item, escape
+from src.command_line.tables import titled_table
 
 
 def test_options_are_not_broken_between_lines():
@@ -21,7 +22,7 @@ def test_options_are_not_broken_between_lines():
 def test_what_a_table_holds_does_not_command_the_terminal():
     console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
     _item(console, "labels '\x1b[2J\x9b1m' and [bold]brackets[/bold]")
-    table = _table("labels", "label")
+    table = titled_table("labels", "label")
     table.add_row(escape("\x1b]0;owned\x07"))
     console.print(table)
     shown = console.file.getvalue()

@@ -33,7 +33,9 @@ def test_they_are_put_before_the_options(given, sorted_):
 
 
 def test_every_command_takes_them_so(monkeypatch):
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    for name in ("HYDRA_FULL_ERROR", "TARTAN_ONE_LINE_ERRORS"):  # which it sets
+        monkeypatch.setenv(name, "1")
+        monkeypatch.delenv(name)
     monkeypatch.setattr(sys, "argv", ["run", "experiment=a", "--config-dir", "b", "-m", "seed=0,1"])
     seen = []
     run_command_line(lambda: seen.extend(sys.argv[1:]))

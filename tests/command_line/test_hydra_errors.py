@@ -18,6 +18,8 @@ from tests.in_process import CONF, config_of
 def _as_users_have_it(monkeypatch):
     """Put back what `run_command_line` sets for its process, which is the tests' here."""
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setenv("TARTAN_ONE_LINE_ERRORS", "1")
+    monkeypatch.delenv("TARTAN_ONE_LINE_ERRORS")
 
 
 CASES = {
@@ -187,6 +189,14 @@ def test_hydras_own_switch_shows_the_whole_traceback(run_cli, monkeypatch):
     finished = run_cli("encoder=minlm", timeout=60)
     assert finished.returncode == 1
     assert "Traceback" in finished.stderr
+
+
+def test_commands_that_a_command_starts_do_not_take_its_switch_for_the_users(run_cli, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run"])
+    run_command_line(lambda: None)
+    assert os.environ["HYDRA_FULL_ERROR"] == "1"
+    finished = run_cli("encoder=minlm", timeout=60)
+    assert finished.stderr == "error: there is no encoder=minlm; did you mean encoder=minilm?\n"
 
 
 def test_a_run_folder_that_cannot_be_made_is_one_line(run_cli, tmp_path):

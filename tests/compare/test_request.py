@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from src.compare.__main__ import _HELP
+from src.compare.budget import METHODS
 from src.compare.experiments import evaluations_of, experiment_of, stage_options
 from src.compare.request import check_domain_text, request_of
 from src.errors import UserError
@@ -69,6 +71,17 @@ def test_mt_tartan_has_what_dev_chose_unless_told_otherwise():
     assert "optimisation" not in images["method"]["stages"]["joint"]
 
 
+def test_an_option_below_a_value_is_one_line():
+    option = "method.stages.joint.batch_size.x=3"
+    request = request_of([f"meta_tartan:{option}"])
+    with pytest.raises(UserError, match=f"^{option}: batch_size is a value, below which"):
+        experiment_of("meta_tartan", request, {"joint": 50})
+
+
+def test_the_help_names_every_method():
+    assert [method for method in METHODS if method not in _HELP] == []
+
+
 @pytest.mark.parametrize("evaluations", [1, 2, 7, 10])
 def test_stages_that_are_long_enough_are_evaluated_equally_often(evaluations):
     for steps in range((evaluations - 1) ** 2 + 1, 400):
@@ -99,6 +112,10 @@ def test_a_method_without_its_auxiliary_task_is_left_out(auxiliary, missing):
         ("max_steps=5", "steps="),
         ("hydra.sweep.dir=x", "folder="),
         ("methods=finetune,tapd", "there is no tapd; there are finetune, tapt"),
+        (
+            "aang:weighting.eta=0.1",
+            "aang:weighting.eta=0.1: aang is not compared; the methods are finetune, tapt, dapt",
+        ),
         ("verbose", "NAME=VALUE"),
     ],
 )

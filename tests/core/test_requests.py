@@ -12,7 +12,7 @@ from src.core.body import WholeBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.mixture import Mixed, RunningMean, RunningSum, weighted_mean
 from src.core.passes import PassContext, Passes, Purpose
-from src.core.processes import SingleProcess
+from src.core.processes import Processes
 from src.core.step import Step
 from src.core.task import StepBatch
 from src.core.weighting.meta import Meta
@@ -20,7 +20,7 @@ from src.core.weighting.uniform import Uniform
 from tests.core.test_step_properties import problem
 
 
-class Overlapping(SingleProcess):
+class Overlapping(Processes):
     """Processes whose sums take time."""
 
     overlaps = True
@@ -44,7 +44,7 @@ class Notes:
 
 def new_step(notes, auxiliaries=2, processes=None):
     body, tasks, batches, meta_batch = problem(0, auxiliaries)
-    around = PassContext(processes or SingleProcess(), notes.seed, notes.during)
+    around = PassContext(processes or Processes(), notes.seed, notes.during)
     head = MetaHead(tasks[0].head, MetaHeadSettings(steps=2))
     batch = StepBatch(0, batches, meta_batch)
     return Step(Passes(WholeBody(body, torch.float64), around), tasks, batch, head), tasks
@@ -53,7 +53,7 @@ def new_step(notes, auxiliaries=2, processes=None):
 @pytest.mark.parametrize(
     ("processes", "expected"),
     [
-        (SingleProcess(), ["end", "mixed", "aux0", "mixed", "aux1", "mixed"]),
+        (Processes(), ["end", "mixed", "aux0", "mixed", "aux1", "mixed"]),
         (Overlapping(), ["end", "aux0", "mixed", "aux1", "mixed", "mixed"]),
     ],
 )

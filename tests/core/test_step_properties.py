@@ -183,6 +183,29 @@ def test_weighing_examples_turns_a_tasks_gradient_towards_the_meta_gradient(seed
     assert products[0] <= products[1] <= products[2]
 
 
+def test_effective_examples_are_those_of_their_task_where_another_has_nothing_to_predict():
+    body, tasks, batches, meta_batch = problem(0, 3)
+    names = [task.name for task in tasks]
+    whole = step(0, body, tasks, batches, meta_batch, MetaExamples(names))
+    batches["aux1"] = Batch([], BATCH)
+    found = step(0, body, tasks, batches, meta_batch, MetaExamples(names)).effective_examples
+    assert found.shape == (4,)
+    assert float(found[2]) == 1
+    torch.testing.assert_close(found[[0, 1, 3]], whole.effective_examples[[0, 1, 3]])
+
+
+def test_examples_are_weighed_before_any_gradient_is_asked_for():
+    body, tasks, batches, meta_batch = problem(0, 1)
+
+    class TooLate(Meta):
+        def mix(self, step):
+            step.meta_gradient()
+            return super().mix(step.weighing_examples(lambda alignments, units: units))
+
+    with pytest.raises(ValueError, match="calls weighing_examples before"):
+        step(0, body, tasks, batches, meta_batch, TooLate([task.name for task in tasks]))
+
+
 def test_the_head_of_a_weighted_task_gets_the_plain_gradient():
     body, tasks, batches, meta_batch = problem(3, 1)
     names = [task.name for task in tasks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import datasets
 import numpy as np
@@ -20,6 +21,8 @@ from src.data.batches import (
     TaskExamples,
     rows_at,
 )
+from src.data.loaders import StepLoader
+from src.distributed.shares import share_of
 from src.encoders.tiny import TinyEncoder
 from src.objectives.classification import Classification
 from src.objectives.masked_lm import MaskedLM
@@ -206,6 +209,16 @@ def test_loader_processes_build_what_one_process_builds(encoder, tmp_path):
     alone = through(0)
     assert [step for step, _, _ in alone] == list(range(9))
     assert through(2) == alone
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_keeps_a_process_s_share_of_each_step(workers, encoder):
+    steps = batches(encoder, micro=2, steps=3)
+    share = partial(share_of, rank=1, count=2)
+    loader = StepLoader(steps, lambda: 4, collate_fn=share, num_workers=workers)
+    found = [flat_step(step) for step in loader]
+    assert found == [flat_step(share(steps[step])) for step in (4, 5, 6)]
+    assert found != [flat_step(steps[step]) for step in (4, 5, 6)]
 
 
 def marked(count):

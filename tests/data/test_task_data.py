@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from src.core.task_names import END_TASK
+from src.data.auxiliary import AuxiliaryExamples
 from src.data.batches import BatchNeeds
 from src.data.end_task import Splits
 from src.data.evaluation_batch import unlabelled_batch
+from src.data.held_out_text import HeldOutText
 from src.data.prepared import Labelled, Prepared
 from src.data.task_data import BatchSizes, TaskData
 from src.encoders import text_encoder
@@ -22,21 +24,22 @@ from src.errors import UserError
 from src.methods import FineTuning, MetaTartan
 from src.objectives.classification import Classification
 from src.objectives.layout import is_packed
+from src.objectives.masked_lm import MaskedLM
 from tests.encoders.bodies import random_body
 from tests.methods.lightning import toy_data, trainer
 
 LENGTHS = (3, 4, 60, 61, 5, 62, 3, 64, 4, 3)
 
 
-def data_of(kind: str, *, packed: bool) -> TaskData:
+def data_of(kind: str, *, packed: bool, **sizes: int) -> TaskData:
     """Ten texts, six of them short, as train, dev and test."""
     encoder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer())
     rng = np.random.default_rng(0)
     texts = [rng.integers(5, len(encoder.tokenizer), length).tolist() for length in LENGTHS]
     rows = datasets.Dataset.from_dict({"input_ids": texts, "label": [0, 1] * 5})
     labelled = Labelled(None, Splits(rows, rows, rows), Classification(2))
-    sizes = BatchSizes(batch_size=10, meta_batch_size=10, micro_batch_size=10, packed=packed)
-    return TaskData(Prepared(encoder, {}, labelled), sizes)
+    own = {"batch_size": 10, "meta_batch_size": 10, "micro_batch_size": 10, **sizes}
+    return TaskData(Prepared(encoder, {}, labelled), BatchSizes(packed=packed, **own))
 
 
 def parts_of(data: TaskData, accelerator: str):
@@ -75,7 +78,25 @@ def test_elsewhere_there_are_as_few_padded_parts_as_there_can_be():
 @pytest.mark.parametrize(("kind", "packed"), [("bert", True), ("bert", False), ("deberta", True)])
 def test_an_evaluation_batch_is_never_split(kind, packed):
     batches = data_of(kind, packed=packed).evaluation("dev", "cpu")
-    assert [batches[index].examples for index in range(len(batches))] == [10]
+    assert [batch.examples for batch in batches] == [10]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_nor_is_one_of_several_processes_where_one_has_single_examples(packed):
+    """Processes evaluate equally many batches, so that some have two examples."""
+    batches = data_of("bert", packed=packed, evaluation_batch_size=1).evaluation("dev", "cpu")
+    assert [batch.examples for batch in batches] == [1] * 10
+    shares = [batches.share(rank, 3) for rank in range(3)]
+    assert [[batch.examples for batch in own] for own in shares] == [[2, 2], [2, 1], [2, 1]]
+
+
+def test_nor_is_one_of_held_out_text():
+    data = data_of("bert", packed=False, evaluation_batch_size=1)
+    rows, objective = data.prepared.splits.dev, MaskedLM()
+    text = AuxiliaryExamples(objective, rows, "corpus", None, "", held_out=rows)
+    prepared = Prepared(data.prepared.encoder, {"dapt": (None, text)}, None, HeldOutText())
+    shares = [TaskData(prepared, data.sizes).evaluation("dev").share(rank, 3) for rank in range(3)]
+    assert [[batch.examples for batch in own] for own in shares] == [[2, 2], [2, 1], [2, 1]]
 
 
 CPU, GPU = ("cpu", "32-true"), ("gpu", "bf16-mixed")

@@ -111,6 +111,15 @@ def test_another_length_text_or_tokenizer_gives_another_file(tokenizer, tmp_path
     assert len(files(tmp_path)) == 4
 
 
+def test_the_side_that_is_cut_gives_another_file(tokenizer, tmp_path):
+    for side in ("right", "left"):
+        tokenizer.truncation_side = side
+        made = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=True)
+        cut = [tokenizer(text, truncation=True, max_length=5)["input_ids"] for text in TEXTS]
+        assert made["input_ids"][:] == cut
+    assert len(files(tmp_path)) == 2
+
+
 def test_the_result_is_memory_mapped_from_the_cache(tokenizer, tmp_path):
     tokens = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
     (file,) = tokens.cache_files

@@ -6,6 +6,24 @@ import pytest
 
 from src.distributed.identity import is_main_process, torchrun_processes
 
+NAMES = (
+    "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID", "WORLD_SIZE",
+    "TORCHELASTIC_RUN_ID",
+)  # fmt: skip
+
+
+@pytest.fixture
+def surroundings(monkeypatch):
+    """A function that sets the environment variables of a process's launcher."""
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+
+    def set_to(environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+
+    return set_to
+
 
 @pytest.mark.parametrize(
     ("environment", "main"),
@@ -21,11 +39,15 @@ from src.distributed.identity import is_main_process, torchrun_processes
         ({"SLURM_PROCID": "3"}, False),
     ],
 )
-def test_the_main_process_is_the_first_of_the_first_node(environment, main):
-    assert is_main_process(environment) is main
+def test_the_main_process_is_the_first_of_the_first_node(surroundings, environment, main):
+    surroundings(environment)
+    assert is_main_process() is main
 
 
-def test_processes_that_torchrun_started_are_counted():
-    assert torchrun_processes({}) is None
-    assert torchrun_processes({"WORLD_SIZE": "2"}) is None  # Lightning's own launcher
-    assert torchrun_processes({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4"}) == 4
+def test_processes_that_torchrun_started_are_counted(surroundings):
+    surroundings({})
+    assert torchrun_processes() is None
+    surroundings({"WORLD_SIZE": "2"})  # Lightning's own launcher
+    assert torchrun_processes() is None
+    surroundings({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4"})
+    assert torchrun_processes() == 4

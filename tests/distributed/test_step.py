@@ -14,7 +14,7 @@ from torch.multiprocessing import start_processes
 from src.core.body import WholeBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.passes import PassContext, Passes
-from src.core.processes import SingleProcess
+from src.core.processes import Processes
 from src.core.step import Step
 from src.core.task import Batch, MicroBatch, StepBatch, Task
 from src.core.weighting.meta import Meta
@@ -58,7 +58,7 @@ def take(kind, weighting, rank=0):
         meta_batch=batch(3, 1, 2), meta_head_batch=batch(4, 4, 1),
     )  # fmt: skip
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=3, examples=9, examples_from="rest"))
-    shared, processes = WholeBody(body, DOUBLE), SingleProcess()
+    shared, processes = WholeBody(body, DOUBLE), Processes()
     if kind == "replicas":
         processes, whole = Replicas(), share_of(whole, rank, 2)
     elif kind == "sharded":
@@ -87,7 +87,7 @@ def compare(rank, meeting_point):
                     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-9)
             for found, wanted in zip(gradients, alone, strict=True):
                 torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-9)
-    expected = running_statistics(SingleProcess(), lambda whole: whole)
+    expected = running_statistics(Processes(), lambda whole: whole)
     found = running_statistics(Replicas(), lambda whole: share_of(whole, rank, 2))
     for name, wanted in expected.items():
         torch.testing.assert_close(found[name], wanted, rtol=1e-6, atol=1e-9)

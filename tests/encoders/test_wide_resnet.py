@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F
 
+from src.encoders.description import describe_encoder, encoder_from_description
 from src.encoders.wide_resnet import (
     ImageEncoder,
     WideResNet,
@@ -221,3 +222,13 @@ def test_tasks_on_texts_refuse_encoders_of_images_and_the_reverse(
     with pytest.raises(UserError, match=named) as caught:
         prepare(config, enabled_stages(config))
     assert "\n" not in str(caught.value)
+
+
+def test_a_network_that_is_rebuilt_drops_out_as_much():
+    description = describe_encoder(load(dropout=0.25))
+    again = encoder_from_description(json.loads(json.dumps(description)))
+    dropped = {part.p for part in again.body.modules() if isinstance(part, nn.Dropout)}
+    assert dropped == {0.25}
+    del description["dropout"]  # as an earlier version wrote it
+    without = encoder_from_description(description).body
+    assert {part.p for part in without.modules() if isinstance(part, nn.Dropout)} == {0.0}

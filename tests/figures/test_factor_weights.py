@@ -57,6 +57,15 @@ def test_a_panel_a_stage_and_the_ranking(weighting):
     assert [len(axes.lines) - 1 for axes in figure.axes[:5]] == [1, 4, 4, 2, 2]
 
 
+def test_a_choice_with_the_signs_of_a_formula_is_text(weighting, tmp_path):
+    """A formula that Matplotlib cannot read would end the report."""
+    logits = logits_of(weighting, 0, 3)
+    task = next(name.split("/")[1].split("-")[0] for name in logits["factor"] if "-" in name)
+    logits["factor"] = logits["factor"].str.replace(rf"\b{task}\b", r"$\\bad$", regex=True)
+    assert logits["factor"].str.contains(r"$\bad$", regex=False).any()
+    factor_weights_figure([shares_of(logits)], "A title").savefig(tmp_path / "weights.png")
+
+
 def test_a_stage_of_a_log_is_drawn(weighting, tmp_path):
     table = logits_of(weighting, 0, 3).assign(stage="joint")
     other = table.assign(stage="other", logit=math.inf)

@@ -57,6 +57,7 @@ def test_other_weights_make_another_picture(draw):
         {"end_task": [0.5], "tapt": [0.5]},  # one step
         {"end_task": [0.5] * 5, "tapt": [0.5] * 5},  # equal throughout
         {f"task_{index}": [0.1] * 5 for index in range(10)},  # more tasks than colours
+        {"end_task": [0.5], r"$\bad$": [0.5]},  # a name that looks like a formula
     ],
 )
 def test_unusual_runs_are_drawn_too(draw, weights):

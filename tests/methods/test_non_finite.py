@@ -17,7 +17,7 @@ from src.core.step_state import StepState
 from src.core.weighting.base import Weighting
 from src.core.weighting.meta import Meta
 from src.errors import UserError
-from src.methods import MetaTartan
+from src.methods import MetaTartan, MTTartan
 from src.methods.checkpoint_io import load_whole
 from src.methods.module import TaskMixing
 from src.methods.non_finite import StopAtNonFinite, Taken
@@ -231,6 +231,20 @@ def test_the_examples_are_those_of_the_batch_where_epochs_repeat_it(
         fitted(module, data, tmp_path, overfit_batches=1, max_steps=9, enable_checkpointing=False)
 
 
+def test_the_examples_of_a_sampled_task_are_those_that_it_used(
+    poisoned, data_dir, cache_dir, tmp_path
+):
+    """Two tasks share a batch of 8."""
+    poisoned(MaskedLM, {1, 2, 3, 4, 5})
+    data = toy_data(data_dir, cache_dir)
+    module = MTTartan.for_data(data, lr=2e-3, sampled=2)
+    (own, *_), step = data.steps(module.batch_needs).sampled(4), 4
+    used = data.steps(module.batch_needs).example_indices(own, step)[:4]
+    line = rf"loss of task {own} is not finite \(examples {', '.join(map(str, used))} of its"
+    with pytest.raises(UserError, match=line):
+        fitted(module, data, tmp_path, max_steps=9, enable_checkpointing=False)
+
+
 @pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])
 def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(
     order, monkeypatch, data_dir, cache_dir, tmp_path
@@ -271,7 +285,7 @@ def test_a_run_whose_last_step_is_skipped_reports_the_weights_before_it(
 def test_the_count_in_a_checkpoint_is_that_of_its_step():
     callback = StopAtNonFinite(patience=5, read_every=50)
     callback._pending = [
-        Taken(n, n, torch.tensor(f), None) for n, f in enumerate([True, False, False])
+        Taken(n, n, torch.tensor(f), None, {}) for n, f in enumerate([True, False, False])
     ]
     assert callback.state_dict() == {"in_a_row": 2}
     assert len(callback._pending) == 3

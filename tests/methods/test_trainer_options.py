@@ -350,6 +350,13 @@ def test_a_callback_cannot_follow_a_task_that_is_only_sampled(data, tmp_path):
         )
 
 
+def test_nor_the_weight_of_the_only_task_which_is_never_logged(data, tmp_path):
+    module = FineTuning.for_data(data, lr=2e-3)
+    callbacks = [EarlyStopping("weight/end_task")]
+    with pytest.raises(UserError, match="no metric 'weight/end_task'"):
+        trainer(tmp_path, max_steps=1, callbacks=callbacks).fit(module, datamodule=data)
+
+
 def test_a_method_without_its_data_is_told_what_to_pass(data):
     with pytest.raises(UserError, match=r"MetaTartan\.for_data takes a TartanData, got list"):
         MetaTartan.for_data([{"text": "a", "label": "b"}], lr=1e-3)

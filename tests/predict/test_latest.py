@@ -43,6 +43,11 @@ def test_a_newer_run_that_is_unfinished_is_found(tmp_path):
         (folder / "config.yaml").write_text("seed: 0")
         os.utime(folder / "config.yaml", (began, began))
     assert newer_unfinished(finished, tmp_path) == tmp_path / "custom" / "seed=2"
+    again = finished / ".hydra"  # the command of the finished run was given again
+    again.mkdir()
+    (again / "config.yaml").write_text("seed: 0")
+    os.utime(again / "config.yaml", (6000, 6000))
+    assert newer_unfinished(finished, tmp_path) == tmp_path / "custom" / "seed=2"
     for seed in (2, 3):
         (tmp_path / "custom" / f"seed={seed}" / "result.json").write_text("{}")
     assert newer_unfinished(finished, tmp_path) is None

@@ -12,6 +12,7 @@ from rich.console import Console
 from src.errors import UserError
 from src.run_folder.result import Result
 from src.run_folder.summary import print_summary
+from tests.report.made_up_runs import result_of
 from tests.run_folder.small_result import SMALL
 
 RESULT = SMALL | {
@@ -98,7 +99,7 @@ def test_one_label_for_everything_is_said_in_one_line(tmp_path):
 
 def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
     (tmp_path / "result.json").touch()
-    result = RESULT | {"baselines": [BASELINE], "measured": {"seconds": 12.3}}
+    result = RESULT | {"baselines": [BASELINE]}
     text = shown(result, tmp_path, verbose=False)
     assert row(text, "dev") == ["dev", "0.6123", "0.3100", "1,234"]
     assert row(text, "test") == ["test", "0.4123", "0.2900", "56"]
@@ -191,6 +192,26 @@ def test_a_name_in_square_brackets_is_text_not_markup(tmp_path):
     text = shown(result, folder)
     assert str(folder / "result.json") in text
     assert "/models/[bold]mine" in text
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_brackets_in_names_of_stages_metrics_tasks_and_baselines_are_text(tmp_path, verbose):
+    odd = "a[/x]"
+    result = copy.deepcopy(RESULT) | {"metric": odd, "final_task_weights": {odd: 1.0}}
+    for part in (result["dev"]["whole"], result["test"]["whole"]):
+        part["metrics"][odd] = 0.5
+    result["baselines"] = [{"name": odd, "settings": odd, "dev": {odd: 0.1}, "seconds": 1.0}]
+    result["stages"][0] |= {"name": odd, "skipped": 1}
+    result["stages"][0]["cost"]["tokens"] = {odd: 1, "tapt": 2}
+    text = shown(result, tmp_path, verbose=verbose)
+    assert text.count(odd) >= 5
+    assert f"task weights  {odd} 1.000" in text
+
+
+def test_the_seconds_of_an_older_result_are_those_of_its_stages(tmp_path):
+    old = result_of("finetune", 3, 0.5)
+    assert (old["schema"], old["stages"][0]["seconds"]) == (1, 63.0)
+    assert "63 seconds: finetune 50 steps" in shown(old, tmp_path, verbose=False)
 
 
 def test_nothing_in_a_result_commands_the_terminal():

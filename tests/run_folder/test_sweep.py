@@ -13,13 +13,13 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.run_folder import sweep
+from src.run_folder.name import command_of, places_of
 from src.run_folder.result import write_result
 from src.run_folder.sweep import (
     ENDED,
     PLAN,
     RECORDS,
     SweepReport,
-    commands_of,
     planned_jobs,
     report_job,
 )
@@ -43,8 +43,8 @@ def config_of(tmp_path, *overrides, target=BASIC, params=None):
 
 
 def planned_commands(config):
-    jobs = planned_jobs(config)
-    return None if jobs is None else commands_of(jobs, config)
+    jobs, places = planned_jobs(config), places_of(config.hydra)
+    return None if jobs is None else [command_of(job, places) for job in jobs]
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,13 @@ import re
 import subprocess
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import src.study.cells
 from src.errors import UserError
 from src.experiment.run import run_experiment
 from src.study.__main__ import main
-from src.study.cells import collect, commit_of, keep, run_part
+from src.study.cells import collect, commit_of, keep, run_part, train
 from src.study.part import cells_of, read_part
 from src.study.row import CELL, CellNote, read_rows
 from tests.conftest import ROOT
@@ -67,6 +68,36 @@ def test_what_has_a_row_is_not_run_again(tmp_path, part, trained):
     found = read_rows(tmp_path / "results" / "toy.csv")
     assert [r.key for r in found] == [cell.key for cell in cells_of("toy", part)]
     assert [r.test for r in found if r.setting == "tapt"] == [0.5, 0.6]
+
+
+def test_a_cell_that_cannot_be_run_does_not_stop_the_others(tmp_path, part, trained, capsys):
+    folder = tmp_path / "runs" / "toy" / "1x" / "finetune" / "seed0"
+    folder.mkdir(parents=True)
+    (folder / CELL).write_text("torn {")
+    assert run(tmp_path, part, seeds=1) == ["toy/1x/finetune/seed0"]
+    assert trained == ["1x/tapt", "end/finetune"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: toy/1x/finetune/seed0: study.json: ")
+
+
+@pytest.mark.parametrize("seeds", [0, -1])
+def test_no_seeds_is_one_line(tmp_path, part, seeds):
+    with pytest.raises(UserError, match=r"^--seeds must be a whole number of at least 1, got "):
+        run(tmp_path, part, seeds=seeds)
+
+
+@pytest.mark.parametrize("name", ["runs", "my (new) runs", "a=b,c", "f\u00e4rg", "it's"])
+def test_a_run_is_told_its_folder_whatever_its_name_has(tmp_path, monkeypatch, name):
+    called = []
+
+    def call(command, check):
+        called.extend(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", call)
+    assert train(["seed=0"], tmp_path / name) == 0
+    (folder,) = OverridesParser.create().parse_overrides(called[-1:])
+    assert (folder.key_or_group, folder.value()) == ("hydra.run.dir", str(tmp_path / name))
 
 
 def test_a_cell_that_fails_has_no_row_and_is_tried_again(tmp_path, part, trained):

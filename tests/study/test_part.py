@@ -105,6 +105,11 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
         ),
         (["main"], {"TAPT": "end/tapt"}, "main: there is no end/tapt"),
         (
+            ["settings", "tapt", "method"],
+            SETFIT,
+            "settings.tapt: Value error, setfit has one stage",
+        ),
+        (
             ["questions", "pays", "contrasts", "at 1x", "minus"],
             ["1x/tapt", "1x/finetune"],
             "a contrast needs as many cells in minus as in plus",
@@ -133,6 +138,15 @@ def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
         write_part(folder, {"extends": above}, "circle")
         with pytest.raises(UserError, match=f"extends: there is no other part '{above}'"):
             read_part("circle", folder)
+
+
+def test_parts_that_extend_each_other_are_one_line(tmp_path):
+    for name, above in (("first", "second"), ("second", "first"), ("third", "first")):
+        write_part(tmp_path, {"extends": above}, name)
+    line = r"^conf/study/second\.yaml: extends: part 'first' extends 'second' itself$"
+    for name in ("first", "third"):
+        with pytest.raises(UserError, match=line):
+            read_part(name, tmp_path)
 
 
 def test_an_unknown_part_is_told_the_known_ones():

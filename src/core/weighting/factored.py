@@ -106,7 +106,9 @@ class Factored(Weighting):
         """Return the weights of the step's gradients, `(tasks,)`, whose sum is below 1."""
         end_task, auxiliaries = self.two_way.softmax(dim=0)
         rows = self.rows(step)
-        of_gradients = self._masked(("output", JOINT))
+        # of a logit, only these factors weight gradients; the others have sized the batches
+        kept = [float(name.split("/")[0] in ("output", JOINT)) for name in self.factor_names]
+        of_gradients = self.factors * self.factors.new_tensor(kept)
         among = (self.incidence[rows] @ of_gradients).softmax(dim=0)
         sizes = [step.examples(task) for task in step.tasks[1:]]
         # objectives that differ in their output alone have the same examples, which count once
@@ -140,8 +142,3 @@ class Factored(Weighting):
         end_task, auxiliaries = self.two_way.softmax(dim=0)
         among = (self.incidence @ self.factors).softmax(dim=0)
         return torch.cat([end_task[None], auxiliaries * among])
-
-    def _masked(self, stages: Sequence[str]) -> Tensor:
-        """Return `factors` with 0 for those of other kinds."""
-        kept = [float(name.split("/")[0] in stages) for name in self.factor_names]
-        return self.factors * self.factors.new_tensor(kept)

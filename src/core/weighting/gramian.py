@@ -120,8 +120,10 @@ class Gramian(Weighting):
             name: None if value is None else value.detach().clone()
             for name, value in self.inner._buffers.items()
         }
+        # what was restored is the state, although it is put into use by the next Gramian only
+        state = self._restored or {"attributes": attributes, "buffers": buffers}
         file = io.BytesIO()
-        torch.save({"attributes": attributes, "buffers": buffers}, file)
+        torch.save(state, file)
         return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from src.core.task import Batch, MicroBatch
+from src.core.task import Batch
 from src.objectives.base import Row
 from src.objectives.composed.output.base import Output
 from src.objectives.composed.representation.base import Representation, no_positions
 from src.objectives.composed.transform.base import Transform
-from src.objectives.layout import Layout, count_tokens_and_padding
+from src.objectives.layout import Layout, predicted_batch
 from src.objectives.vocabulary import Vocabulary
 
 
@@ -68,22 +67,15 @@ class ComposedCollator:
             texts.append(self._transform(row, rng, view_rng))
         masked = {"pair_mask" in text.row for text in texts}
         assert len(masked) <= 1, "a representation masks all texts or none"
-        parts = []
-        for part in self.layout.parts(
+        return predicted_batch(
+            self.layout,
             [text.row for text in texts],
             [text.tokens for text in texts],
+            [text.read_at for text in texts],
+            [text.targets for text in texts],
             # without queries, so that the split does not depend on the representation
-            [text.length for text in texts],
-        ):
-            own, inputs = [texts[i] for i in part.members], part.inputs
-            read_at = [start + t.read_at for start, t in zip(part.starts, own, strict=True)]
-            targets = np.concatenate([text.targets for text in own])
-            if not len(targets):
-                continue
-            inputs["positions"] = torch.from_numpy(np.concatenate(read_at))
-            inputs["targets"] = torch.from_numpy(targets)
-            parts.append(MicroBatch(inputs, units=len(targets), examples=len(own)))
-        return Batch(parts, len(rows), *count_tokens_and_padding(parts))
+            lengths=[text.length for text in texts],
+        )
 
     def _transform(
         self, row: Row, token_rng: np.random.Generator, view_rng: np.random.Generator

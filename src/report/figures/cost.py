@@ -9,26 +9,22 @@ from matplotlib.figure import Figure
 
 from src.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
 from src.report.figures.learning_curves import draw_curves
-from src.report.figures.spending import Unit, points_of, total
+from src.report.figures.spending import Cost, points_of
 from src.report.reading.grouping import Benchmark, Setting
 
-_AXES: dict[Unit, tuple[str, str]] = {
+_AXES: dict[Cost, tuple[str, str]] = {
     "flops": ("FLOPs of all training passes", "FLOPs of training passes so far"),
     "seconds": ("seconds, evaluations on dev included", "seconds so far, evaluations included"),
 }
 
 
-def draw_cost(bench: Benchmark) -> Figure | None:
+def draw_cost(bench: Benchmark) -> Figure:
     """Draw each run's test metric against its cost, and below, dev against the cost so far.
 
     The lower row compares at equal cost: a vertical line meets what each setting had reached.
-
-    Returns:
-        None if no run has recorded its cost.
+    Operations are left out where no run has counted them.
     """
-    units = [unit for unit in _AXES if _known(bench, unit)]
-    if not units:
-        return None
+    units = [u for u in _AXES if any(getattr(run.result, u) is not None for run in bench.runs)]
     picture = figure(4.2 * len(units) + (1.2 if len(units) == 1 else 0), 6.4)
     axes = axes_of(picture, 2, len(units), sharey="row")
     styles = styles_of([setting.key for setting in bench.settings])
@@ -49,11 +45,7 @@ def draw_cost(bench: Benchmark) -> Figure | None:
     return picture
 
 
-def _known(bench: Benchmark, unit: Unit) -> bool:
-    return any(total(run.result, unit) is not None for run in bench.runs)
-
-
-def _points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None:
+def _points(axes: Axes, setting: Setting, style: Style, unit: Cost) -> None:
     points = points_of(setting, unit)
     if not points:
         return

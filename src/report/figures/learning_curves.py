@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from itertools import zip_longest
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -28,13 +28,10 @@ def mean_curve(setting: Setting, unit: Unit) -> Curve:
     mean of the few that trained longest.
     """
     found = [evaluations(run.result, unit) for run in setting.runs]
-    by_place: dict[int, Curve] = defaultdict(list)
-    for series in found:
-        for place, point in enumerate(series):
-            by_place[place].append(point)
+    places = ([point for point in place if point] for place in zip_longest(*found))
     return [
         (fmean(x for x, _ in points), fmean(y for _, y in points))
-        for _, points in sorted(by_place.items())
+        for points in places
         if 2 * len(points) > len(found)
     ]
 

@@ -9,14 +9,10 @@ from src.report.reading.run import Run
 from src.run_folder.result import Result
 
 Unit = Literal["steps", "seconds", "flops"]
+Cost = Literal["seconds", "flops"]
+"""A unit in which a whole run's cost is told."""
 Curve = list[tuple[float, float]]
 """Pairs of the cost so far and a metric."""
-
-
-def total(result: Result, unit: Unit) -> float | None:
-    """Return a run's whole cost in this unit; None if the run did not count it."""
-    amounts = [getattr(stage, unit) for stage in result.stages]
-    return None if None in amounts else float(sum(amounts))
 
 
 def evaluations(result: Result, unit: Unit) -> Curve:
@@ -25,22 +21,23 @@ def evaluations(result: Result, unit: Unit) -> Curve:
     The cost includes that of earlier stages; within a stage, it is taken to grow evenly with the
     steps.
     """
-    if total(result, unit) is None:
+    amounts = [getattr(stage, unit) for stage in result.stages]
+    if None in amounts:
         return []
     found: Curve = []
     before = 0.0
-    for stage in result.stages:
-        amount, steps = getattr(stage, unit), max(1, stage.steps)
+    for stage, amount in zip(result.stages, amounts, strict=True):
+        steps = max(1, stage.steps)
         found += [(before + amount * step / steps, score) for step, score in stage.evaluations]
         before += amount
     return found
 
 
-def points_of(setting: Setting, unit: Unit) -> list[tuple[float, float, Run]]:
+def points_of(setting: Setting, unit: Cost) -> list[tuple[float, float, Run]]:
     """Return whole cost, test metric (%), and run, of the setting's runs that have both."""
     return [
         (spent, 100 * score, run)
         for run in setting.runs
-        if (spent := total(run.result, unit)) is not None
+        if (spent := getattr(run.result, unit)) is not None
         and (score := run.result.score("whole")) is not None
     ]

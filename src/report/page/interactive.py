@@ -7,7 +7,7 @@ from statistics import fmean
 
 import plotly.graph_objects as go
 
-from src.figures.style import COLOURS
+from src.figures.style import COLOURS, LINES, MARKERS, style
 from src.report.figures.learning_curves import mean_curve
 from src.report.figures.spending import Unit, evaluations, points_of
 from src.report.labels import PART_LABELS
@@ -15,8 +15,11 @@ from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.run_folder.result import PARTS
 
-_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
-_DASHES = ("solid", "dash", "dashdot", "dot", "longdash")
+_NAMES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
+_SYMBOLS = dict(zip(MARKERS, _NAMES, strict=True))
+"""Plotly's names of Matplotlib's markers."""
+_DASHES = dict(zip(LINES, ("solid", "dash", "dashdot", "dot", "longdash"), strict=True))
+"""Plotly's names of Matplotlib's lines."""
 _UNITS: dict[Unit, str] = {
     "steps": "optimiser steps, earlier stages included",
     "seconds": "seconds so far, evaluations included",
@@ -80,8 +83,7 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
         mean = mean_curve(setting, unit)
         if not mean:
             continue
-        colour = COLOURS[index % len(COLOURS)]
-        other = index + index // len(COLOURS)
+        drawn = style(index)
         label = html.escape(setting.label)
         figure.add_scatter(
             x=[x for x, _ in mean],
@@ -89,8 +91,8 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
             name=label,
             legendgroup=setting.key,
             mode="lines+markers",
-            line={"color": colour, "width": 3, "dash": _DASHES[other % len(_DASHES)]},
-            marker={"symbol": _SYMBOLS[other % len(_SYMBOLS)], "size": 8},
+            line={"color": drawn.colour, "width": 3, "dash": _DASHES[drawn.line]},
+            marker={"symbol": _SYMBOLS[drawn.marker], "size": 8},
             hovertemplate=f"mean of {label}<br>%{{x:.3s}}: %{{y:.2f}}<extra></extra>",
         )
         for run in setting.runs:
@@ -102,7 +104,7 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
                 showlegend=False,
                 mode="lines",
                 opacity=0.35,
-                line={"color": colour, "width": 1},
+                line={"color": drawn.colour, "width": 1},
                 text=[html.escape(run.name)] * len(points),
                 customdata=[anchor(run, setting)] * len(points),
                 hovertemplate="%{text}<br>%{x:.3s}: %{y:.2f}<extra></extra>",
@@ -121,17 +123,13 @@ def cost_figure(bench: Benchmark) -> go.Figure | None:
         points = points_of(setting, "flops")
         if not points:
             continue
-        other = index + index // len(COLOURS)
+        drawn = style(index)
         figure.add_scatter(
             x=[x for x, *_ in points],
             y=[y for _, y, _ in points],
             name=html.escape(setting.label),
             mode="markers",
-            marker={
-                "color": COLOURS[index % len(COLOURS)],
-                "symbol": _SYMBOLS[other % len(_SYMBOLS)],
-                "size": 10,
-            },
+            marker={"color": drawn.colour, "symbol": _SYMBOLS[drawn.marker], "size": 10},
             text=[html.escape(run.name) for *_, run in points],
             customdata=[anchor(run, setting) for *_, run in points],
             hovertemplate="%{x:.3s}: %{y:.2f}<br>%{text}<extra></extra>",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -25,21 +24,12 @@ from src.report.page.interactive import (
 )
 from src.report.reading.grouping import Benchmark, differing_options
 from src.report.report import BenchmarkReport, Report
-from src.report.tables.table import Cell, ResultTable, Score
-from src.report.text.marks import marks
+from src.report.tables.table import ResultTable
 from src.run_folder.duration import duration
 
 _HERE = Path(__file__).parent
 _REDRAWN = ("seeds-whole", "seeds-unseen", "learning", "cost")
 """Kinds of static figures of which the page has interactive versions."""
-
-
-@dataclass(frozen=True)
-class _Interactive:
-    """An interactive figure."""
-
-    caption: str
-    html: Markup
 
 
 def page_of(report: Report, figures: Path) -> str:
@@ -59,13 +49,7 @@ def page_of(report: Report, figures: Path) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "one_line": one_line,
-        "marks": marks,
-        "sort_key": _sort_key,
-        "duration": duration,
-        "anchor": anchor,
-    }
+    environment.filters |= {"one_line": one_line, "duration": duration, "anchor": anchor}
     interactive = {part.bench.key: _interactive(part) for part in report.benches}
     page: str = environment.get_template("template.html").render(
         report=report,
@@ -78,7 +62,6 @@ def page_of(report: Report, figures: Path) -> str:
         image=lambda picture: _image(picture, figures),
         differing=_differing,
         same_as_before=_same_as_before,
-        is_best=lambda cell: isinstance(cell, Score) and cell.best,
     )
     return page
 
@@ -89,7 +72,8 @@ def _style() -> str:
     return f":root {{ {palette} }}\n" + (_HERE / "style.css").read_text(encoding="utf-8")
 
 
-def _interactive(part: BenchmarkReport) -> list[_Interactive]:
+def _interactive(part: BenchmarkReport) -> list[tuple[str, Markup]]:
+    """Return each interactive figure's caption and HTML."""
     bench = part.bench
     figures: list[tuple[str, str, go.Figure | None]] = [
         ("seeds", "Every run on test; a click leads to it", seeds_figure(bench)),
@@ -99,7 +83,7 @@ def _interactive(part: BenchmarkReport) -> list[_Interactive]:
         ("cost", "Test by computation spent in all", cost_figure(bench)),
     ]
     return [
-        _Interactive(caption, Markup(as_html(figure, f"plot-{name}-{bench.key}")))
+        (caption, Markup(as_html(figure, f"plot-{name}-{bench.key}")))
         for name, caption, figure in figures
         if figure is not None
     ]
@@ -126,10 +110,3 @@ def _same_as_before(tables: Sequence[ResultTable], place: int) -> bool:
         for table in tables[max(0, place - 1) : place + 1]
     ]
     return len(words) == 2 and words[0] == words[1]
-
-
-def _sort_key(cell: Cell) -> float | str:
-    """Return the value by which a cell's column is sorted."""
-    if isinstance(cell, Score):
-        return cell.mean
-    return cell.words if cell.value is None else cell.value

@@ -47,7 +47,7 @@ def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
     content = content[: content.rfind(b"\n") + 1]
     try:
         return pd.read_csv(io.BytesIO(content), dtype=dict(kinds), usecols=list(kinds))
-    except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
+    except ValueError as error:
         raise UserError(f"{path.name}: {first_line(error)}") from error
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.report.statistics.interval import Interval, difference_interval, mean_interval
+from src.model_card.interval import Interval
+from src.report.statistics.interval import difference_interval, mean_interval
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,11 @@ def effect_of(
         paired: whether values at the same position belong together.
 
     Raises:
-        ValueError: a side has fewer than two values.
+        ValueError: a side has fewer than two values, and they are no pairs.
     """
-    if min(len(ours), len(theirs)) < 2:
-        raise ValueError("an effect needs two values on each side")
     left, right = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     apart = left - right if paired else left[:, None] - right[None, :]
-    interval = (
-        mean_interval(apart.tolist())
-        if paired
-        else difference_interval(left.tolist(), right.tolist())
-    )
+    interval = mean_interval(apart.tolist()) if paired else difference_interval(ours, theirs)
     return Effect(
         difference=float(left.mean() - right.mean()),
         interval=interval,

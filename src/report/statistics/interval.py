@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev, variance
 
 from scipy import stats
 
+from src.model_card.interval import Interval
+
 CONFIDENCE = 0.95
 LEAST_SPREAD = 1e-6
 """Standard deviation below which values are equal but for rounding, and tell no spread."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval in the values' own unit."""
-
-    low: float
-    high: float
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:

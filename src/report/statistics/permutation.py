@@ -21,19 +21,12 @@ class PermutationTest:
     Attributes:
         one_sided: p-value against ours being no better, as in the paper.
         two_sided: p-value against no difference: twice the smaller one-sided p, at most 1.
-        exact: whether all permutations were counted, rather than a random choice of them.
-        smallest: the smallest one-sided p that is possible with so few values.
+        smallest_two_sided: the smallest two-sided p that is possible with so few values.
     """
 
     one_sided: float
     two_sided: float
-    exact: bool
-    smallest: float
-
-    @property
-    def smallest_two_sided(self) -> float:
-        """The smallest two-sided p that is possible with so few values."""
-        return min(1.0, 2 * self.smallest)
+    smallest_two_sided: float
 
 
 def permutation_test(
@@ -73,9 +66,8 @@ def permutation_test(
         )
         return float(result.pvalue)
 
-    exact = count <= permutations
-    smallest = 1 / count if exact else 1 / (permutations + 1)
-    return PermutationTest(tested("greater"), tested("two-sided"), exact, smallest)
+    smallest = 1 / (count if count <= permutations else permutations + 1)
+    return PermutationTest(tested("greater"), tested("two-sided"), min(1.0, 2 * smallest))
 
 
 def _difference_of_means(

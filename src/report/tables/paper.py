@@ -64,13 +64,13 @@ class PaperTable(Plain):
         paper: its number in the paper.
         kind: kind of data.
         columns: columns by name, in order.
+        encoder: name of the paper's encoder.
+        encoder_names: names under which our runs use the same encoder.
+        seeds: number of the paper's seeds.
         against: columns of which the best is compared with the tested ones.
         tested: columns that get a p-value.
         tasks: the tasks of the table; empty for any.
         published: the paper's rows, by task.
-        encoder: name of the paper's encoder.
-        encoder_names: names under which our runs use the same encoder.
-        seeds: number of the paper's seeds.
     """
 
     key: str
@@ -78,13 +78,13 @@ class PaperTable(Plain):
     title: str
     kind: Literal["text", "images"]
     columns: dict[str, Column]
+    encoder: str
+    encoder_names: list[str]
+    seeds: int
     against: list[str] = Field(default_factory=list)
     tested: list[str] = Field(default_factory=list)
     tasks: list[str] = Field(default_factory=list)
     published: dict[str, Published] = Field(default_factory=dict)
-    encoder: str = ""
-    encoder_names: list[str] = Field(default_factory=list)
-    seeds: int = 0
 
     def takes(self, bench: Benchmark) -> bool:
         """Return whether the benchmark's task may be a row."""
@@ -92,23 +92,14 @@ class PaperTable(Plain):
         return kind == self.kind and (not self.tasks or bench.task in self.tasks)
 
 
-class _File(Plain):
-    encoder: str
-    encoder_names: list[str]
-    seeds: int
-    tables: list[PaperTable] = Field(min_length=1)
-
-
 def paper_tables() -> list[PaperTable]:
     """Return all tables, in the paper's order."""
     path = Path(__file__).with_name("paper_tables.yaml")
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    file = _File.model_validate(content, strict=False)
-    filled = {name: getattr(file, name) for name in ("encoder", "encoder_names", "seeds")}
-    return [
-        table.model_copy(update={k: v for k, v in filled.items() if not getattr(table, k)})
-        for table in file.tables
-    ]
+    # a table may have its own instead
+    shared = {name: content[name] for name in ("encoder", "encoder_names", "seeds")}
+    tables = content["tables"]
+    return [PaperTable.model_validate(shared | table, strict=False) for table in tables]
 
 
 def candidates(column: Column, settings: Sequence[Setting]) -> list[Setting]:

@@ -41,7 +41,7 @@ def paper_table(
     if not ours:
         return None
     if choice.holm:
-        ours = _adjusted(ours)
+        _adjust(ours)
     rows: list[Row] = []
     for row in ours:
         rows.append(_shown(table, row))
@@ -102,14 +102,12 @@ def _marked(cell: Cell, setting: Setting, published: bool) -> Cell:
     return replace(cell, corpora=named) if isinstance(cell, Score) else cell
 
 
-def _adjusted(rows: list[_OurRow]) -> list[_OurRow]:
-    """Return the rows with p-values that are adjusted by Holm's correction over the whole table."""
-    places = [(index, name) for index, row in enumerate(rows) for name in row.tested]
-    adjusted = adjust([rows[index].tested[name] for index, name in places])
-    result = [replace(row, tested=dict(row.tested)) for row in rows]
-    for (index, name), comparison in zip(places, adjusted, strict=True):
-        result[index].tested[name] = comparison
-    return result
+def _adjust(rows: Sequence[_OurRow]) -> None:
+    """Adjust the rows' p-values, in place, by Holm's correction over the whole table."""
+    places = [(row.tested, name) for row in rows for name in row.tested]
+    adjusted = adjust([tested[name] for tested, name in places])
+    for (tested, name), comparison in zip(places, adjusted, strict=True):
+        tested[name] = comparison
 
 
 def _shown(table: PaperTable, row: _OurRow) -> Row:

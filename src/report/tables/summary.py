@@ -140,11 +140,7 @@ def _difference(comparison: Comparison) -> str:
     """Return the difference in words, and whether chance may explain it."""
     effect, test = comparison.effect, comparison.test
     if effect is None or test is None:
-        means = [
-            fmean(setting.scores(comparison.part).values())
-            for setting in (comparison.ours, comparison.theirs)
-        ]
-        apart = _points_less(means[0] - means[1])
+        apart = _points_less(_lead(comparison))
         return f"{apart}. Whether that is chance cannot be told: the test {comparison.reason}."
     interval = "the seeds do not vary: there is no interval"
     if effect.interval is not None:
@@ -171,12 +167,17 @@ def _points_less(difference: float) -> str:
 
 
 def _is_ahead(comparison: Comparison) -> str:
+    equal = _points_less(_lead(comparison)) == _points_less(0)
+    return "is level with" if equal else "is ahead of"
+
+
+def _lead(comparison: Comparison) -> float:
+    """Return by how much the first of two means is higher."""
     ours, theirs = (
         fmean(setting.scores(comparison.part).values())
         for setting in (comparison.ours, comparison.theirs)
     )
-    equal = _points_less(ours - theirs) == _points_less(0)
-    return "is level with" if equal else "is ahead of"
+    return ours - theirs
 
 
 def _sides(comparison: Comparison) -> str:

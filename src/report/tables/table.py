@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import ClassVar
 
+from src.model_card.interval import Interval
 from src.report.reading.grouping import Setting
-from src.report.statistics.interval import Interval
 from src.run_folder.result import Part
 
 SMALLEST_P = 0.001
@@ -18,7 +19,7 @@ class Score:
     """Mean and standard deviation over seeds, as shares of 1.
 
     Attributes:
-        mean: mean over the seeds.
+        value: mean over the seeds.
         deviation: sample standard deviation (n - 1); None for a single seed.
         seeds: number of seeds.
         setting: the setting behind it; None for the paper's numbers.
@@ -28,7 +29,7 @@ class Score:
         corpora: names of domain text of one's own, where other text could have been meant.
     """
 
-    mean: float
+    value: float
     deviation: float | None
     seeds: int
     setting: Setting | None = None
@@ -41,16 +42,32 @@ class Score:
     def words(self) -> str:
         """The score in percent, e.g. `70.48 ± 4.42`."""
         deviation = "" if self.deviation is None else f" ± {100 * self.deviation:.2f}"
-        return f"{100 * self.mean:.2f}{deviation}"
+        return f"{100 * self.value:.2f}{deviation}"
+
+    @property
+    def marks(self) -> str:
+        """Marks that a table's notes explain.
+
+        `†`: fewer seeds; `‡`: one of several settings; `§`: domain text of one's own.
+        """
+        found = {f"({self.seeds})†": self.fewer, "‡": self.others, "§": self.corpora}
+        return " ".join(mark for mark, shown in found.items() if shown)
 
 
 @dataclass(frozen=True)
 class Words:
-    """Text, with the runs that it is about, and the number that it shows, if any."""
+    """Text, with the runs that it is about, and the number that it shows, if any.
+
+    The entries that a `Score` has besides are empty.
+    """
 
     words: str
     setting: Setting | None = None
     value: float | None = None
+    deviation: ClassVar[None] = None
+    seeds: ClassVar[None] = None
+    best: ClassVar[None] = None
+    marks: ClassVar[str] = ""
 
 
 Cell = Score | Words

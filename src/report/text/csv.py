@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from src.files.escape import escape_csv_cell
-from src.report.tables.table import Cell, ResultTable, Score
+from src.report.tables.table import Cell, ResultTable
 
 
 def to_csv(table: ResultTable) -> str:
@@ -32,17 +32,11 @@ def to_csv(table: ResultTable) -> str:
 
 def _entries(cell: Cell) -> dict[str, float | int | str | bool | None]:
     runs = () if cell.setting is None else cell.setting.runs
-    entries: dict[str, float | int | str | bool | None] = {
-        "value": None,
-        "deviation": None,
-        "seeds": None,
-        "best": None,
+    return {
+        "value": cell.value,
+        "deviation": cell.deviation,
+        "seeds": cell.seeds,
+        "best": cell.best,
         "text": escape_csv_cell(cell.words),
         "folders": escape_csv_cell("; ".join(run.name for run in runs)),
     }
-    if isinstance(cell, Score):
-        entries |= {"value": cell.mean, "deviation": cell.deviation, "seeds": cell.seeds}
-        entries["best"] = cell.best
-    else:
-        entries["value"] = cell.value
-    return entries

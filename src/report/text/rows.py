@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from src.report.tables.table import Cell, ResultTable, Score
-from src.report.text.marks import marks
+from src.report.tables.table import Cell, ResultTable
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,8 @@ class Markup:
 
     def _cell(self, cell: Cell) -> str:
         words = self.escape(cell.words)
-        bold = isinstance(cell, Score) and cell.best
-        shown = self.bold.replace("{}", words) if bold else words
-        return shown + f" {self.escape(marks(cell))}".rstrip()
+        shown = self.bold.replace("{}", words) if cell.best else words
+        return shown + f" {self.escape(cell.marks)}".rstrip()
 
     def _name(self, text: str, from_paper: bool) -> str:
         escaped = self.escape(text)

@@ -124,10 +124,8 @@ def compare(
 
 def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the same comparisons, with p-values adjusted by Holm's correction."""
-    told = [index for index, one in enumerate(comparisons) if one.unadjusted is not None]
-    p_values = [comparisons[index].unadjusted for index in told]
-    adjusted = holm([p for p in p_values if p is not None])
-    result = list(comparisons)
-    for index, p in zip(told, adjusted, strict=True):
-        result[index] = replace(result[index], adjusted=p)
-    return result
+    adjusted = iter(holm([p for one in comparisons if (p := one.unadjusted) is not None]))
+    return [
+        one if one.unadjusted is None else replace(one, adjusted=next(adjusted))
+        for one in comparisons
+    ]

@@ -103,6 +103,21 @@ def test_only_some_texts_need_an_unseen_score(tmp_path):
         ("test.whole.metrics", None, "test has no finite macro_f1"),
         ("test.whole.metrics", {"macro_f1": float("inf")}, "test has no finite macro_f1"),
         ("dev.whole.metrics", {"other": 0.5}, "dev has no finite macro_f1"),
+        (
+            "test.unseen.metrics",
+            {"macro_f1": float("nan")},
+            "the unseen part of test has no finite macro_f1",
+        ),
+        (
+            "baselines",
+            [{"name": "tf_idf", "dev": {}, "test": {"macro_f1": 1.0}}],
+            "baseline tf_idf has no finite macro_f1 on dev",
+        ),
+        (
+            "baselines",
+            [{"name": "tf_idf", "dev": {"macro_f1": 0.5}, "test": {"x": 1.0}}],
+            "baseline tf_idf has no finite macro_f1 on test",
+        ),
         ("test.whole.confusion", [[1, 2]], "the confusion on test is not 3 x 3"),
         ("test.whole.confusion", [[1, 2, -3]] * 3, "test.whole.confusion.0.2"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pytest
@@ -39,8 +40,7 @@ def test_three_against_three_by_hand():
     """The highest of C(6, 3) = 20 ways: 1/20, and twice that if either side may be the better."""
     found = permutation_test([4, 5, 6], [1, 2, 3])
     assert (found.one_sided, found.two_sided) == pytest.approx((0.05, 0.1))
-    assert found.exact
-    assert found.smallest == pytest.approx(0.05)
+    assert found.smallest_two_sided == pytest.approx(0.1)
 
 
 def test_two_against_two_by_hand():
@@ -53,7 +53,7 @@ def test_two_against_two_by_hand():
 def test_three_pairs_by_hand():
     """All three are better: one of 2^3 ways."""
     found = permutation_test([2, 5, 9], [1, 4, 7], paired=True)
-    assert (found.one_sided, found.smallest) == pytest.approx((1 / 8, 1 / 8))
+    assert (found.one_sided, found.smallest_two_sided) == pytest.approx((1 / 8, 2 / 8))
     unpaired = permutation_test([2, 5, 9], [1, 4, 7])
     assert unpaired.one_sided > found.one_sided
 
@@ -62,7 +62,6 @@ def test_three_pairs_by_hand():
 @given(SCORES, SCORES)
 def test_small_tests_are_the_enumeration(ours, theirs):
     found = permutation_test(ours, theirs)
-    assert found.exact
     assert found.one_sided == pytest.approx(enumerated(ours, theirs))
     size = min(len(ours), len(theirs))
     found = permutation_test(ours[:size], theirs[:size], paired=True)
@@ -85,14 +84,14 @@ def test_neither_unit_nor_zero_matters_and_the_other_side_is_the_other_tail(
 def test_seven_seeds_are_enumerated_and_eight_are_drawn():
     rng = np.random.default_rng(0)
     seven, eight = rng.random((2, 7)), rng.random((2, 8))
-    assert permutation_test(*seven).exact
+    assert permutation_test(*seven).smallest_two_sided == 2 / comb(14, 7)
     drawn = permutation_test(*eight)
-    assert not drawn.exact
+    assert drawn.smallest_two_sided == 2 / 10_001
     every = permutation_test(*eight, permutations=20_000)
-    assert every.exact
+    assert every.smallest_two_sided == 2 / comb(16, 8)
     assert drawn.one_sided == pytest.approx(every.one_sided, abs=0.02)
     assert drawn == permutation_test(*eight)
-    assert permutation_test(*eight, paired=True).exact  # 2^8 ways
+    assert permutation_test(*eight, paired=True).smallest_two_sided == 2 / 2**8
 
 
 @pytest.mark.parametrize(("ours", "theirs", "paired"), [([1], [1, 2], False), ([1, 2], [1], False)])

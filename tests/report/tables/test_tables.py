@@ -13,7 +13,6 @@ from src.report.tables.paper import PaperTable, paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.table import Score, p_words
 from src.report.text.csv import to_csv
-from src.report.text.marks import marks
 from src.report.verdicts.comparison import Choice, adjust, compare
 from src.report.verdicts.overview import overview, reference_of
 from tests.report.made_up_runs import (
@@ -107,7 +106,7 @@ def test_a_difference_that_is_not_significant_is_not_bold(table_1):
         task="acl_arc", encoder="MiniLM",
     )  # fmt: skip
     cells = row(shown(table_1, "table_1"))
-    assert cells["META-TARTAN"].mean > cells["MT-TARTAN"].mean
+    assert cells["META-TARTAN"].value > cells["MT-TARTAN"].value
     assert not cells["META-TARTAN"].best  # the row's best, but not significantly
     assert cells["MT-TARTAN"].best
 
@@ -192,11 +191,11 @@ def test_a_corpus_of_ones_own_is_marked_beside_the_papers(tmp_path):
     own = {"auxiliary.dapt.path": "texts/mine.txt"}
     write_setting(tmp_path, "mine", "dapt", HIGH, options=own, **more)
     found = shown(tmp_path, "table_2")
-    assert marks(row(found)["DAPT"]) == "§"
+    assert row(found)["DAPT"].marks == "§"
     assert found.notes[-1] == "§: with domain text of one's own: texts/mine.txt."
     write_setting(tmp_path, "theirs", "dapt", LOW[:2], **more)
     cell = row(shown(tmp_path, "table_2"))["DAPT"]
-    assert (cell.seeds, marks(cell)) == (2, "‡")
+    assert (cell.seeds, cell.marks) == (2, "‡")
 
 
 def test_a_corpus_of_a_task_of_ones_own_is_marked_if_there_are_others(tmp_path):
@@ -206,8 +205,8 @@ def test_a_corpus_of_a_task_of_ones_own_is_marked_if_there_are_others(tmp_path):
         method = {"a": "dapt", "b": "mt_tartan"}[name]
         found = shown(tmp_path, "table_2") if name == "b" else None
         write_setting(tmp_path, name, method, HIGH, options=options, **more)
-    assert marks(row(found)["DAPT"]) == ""
-    assert marks(row(shown(tmp_path, "table_2"))["DAPT"]) == "§"
+    assert row(found)["DAPT"].marks == ""
+    assert row(shown(tmp_path, "table_2"))["DAPT"].marks == "§"
 
 
 def test_of_several_settings_the_one_best_on_dev_is_shown_and_marked(tmp_path):
