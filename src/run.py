@@ -122,7 +122,7 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
         print(f"{folder} holds this run, finished: its result follows")
         newer, later = newer_inputs(config, folder), later_folder(config, folder)
         if later is not None:
-            how = "" if in_sweep() else f"; hydra.run.dir={later} goes on there"
+            how = "" if in_sweep() else f"; to see or continue that one: hydra.run.dir={later}"
             print(f"{later} holds the same run, started over later with resume=false{how}")
         elif newer:
             print(

@@ -170,7 +170,7 @@ FILES = {
 
 CORPORA = {
     "missing": case(
-        "corpus {folder}/none.txt does not exist",
+        "there is no unlabelled text at {folder}/none.txt; name a file, folder or pattern",
         "auxiliary.dapt.path={folder}/none.txt",
         method="dapt",
     ),

@@ -149,8 +149,9 @@ def test_the_other_methods_take_the_same_options(ending, own, options, caplog):
         with pytest.raises(UserError) as caught:
             prepared(*given)
         assert str(caught.value) == (
-            "stage dapt of method dapt trains auxiliary dapt, for which no text is given: "
-            "auxiliary.dapt.path=FILE"
+            "stage dapt of method dapt needs unlabelled text: auxiliary.dapt.path=FILE or FOLDER; "
+            "method=finetune and method=tapt do without (+experiment=custom_finetune, "
+            "+experiment=custom_tapt)"
         )
     else:
         caplog.clear()
@@ -177,7 +178,7 @@ def test_uneven_labels_are_told_unless_they_are_weighted(tmp_path, options, capl
     prepared(*given)
     said = [r.getMessage() for r in caplog.records if "uneven" in r.getMessage()]
     assert said == [
-        "task own: labels are unevenly frequent in train: 'ham' 83.3%, 'spam' 16.7%; "
+        "task own: labels are uneven in train: 'ham' 83.3%, 'spam' 16.7%; "
         "classifier.class_weights=balanced makes each label count alike in the loss"
     ]
     caplog.clear()

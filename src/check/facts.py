@@ -25,6 +25,7 @@ class Facts:
             option.
         domain: number of auxiliary texts that are not the end task's own (for images, of images of
             other classes).
+        unlabelled: number of the end task's texts without a label.
         seen: share of dev and test examples whose content is in train.
         near: share of dev and test examples whose text is not in train, but a near-duplicate is.
         test_in_dev: number of test examples whose content is in dev.
@@ -78,5 +79,6 @@ class Facts:
     warms_heads: bool
     configured: frozenset[str]
     unusable: bool
+    unlabelled: int = 0
     oddities: tuple[str, ...] = ()
     experiment: str = ""

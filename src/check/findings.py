@@ -66,6 +66,7 @@ class Findings:
         encoder: the encoder's name.
         method: the configured method.
         counts: number of examples of each label.
+        unlabelled: number of the task's texts without a label.
         lengths: lengths of the texts of each split and domain corpus; empty for images.
         vocabulary: how words are split into pieces, in general English first, then in the task's
             text and each domain corpus; empty for images.
@@ -92,6 +93,7 @@ class Findings:
     encoder: str
     method: str
     counts: Counts
+    unlabelled: int
     lengths: list[Lengths]
     vocabulary: list[Vocabulary]
     repeated: list[Repeated]
@@ -166,6 +168,7 @@ def findings_of(config: DictConfig) -> Findings:
             encoder=inputs.prepared.encoder.name,
             method=str(config.method.name),
             counts=counts,
+            unlabelled=inputs.unlabelled,
             lengths=lengths,
             vocabulary=vocabulary,
             repeated=again,
@@ -321,6 +324,7 @@ def _facts(
         warms_heads=any(stage.settings.freeze_body for stage in own.stages),
         configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
         unusable=bool(inputs.unusable),
+        unlabelled=inputs.unlabelled,
         oddities=oddities,
     )
 

@@ -71,6 +71,12 @@ class Inputs:
         """Names of the end task's splits: `train`, `dev`, and `test` unless it is without one."""
         return ("train", "dev", "test") if self.prepared.has_test else ("train", "dev")
 
+    @property
+    def unlabelled(self) -> int:
+        """Number of the end task's texts without a label, which `auxiliary=tapt` reads too."""
+        found = getattr(self.prepared.end_task, "unlabelled", None)
+        return 0 if found is None else len(found)
+
     def labels(self) -> dict[str, np.ndarray]:
         """Return the label indices of each split, int `(examples,)`."""
         splits = self.prepared.splits

@@ -95,6 +95,8 @@ def _print_balance(found: Findings, console: Console) -> None:
         line = f"every label has {most:,} examples in train"
     else:
         line = f"train: {often!r} has {counts.imbalance:.1f} times as many examples as {rare!r}"
+    if found.unlabelled:
+        line += f"\n{found.unlabelled:,} texts of the task have no label"
     _line(console, f"{line}\n")
 
 

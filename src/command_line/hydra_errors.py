@@ -25,6 +25,7 @@ from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
 from src.configuration.stage_aliases import stage_option
+from src.configuration.template_names import TEMPLATE_NAMES
 from src.run_folder.stop import stop
 
 _CONF = Path(__file__).parents[2] / "conf"
@@ -79,16 +80,6 @@ _ELSEWHERE = {
 }
 """What else can be meant by the name of a choice, or by an option below the group, by the group."""
 
-_TEMPLATES = {
-    "ckpt_path": "the same command resumes its run",
-    "hparams_search": "use -m +search=NAME",
-    "model": "use encoder=, classifier=, method= and weighting=",
-    "data": "use task= and auxiliary=, or data_dir=FOLDER",
-    "tags": "a run's folder is named by its experiment and options",
-    "task_name": "a run's folder is named by its experiment and options",
-    "optimized_metric": "task.metric on dev decides",
-}
-"""What stands for options of lightning-hydra-template (docs/hydra.md), by their names."""
 _PHRASES = {
     "requires --multirun": "; it needs -m",
     "does not support sweep type": "; interval(...) and the like need +search=NAME",
@@ -226,12 +217,14 @@ def explanation(error: Exception) -> str:
         known = [str(key) for key in cause.parent_node if not str(key).startswith("_")]
         if prefix == "trainer." and name in NOT_TAKEN:
             return f"{option} is not used here; set {NOT_TAKEN[name][1]} instead"
-        if option in _TEMPLATES:
-            return f"there is no option {option}; {_TEMPLATES[option]} (docs/hydra.md)"
+        if option in TEMPLATE_NAMES:
+            return f"there is no option {option}; {TEMPLATE_NAMES[option]} (docs/hydra.md)"
         instead = _stage_option(prefix, name, cause.parent_node)
         if instead is not None:
             return f"there is no option {option}; {instead}"
-        near = did_you_mean(name, known, prefix)
+        is_of_a_run = not prefix and "method" in known
+        groups = [group.rstrip("=") for group in _WITHOUT_DEFAULT] if is_of_a_run else []
+        near = did_you_mean(name, [*known, *groups], prefix)
         return f"there is no option {option}{near}{_elsewhere(prefix, name, near)}"
     unset = _WITHOUT_PACKAGE.search(str(error))
     if unset is not None:

@@ -91,6 +91,10 @@ def _fingerprint(path: Path, files: list[Path], column: str) -> str:
     if is_saved_dataset(path):
         return f"{open_table(path).fingerprint}:{column}"
     if files == [path]:
+        if not path.exists():
+            raise UserError(
+                f"there is no unlabelled text at {path}; name a file, folder or pattern"
+            )
         check_is_file(path, "corpus")
         return f"{sha256_of(path)}:{kind_of(path)}:{column}"
     listed = [f"{file.relative_to(root_of(path))}:{sha256_of(file)}" for file in files]

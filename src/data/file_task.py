@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -76,6 +77,7 @@ class FileTask(TextSource):
                 "task.train names no file; give your labelled examples: task.train=FILE (CSV, TSV, "
                 "JSONL or Parquet), or task.hub=NAME"
             )
+        self._warn_of_equal_files()
         return TaskFiles(
             train=open_table(Path(self.train)),
             dev=self._held_out("dev") if self.dev is None else open_table(Path(self.dev)),
@@ -127,6 +129,18 @@ class FileTask(TextSource):
         """Return the labelled files that the options name; none for a data set on the Hub."""
         named = [] if self.hub is not None else [self.train, self.dev, self.test]
         return [Path(path).expanduser() for path in named if path is not None]
+
+    def _warn_of_equal_files(self) -> None:
+        """Warn where two splits are the same file, as in a first trial of a program."""
+        named = {name: getattr(self, name) for name in ("train", "dev", "test")}
+        paths = {name: Path(path).expanduser().resolve() for name, path in named.items() if path}
+        for one, other in combinations(paths, 2):
+            if paths[one] == paths[other]:
+                log.warning(
+                    "task %s: %s%s and %s%s name the same file, so that scores say nothing about "
+                    "other texts; without %s%s, a part of the rows is held out",
+                    self.name, self.prefix, one, self.prefix, other, self.prefix, other,
+                )  # fmt: skip
 
     def _held_out(self, split: str) -> HeldOut:
         share = self.dev_share if split == "dev" else self.test_share

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader, Sampler
 
 from src.core.task import StepBatch
@@ -26,8 +27,9 @@ class StepLoader:
 
     def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
         self._next_step, self._order = next_step, _FromStep(len(batches))
+        # a generator of its own: a DataLoader draws a seed, here from the program's otherwise
         self._loader: DataLoader[StepBatch] = DataLoader(
-            batches, batch_size=None, sampler=self._order, **options
+            batches, batch_size=None, sampler=self._order, generator=torch.Generator(), **options
         )
 
     def __len__(self) -> int:

@@ -98,8 +98,7 @@ def warn_of_imbalance(
         shares = [*shares[:half], f"... ({len(shares) - _SHOWN} more)", *shares[-half:]]
     _warn(
         "imbalance",
-        "task %s: labels are unevenly frequent in train: %s; %s makes each label count alike in "
-        "the loss",
+        "task %s: labels are uneven in train: %s; %s makes each label count alike in the loss",
         name,
         ", ".join(shares),
         option,
@@ -174,7 +173,7 @@ def _shared(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
         if split != "train"
     }
     return _listed(
-        "examples have a text that train has too: %s (metrics are given without them as well)",
+        "texts that train has too: %s (metrics are given without them as well)",
         counts,
         texts,
     )

@@ -247,10 +247,11 @@ class TaskData(pl.LightningDataModule):
         texts, pairs = task.test.texts, task.test.pairs
         size = self.sizes.evaluation_batch_size
         if pairs is None:
-            return DataLoader(list(texts), batch_size=size, collate_fn=list)  # type: ignore[arg-type]
+            rows: Any = list(texts)
+            return DataLoader(rows, batch_size=size, collate_fn=list, generator=torch.Generator())
         columns = zip(texts, pairs, strict=True)
-        rows: Any = [{"text": first, "text_pair": second} for first, second in columns]
-        return DataLoader(rows, batch_size=size)
+        rows = [{"text": first, "text_pair": second} for first, second in columns]
+        return DataLoader(rows, batch_size=size, generator=torch.Generator())
 
     def _check_has_test(self, call: str) -> None:
         if not len(self.prepared.splits.test):

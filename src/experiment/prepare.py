@@ -135,6 +135,12 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         encoder.recompute_activations()
     for name, auxiliary in used.items():
         auxiliary.check(name, encoder)
+    if config.task.get("empty_label") == "unlabelled" and not _reads_own_text(used):
+        log.warning(
+            "task.empty_label=unlabelled: the rows without a label are not read: method=%s does "
+            "not train on the task's text",
+            config.method.name,
+        )
     _check_weighting(config, stages, used, sum(end_task.label_counts))
     for name, node in config.metrics.items():  # imported here, so that a module can be made of it
         metric = build(node, f"metrics.{name}", num_classes=len(end_task.labels))
@@ -250,8 +256,9 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
             left_out.update(set(asked) - set(chosen))
             if asked and not chosen:
                 raise UserError(
-                    f"stage {stage_name} of method {config.method.name} trains auxiliary "
-                    f"{asked[0]}, for which no text is given: auxiliary.{asked[0]}.path=FILE"
+                    f"stage {stage_name} of method {config.method.name} needs unlabelled text: "
+                    f"auxiliary.{asked[0]}.path=FILE or FOLDER; method=finetune and method=tapt do "
+                    "without (+experiment=custom_finetune, +experiment=custom_tapt)"
                 )
             if not chosen:
                 kind = "" if stage.auxiliaries == "all" else f" of kind {stage.auxiliaries}"
@@ -275,6 +282,10 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     found = {name: auxiliary for name, auxiliary in settings.items() if name in used}
     _warn_of_unread_size(found)
     return found
+
+
+def _reads_own_text(used: Mapping[str, Auxiliary]) -> bool:
+    return any(auxiliary.kind == "task" for auxiliary in used.values())
 
 
 def _warn_of_unread_size(used: Mapping[str, Auxiliary]) -> None:

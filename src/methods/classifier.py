@@ -117,9 +117,17 @@ class EndTaskClassifier(pl.LightningModule):
         """Check that there is something to predict; with no batches, `predict_step` is not called.
 
         Raises:
-            UserError: the method does not train the end task.
+            UserError: the method does not train the end task, or a text or batch was given in place
+                of a loader.
         """
         self._evaluated()
+        given = self.trainer.predict_dataloaders
+        for loader in given if isinstance(given, list | tuple) else [given]:
+            if isinstance(loader, str | Mapping):
+                raise UserError(
+                    f"trainer.predict takes a DataLoader, not a {type(loader).__name__}, and reads "
+                    "a list as several loaders; for one batch of texts use module(texts)"
+                )
 
     def on_validation_epoch_start(self) -> None:
         """Start a new evaluation, on dev or test."""

@@ -193,7 +193,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         )
         for remark in remarks_on_hooks(type(self)):
             log.warning(remark)
-        self.save_hyperparameters(arguments)
+        super().save_hyperparameters(arguments)
         self._hparams: Any = ShownArguments(self.hparams)
         # a tokenizer's files are nothing to look at in a logger
         self.logged_options = arguments | {"encoder": arguments["encoder"].get("name")}
@@ -335,6 +335,17 @@ class TaskMixing(FromCheckpoint, MixedStep):
             sampled=self.sampled,
         )
 
+    def save_hyperparameters(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse, because a checkpoint would not be loaded with further arguments.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(
+            "save_hyperparameters: the arguments of a module are in its checkpoints already; "
+            "options of a subclass are attributes of the class (docs/lightning.md)"
+        )
+
     def configure_callbacks(self) -> list[pl.Callback]:
         """Check the Trainer's options, and return callbacks that every training needs.
 
@@ -353,8 +364,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
             )
         check_trainer(self.trainer)
         keep_best(self.trainer, self.monitor)
-        if self.monitor is not None and self.trainer.state.fn == TrainerFn.FITTING:
-            check_directions(self.trainer, self.monitor, () if self.metrics is None else METRICS)
+        if self.trainer.state.fn == TrainerFn.FITTING:
+            if self.monitor is not None:
+                scores = () if self.metrics is None else METRICS
+                check_directions(self.trainer, self.monitor, scores)
             check_monitors(self.trainer, self, self._logged())
         return own_callbacks(self.trainer)
 
@@ -426,6 +439,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 "no parameter of the body is trained, and the weights of this weighting come from "
                 "the body's gradients; use FineTuning, or MTTartan with another weighting"
             )
+        self._warn_of_untrained()
         if is_sharded(self.body):
             if needs.example_weights:
                 raise UserError(
@@ -435,6 +449,18 @@ class TaskMixing(FromCheckpoint, MixedStep):
             self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:
             self.processes = Replicas()
+
+    def _warn_of_untrained(self) -> None:
+        """Warn of parameters of a subclass, whose gradients no step computes."""
+        known = {id(p) for part in (self.body, self.heads, self.meta_head) if part is not None
+                 for p in part.parameters()}  # fmt: skip
+        own = [name for name, p in self.named_parameters() if id(p) not in known]
+        if own:
+            log.warning(
+                "%s.%s is part of neither the body nor a head: no step computes its gradient; put "
+                "it into the head of an objective",
+                type(self).__name__, own[0],
+            )  # fmt: skip
 
     def configure_optimizers(self) -> dict[str, Any]:
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""

@@ -51,6 +51,11 @@ def node_of(thing: object) -> dict[str, Any]:
         given = [field.name for field in dataclasses.fields(thing) if field.init]
         values = {name: _stored(thing, name) for name in given}
         return {TARGET: _name(type(thing)), **values}
+    if isinstance(thing, str):
+        raise UserError(
+            f"{thing!r} is a name; give the class, as the files of conf/ name it, for instance "
+            "src.core.weighting.uniform.Uniform"
+        )
     raise UserError(
         f"{thing!r} cannot be stored in a checkpoint; give its class, or "
         "functools.partial(CLASS, NAME=VALUE, ...)"

@@ -132,7 +132,8 @@ class ResumePoints(Checkpoint):
             return
         asked = decided // 2  # a signal that came since then waits for the next decision
         before = points(self._folder)
-        trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt")
+        point = self._folder / f"{trainer.global_step:08d}.ckpt"
+        trainer.save_checkpoint(point, weights_only=False)
         if trainer.is_global_zero:
             for old in before[:-1]:
                 remove(old)

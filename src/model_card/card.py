@@ -61,6 +61,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         results=_results(result),
         overlaps=_overlaps(result),
         one_label=one_label_remark(result),
+        baselines=_baselines(result),
         resamples=RESAMPLES,
         classes=_classes(result),
         few=_FEW,
@@ -102,6 +103,23 @@ def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
 
 def _metrics(part: Scores) -> dict[str, float]:
     return {name: value for name, value in (part.metrics or {}).items() if name != "loss"}
+
+
+def _baselines(result: Result) -> list[str]:
+    """Return a sentence with the scores of each baseline on the same data."""
+    names = {
+        "tf_idf": "TF-IDF with logistic regression",
+        "fine_tuning": "Fine-tuning alone, at the cost of this run,",
+    }
+    sentences = []
+    for one in result.baselines:
+        scores = {
+            split: (getattr(one, split) or {}).get(result.metric) for split in ("dev", "test")
+        }
+        told = [f"{score:.4f} on {split}" for split, score in scores.items() if score is not None]
+        if one.name in names and told:
+            sentences.append(f"{names[one.name]} reaches a {result.metric} of {', '.join(told)}.")
+    return sentences
 
 
 def _results(result: Result) -> list[dict[str, Any]]:

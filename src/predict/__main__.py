@@ -49,10 +49,10 @@ def _predict(config: DictConfig, output: str) -> None:
     quiet_libraries()
     settings = typed(config, Settings)
     done = predict_file(settings)
-    shares = ", ".join(f"{printable(label)} {count:,}" for label, count in done.counts.items())
+    shares = ", ".join(f"{printable(label)}: {count:,}" for label, count in done.counts.items())
     before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
     stream = sys.stderr if output == "-" else sys.stdout
-    print(f"{done.rows:,} rows{before}: {shares}", file=stream)
+    print(f"{done.rows:,} rows{before}; {shares}", file=stream)
     if output != "-":
         print(output)
 

@@ -100,6 +100,8 @@ def predict_file(settings: Settings) -> Predicted:
             f"format={settings.format} is for input=- and output=-; the names of files tell theirs"
         )
     written_as = None if path is None else _format_of_output(path)
+    if settings.input != STREAM:
+        table = open_table(source)  # before the output is looked at: it is named first
     with ExitStack() as stack:
         if path is not None:
             stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))
@@ -108,8 +110,6 @@ def predict_file(settings: Settings) -> Predicted:
             stack.enter_context(disk_advice(path))
         if settings.input == STREAM:
             table = open_lines(None, _format_of_stream(settings.format, written_as))
-        else:
-            table = open_table(source)
         if written_as is None:
             written_as = _format_of_stream(settings.format, format_of(source, TABLES))
         classifier = load_classifier(model)

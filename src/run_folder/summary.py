@@ -12,6 +12,7 @@ from rich.table import Table
 from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY
 from src.files.plain import map_texts
+from src.run_folder.behind_tf_idf import behind_tf_idf_remark
 from src.run_folder.name import RESULT
 from src.run_folder.one_label import one_label_remark
 from src.run_folder.result import Result, Scores, Stage
@@ -43,11 +44,11 @@ def print_summary(
         show(_stages(result))
     else:
         steps = ", ".join(f"{stage.name} {stage.steps:,} steps" for stage in result.stages)
-        show(f"{result.seconds:,.0f} seconds: {steps}")
+        show(f"{_seconds(result.seconds)}: {steps}")
         for baseline in result.baselines:
             if baseline.seconds is not None:
                 title = _TITLES.get(baseline.name, baseline.name)
-                spent = f"{baseline.seconds:,.0f} seconds: {title} at equal cost, "
+                spent = f"{_seconds(baseline.seconds)}: {title} at equal cost, "
                 show(f"{spent}{baseline.settings}")
     if result.final_task_weights:
         show(_weights(result.final_task_weights), highlight=True)
@@ -61,22 +62,26 @@ def print_summary(
                 "a number was not finite",
                 style="yellow",
             )
-    remark = one_label_remark(result)
-    if remark is not None:
-        show(remark, style="yellow", soft_wrap=True)
+    for remark in (one_label_remark(result), behind_tf_idf_remark(result)):
+        if remark is not None:
+            show(remark, style="yellow", soft_wrap=True)
     here = Path.cwd()
     near = folder.relative_to(here) if folder.is_relative_to(here) else folder
     for what, name in (
         ("result", RESULT),
         ("weights over time", "task_weights.png"),
         ("weights by factor", "factor_weights.png"),
-        ("rows of a split", "splits.csv"),
+        ("split of each row", "splits.csv"),
         ("classifier", "classifier"),
         ("encoder", "encoder"),
     ):
         if (folder / name).exists():
             # a path must not be wrapped, so that it can be copied
             show(f"{what:18}{near / name}", soft_wrap=True)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} second{'' if round(seconds) == 1 else 's'}"
 
 
 def _scores(result: Result, verbose: bool) -> Table:

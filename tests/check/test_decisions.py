@@ -96,6 +96,18 @@ def test_that_advice_rests_on_the_rows_of_the_study():
     assert all(found.interval.low < 0 < found.interval.high for found in (arc, docstrings))
 
 
+def test_rows_without_a_label_are_the_case_that_was_measured():
+    def gain_in(text):
+        return text[text.index("was 11.7") : text.index("3.2 ahead")]
+
+    words = reason("tapt", "rows without a label")
+    assert gain_in(words) == gain_in(reason("dapt_tapt", "and unlabelled text"))
+    small = {"parameters": 23_000_000, "domain": 0, "train": 300}
+    assert of(**small, unlabelled=120).method == "tapt"
+    assert of(**small).method == "finetune"
+    assert of(**small | {"domain": 500}, unlabelled=120).method == "dapt_tapt"
+
+
 def test_that_advice_for_labelled_texts_alone_rests_on_the_rows_of_the_study():
     words = reason("finetune", "million parameters")
     scierc, docstrings = gain("suspects", "3x/tapt_labelled"), gain("docstrings", "3x/tapt")

@@ -126,7 +126,7 @@ def test_odd_labels_and_unreadable_texts_are_told_under_look_out(check, tmp_path
         "the encoder cannot read 60% of the words of train",
     ):
         assert part in shown
-    assert "labels are unevenly frequent" not in shown
+    assert "labels are uneven" not in shown
 
 
 def test_what_the_method_leaves_aside_is_no_error(check, tmp_path):

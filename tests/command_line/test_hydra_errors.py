@@ -24,6 +24,7 @@ def _as_users_have_it(monkeypatch):
 
 CASES = {
     "task.max_lenght=8": "there is no option task.max_lenght; did you mean task.max_length?",
+    "experimnt=3": "there is no option experimnt; did you mean experiment?",
     "encodr=minilm": "there is no option encodr; did you mean encoder?",
     "method.stages.joint.batch_sizes=3": (
         "there is no option method.stages.joint.batch_sizes; "

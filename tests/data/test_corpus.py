@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_used_is_an_error_of_one_line(name, content, messa
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"corpus .*nowhere\.txt does not exist"):
+    with pytest.raises(UserError, match=r"no unlabelled text at .*nowhere\.txt; name a"):
         load(tmp_path / "nowhere.txt", tmp_path / "cache")
 
 

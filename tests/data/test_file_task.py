@@ -228,3 +228,15 @@ def test_a_test_split_without_labels_is_held_out_instead(tmp_path, said):
     assert (len(task.test), task.labels) == (4, ("no", "yes"))
     with pytest.raises(UserError, match=r"test, row 1: the column 'label' is empty"):
         FileTask(**own, test="test").load()
+
+
+@pytest.mark.parametrize(("one", "other"), [("train", "dev"), ("train", "test"), ("dev", "test")])
+def test_splits_of_one_file_are_warned_of(tmp_path, said, one, other):
+    named = {}
+    for start, split in enumerate(("train", "dev", "test")):
+        named[split] = as_csv(tmp_path / f"{split}.csv", rows_of("ab", start=100 * start))
+    _, before = said(FileTask(**OWN, **named).load)
+    assert not [line for line in before if "the same file" in line]
+    named[other] = f"{tmp_path}/../{tmp_path.name}/{one}.csv"
+    _, warnings = said(FileTask(**OWN, **named).load)
+    assert f"task own: task.{one} and task.{other} name the same file, so that" in warnings[0]

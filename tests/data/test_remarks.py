@@ -52,8 +52,7 @@ def test_texts_that_a_split_repeats_are_counted_once_less_than_they_occur(said):
 def test_texts_that_train_has_too_are_counted(said):
     dev = [("a", "A"), ("d", "B"), ("b", "B")]
     assert said(warn_of_texts, "toy", {**CLEAN, "dev": dev}) == [
-        "task toy: examples have a text that train has too: 2 of 3 in dev "
-        "(metrics are given without them as well)"
+        "task toy: texts that train has too: 2 of 3 in dev (metrics are given without them as well)"
     ]
 
 
@@ -105,7 +104,7 @@ def test_a_task_says_it_once_and_again_when_its_tokens_are_cached(said, tmp_path
 def test_a_task_speaks_of_its_texts_when_it_is_read(said, data_dir):
     paths = {split: str(data_dir / "toy" / f"{split}.jsonl") for split in CLEAN}
     assert said(FileTask(name="toy", metric="macro_f1", max_length=8, **paths).load) == [
-        "task toy: examples have a text that train has too: 1 of 22 in dev, 1 of 31 in test "
+        "task toy: texts that train has too: 1 of 22 in dev, 1 of 31 in test "
         "(metrics are given without them as well)"
     ]
 

@@ -66,15 +66,16 @@ SENTENCES = {
 def score_of(part: str, cell: str, base: str) -> str:
     """Return a score as README has it, a dash for fewer than three seeds.
 
-    It is bold where it differs from fine-tuning's by more than chance.
+    It is bold where it is above fine-tuning's by more than chance, and has an arrow where below.
     """
     rows = read_rows(ROOT / "docs" / "results" / f"{part}.csv")
     own = [row for row in rows if f"{row.budget}/{row.setting}" == cell]
     if len(own) < LEAST_SEEDS:
         return "–"
     gain = contrast_of(Contrast(plus=[cell], minus=[base]), rows, "test")
-    is_decided = cell != base and gain is not None and gain.verdict(0) != "not decided"
-    return f"**{on_test(part, cell)}**" if is_decided else on_test(part, cell)
+    verdict = "not decided" if cell == base or gain is None else gain.verdict(0)
+    forms = {"holds": "**{}**", "does not hold": "{} ↓"}
+    return forms.get(verdict, "{}").format(on_test(part, cell))
 
 
 class Cells:

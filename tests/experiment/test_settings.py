@@ -230,6 +230,7 @@ def test_values_of_ones_own_stand_beside_the_options():
     [
         ("experiment", 'of experiment/ needs the line "# @package _global_" as its first line'),
         ("hparams", "there is no option hparams, and no option refers to it"),
+        ("hparams_search", "there is no option hparams_search; use -m +search=NAME"),
     ],
 )
 def test_options_that_no_run_reads_are_refused(name, said):

@@ -120,6 +120,13 @@ def test_what_cannot_be_honoured_is_refused_with_what_to_use(
     assert same(before, state_of(module))
 
 
+def test_pre_training_that_is_not_evaluated_has_no_metric_to_monitor(data, tmp_path):
+    module = ContinuedPretraining.for_data(data, lr=1e-3)
+    stop = EarlyStopping("loss/dapt_epoch")
+    with pytest.raises(UserError, match="no metric 'loss/dapt_epoch'; did you mean loss/dapt"):
+        trainer(tmp_path, max_steps=2, callbacks=[stop]).fit(module, datamodule=data)
+
+
 @pytest.mark.parametrize(
     ("callback", "said"),
     [

@@ -76,7 +76,7 @@ def test_one_label_for_everything_is_said(meta_run, tmp_path):
     for row in counts:
         row[:] = [sum(row), *[0] * (len(row) - 1)]
     card = written_again(meta_run, tmp_path, result)
-    assert f"every text of test was given the label '{result['labels'][0]}'" in card
+    assert f"every text of test got the label '{result['labels'][0]}'" in card
     counts[0][:2] = [0, 1]
     (tmp_path / "other").mkdir()
     assert "**Beware:**" not in written_again(meta_run, tmp_path / "other", result)

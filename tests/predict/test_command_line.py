@@ -43,7 +43,7 @@ def test_a_file(cli, classifier, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
     counts, name = done.stdout.decode().splitlines()
-    assert counts.startswith("2 rows: no ")
+    assert counts.startswith("2 rows; no: ")
     assert name == "it's out.csv"
     header, *rows = csv.reader(io.StringIO((tmp_path / name).read_text()))
     assert header == ["text", "predicted_label", *(f"probability_{label}" for label in LABELS)]
@@ -108,7 +108,7 @@ def test_standard_input_and_output(cli, classifier):
     records = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert [record["text"] for record in records] == ["räv", "b"]
     assert all(record["predicted_label"] in LABELS for record in records)
-    assert done.stderr.startswith(b"2 rows: ")
+    assert done.stderr.startswith(b"2 rows; ")
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,23 @@ def test_skipped_updates_are_said_where_there_were_any(tmp_path, verbose):
 def test_one_label_for_everything_is_said_in_one_line(tmp_path):
     result = copy.deepcopy(RESULT) | {"labels": ["[a]", "b"]}
     result["test"]["whole"]["confusion"] = [[31, 0], [25, 0]]
-    line = "every text of test was given the label '[a]': nothing was told apart."
+    line = "every text of test got the label '[a]'."
     assert line in shown(result, tmp_path, width=60, verbose=False)
     result["test"]["whole"]["confusion"] = [[31, 0], [24, 1]]
-    assert "was given" not in shown(result, tmp_path, verbose=False)
+    assert "got the label" not in shown(result, tmp_path, verbose=False)
+
+
+def test_tf_idf_that_is_clearly_ahead_is_said_in_one_line(tmp_path):
+    result = copy.deepcopy(RESULT) | {"baselines": [copy.deepcopy(BASELINE)]}
+    assert "ahead on" not in shown(result, tmp_path)
+    result["baselines"][0]["test"]["macro_f1"] = 0.5
+    line = "TF-IDF with logistic regression is 8.8 points of macro_f1 ahead on test."
+    assert line in shown(result, tmp_path, verbose=False)
+    result["baselines"][0]["test"]["macro_f1"] = 0.43  # within two points
+    assert "ahead on" not in shown(result, tmp_path)
+    del result["test"]
+    result["baselines"][0] |= {"test": None, "dev": {"macro_f1": 0.7}}
+    assert "is 8.8 points of macro_f1 ahead on dev." in shown(result, tmp_path)
 
 
 def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):

@@ -1,0 +1,52 @@
+"""What a module of one's own may add, and what training leaves alone."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from torch import nn
+
+from src.errors import UserError
+from src.methods import FineTuning, MetaTartan
+from tests.methods.lightning import fitted, toy_data
+
+
+class WithALayer(FineTuning):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.extra = nn.Linear(2, 2)
+
+
+class Saving(FineTuning):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.save_hyperparameters()
+
+
+def test_parameters_that_no_step_trains_are_named(data_dir, cache_dir, tmp_path, caplog):
+    data = toy_data(data_dir, cache_dir)
+    for kind, is_said in ((WithALayer, True), (FineTuning, False)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            fitted(kind.for_data(data, lr=1e-3), data, tmp_path / kind.__name__, max_steps=1)
+        assert ("WithALayer.extra.weight is part of neither" in caplog.text) is is_said
+
+
+def test_arguments_are_not_stored_twice(data_dir, cache_dir):
+    with pytest.raises(UserError, match="save_hyperparameters: the arguments of a module are in"):
+        Saving.for_data(toy_data(data_dir, cache_dir), lr=1e-3)
+
+
+def test_a_weighting_is_not_given_by_its_name(data_dir, cache_dir):
+    with pytest.raises(UserError, match=r"'uniform' is a name; give the class"):
+        MetaTartan.for_data(toy_data(data_dir, cache_dir), lr=1e-3, weighting="uniform")
+
+
+def test_training_leaves_the_programs_random_numbers_alone(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = MetaTartan.for_data(data, lr=1e-3)
+    before = torch.random.get_rng_state()
+    fitted(module, data, tmp_path, max_steps=7)  # more than an epoch, with an evaluation
+    assert torch.equal(before, torch.random.get_rng_state())
