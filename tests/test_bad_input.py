@@ -584,7 +584,8 @@ SETTINGS = {
         "+trainer.fast_dev_run=true",
     ),
     "trainer argument": case(
-        "trainer: Trainer.__init__() got an unexpected keyword argument 'bogus'",
+        "there is no option trainer.bogus of lightning.pytorch.Trainer; leave it out (where a file "
+        "sets it: '~trainer.bogus')",
         "+trainer.bogus=1",
     ),
     "trainer class that is none": case(

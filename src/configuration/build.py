@@ -15,6 +15,8 @@ from src.errors import UserError, first_line
 
 T = TypeVar("T")
 
+_UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
+"""Python's message of an argument that a function does not take."""
 _NO_CLASS = re.compile(r"No module named '(.+)\.(\w+)'; '\1' is not a package")
 """Python's message of a name that a module lacks, which Hydra takes for a module too."""
 
@@ -47,9 +49,20 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
             lacks = _NO_CLASS.fullmatch(first_line(cause))
             said = f"{lacks[1]} has no class {lacks[2]}" if lacks else first_line(cause)
             raise UserError(f"{place} cannot be imported: {said}") from error
+        unknown = _UNKNOWN.search(str(cause)) if isinstance(cause, TypeError) else None
+        if unknown is not None and unknown[1] not in arguments:
+            name = f"{place}.{unknown[1]}"
+            raise UserError(
+                f"there is no option {name} of {_target(node)}; leave it out (where a file sets it: "
+                f"'~{name}')"
+            ) from error
         raise UserError(f"{place}: {first_line(cause)}") from error
     except OmegaConfBaseException as error:
         raise UserError(f"{option}: {first_line(error)}") from error
+
+
+def _target(node: Any) -> str:
+    return str(node.get(TARGET, ""))
 
 
 def typed(node: DictConfig, schema: type[T], option: str = "") -> T:

@@ -11,6 +11,7 @@ from typing import Any
 import datasets
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 from torch.utils.data import DataLoader
 
 from src.configuration.options import Checked, Count, Natural, checked
@@ -221,9 +222,17 @@ class TaskData(pl.LightningDataModule):
         """Return a loader of dev, each example once; none where the end task is not trained.
 
         Without an end task, dev is the text that is held out of all corpora.
+
+        Raises:
+            UserError: `trainer.validate` has nothing to evaluate.
         """
-        judged = END_TASK in self._needs().tasks or self.prepared.held_out is not None
-        return self._split("dev") if judged else []
+        if END_TASK in self._needs().tasks or self.prepared.held_out is not None:
+            return self._split("dev")
+        if self._running().state.fn != TrainerFn.FITTING:
+            raise UserError(
+                "trainer.validate: this module does not train the end task, and no text is held out"
+            )
+        return []
 
     def test_dataloader(self) -> EvaluationBatches:
         """Return a loader of test, each example once.

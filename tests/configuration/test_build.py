@@ -57,6 +57,14 @@ def test_an_unknown_argument_is_named_with_its_option():
     assert message.startswith("there is no option weighting.bogus")
 
 
+def test_an_unknown_argument_of_a_class_of_others_is_named_with_how_to_omit_it():
+    message = build_error("metrics.mine", {"_target_": "fractions.Fraction", "bogus": 1})
+    assert message == (
+        "there is no option metrics.mine.bogus of fractions.Fraction; leave it out (where a file "
+        "sets it: '~metrics.mine.bogus')"
+    )
+
+
 def test_a_value_of_the_wrong_type_is_reported_under_its_option():
     message = build_error("weighting", {"_target_": META, "eta": "fast"}, task_names=["a"])
     assert message.startswith("weighting")

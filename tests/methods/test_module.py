@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from src.errors import UserError
-from src.methods import FineTuning, MetaTartan
-from tests.methods.lightning import fitted, toy_data
+from src.methods import ContinuedPretraining, FineTuning, MetaTartan
+from tests.methods.lightning import fitted, toy_data, trainer
 
 
 class WithALayer(FineTuning):
@@ -50,3 +50,12 @@ def test_training_leaves_the_programs_random_numbers_alone(data_dir, cache_dir, 
     before = torch.random.get_rng_state()
     fitted(module, data, tmp_path, max_steps=7)  # more than an epoch, with an evaluation
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_there_is_nothing_to_validate_without_the_end_task_or_held_out_text(
+    data_dir, cache_dir, tmp_path
+):
+    data = toy_data(data_dir, cache_dir)
+    module = ContinuedPretraining.for_data(data, lr=1e-3)
+    with pytest.raises(UserError, match=r"trainer\.validate: this module does not train the end"):
+        trainer(tmp_path).validate(module, datamodule=data)
