@@ -53,8 +53,8 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
         if unknown is not None and unknown[1] not in arguments:
             name = f"{place}.{unknown[1]}"
             raise UserError(
-                f"there is no option {name} of {_target(node)}; leave it out (where a file sets it: "
-                f"'~{name}')"
+                f"there is no option {name} of {_target(node)}; leave it out (where a file sets "
+                f"it: '~{name}')"
             ) from error
         raise UserError(f"{place}: {first_line(cause)}") from error
     except OmegaConfBaseException as error:

@@ -126,6 +126,11 @@ def test_that_advice_for_thousands_of_labels_rests_on_the_rows_of_the_study():
     assert "were within chance of fine-tuning on SciERC (3,219 labels)" in words
     joint = with_interval(gain("chemprot", "3x/mt_tartan"))
     assert f"MT-TARTAN was {joint.format(' points of micro-F1 ahead on test')}" in words
+    on_dev = gain("chemprot", "3x/mt_tartan", split="dev")
+    assert on_dev.interval.low < 0 < on_dev.interval.high
+    first = gain("chemprot", "3x/tapt")
+    assert first.interval.high < 0
+    assert f"pre-training first {-first.mean:.1f} behind" in words
 
 
 def with_interval(found):
