@@ -454,7 +454,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """Warn of parameters of a subclass, whose gradients no step computes."""
         known = {id(p) for part in (self.body, self.heads, self.meta_head) if part is not None
                  for p in part.parameters()}  # fmt: skip
-        own = [name for name, p in self.named_parameters() if id(p) not in known]
+        others = ((name, p) for name, p in self.named_parameters() if id(p) not in known)
+        own = [name for name, p in others if p.requires_grad]
         if own:
             log.warning(
                 "%s.%s is part of neither the body nor a head: no step computes its gradient; put "

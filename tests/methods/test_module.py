@@ -19,6 +19,12 @@ class WithALayer(FineTuning):
         self.extra = nn.Linear(2, 2)
 
 
+class WithAFrozenLayer(FineTuning):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.teacher = nn.Linear(2, 2).requires_grad_(False)
+
+
 class Saving(FineTuning):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -27,11 +33,12 @@ class Saving(FineTuning):
 
 def test_parameters_that_no_step_trains_are_named(data_dir, cache_dir, tmp_path, caplog):
     data = toy_data(data_dir, cache_dir)
-    for kind, is_said in ((WithALayer, True), (FineTuning, False)):
+    for kind, is_said in ((WithALayer, True), (WithAFrozenLayer, False), (FineTuning, False)):
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             fitted(kind.for_data(data, lr=1e-3), data, tmp_path / kind.__name__, max_steps=1)
         assert ("WithALayer.extra.weight is part of neither" in caplog.text) is is_said
+        assert ("is part of neither" in caplog.text) is is_said
 
 
 def test_arguments_are_not_stored_twice(data_dir, cache_dir):
