@@ -141,7 +141,7 @@ def test_a_finished_run_says_which_data_are_newer(run_cli, finetune_options, tmp
     assert run_cli(*options, "resume=false").returncode == 0
     after = run_cli(*options).stdout
     assert "newer than this result" not in after
-    assert "-2 holds the same run, started over later with resume=false; hydra.run.dir=" in after
+    assert "-2 holds the same run, started over later with resume=false; to see" in after
 
 
 def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(

@@ -134,7 +134,7 @@ def test_what_the_method_leaves_aside_is_no_error(check, tmp_path):
     done = check(*[o for o in options if "stages" not in o], "method=finetune")
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    assert "auxiliary dapt: corpus /nowhere/corpus.txt does not exist" in text
+    assert "auxiliary dapt: there is no unlabelled text at /nowhere/corpus.txt" in text
     assert "dapt: no domain text" in text
 
 
