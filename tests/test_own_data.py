@@ -259,3 +259,19 @@ def test_stages_of_another_method_are_named(own, options, caplog):
         "method.stages.joint is a stage of another method: method=finetune has only finetune; "
         "leave out method=, or the +experiment= that sets options of this stage"
     )
+
+
+@pytest.mark.parametrize(
+    ("experiment", "is_said"), [("custom_finetune", True), ("custom_tapt", False)]
+)
+def test_rows_without_a_label_that_are_not_read_are_said(tmp_path, experiment, is_said, caplog):
+    rows = [f"text {i} of {label},{label}" for i in range(20) for label in "ab"]
+    table = tmp_path / "labels.csv"
+    options = [f"+experiment={experiment}", f"task.train={table}", "encoder=tiny"]
+    options += ["task.empty_label=unlabelled", f"cache_dir={tmp_path}/cache"]
+    said = "the rows without a label are not read: method=finetune"
+    for more, expected in (([], False), ([f"text {i}," for i in range(5)], is_said)):
+        table.write_text("\n".join(["text,label", *rows, *more]), encoding="utf-8")
+        caplog.clear()
+        prepared(*options)
+        assert (said in caplog.text) is expected

@@ -13,6 +13,7 @@ from typing import Any
 from src.bench.process_memory import peak_memory
 from src.bench.synthetic_articles import FIELD
 from src.configuration.build import build
+from src.configuration.quoting import quoted_path
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 
@@ -84,7 +85,8 @@ def measure_build(
     resumed = (corpus / "building").is_dir()
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "src.build_corpus", f"sources={articles}", f"output={corpus}",
+        [sys.executable, "-m", "src.build_corpus", f"sources={quoted_path(articles)}",
+         f"output={quoted_path(corpus)}",
          f"field_of_study=[{FIELD}]", f"executor.workers={workers}", *options],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from src.configuration.quoting import quoted_path
 from src.errors import UserError
 from src.run_folder.result import read_result
 
@@ -46,15 +47,13 @@ def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
         UserError: the run failed; the message holds its last line.
     """
     began = time.perf_counter()
-    command = [sys.executable, "-m", "src.run", *overrides, "max_steps=1"]
+    place = f"hydra.run.dir={quoted_path(folder)}"
+    command = [sys.executable, "-m", "src.run", *overrides, "max_steps=1", place]
     first = None
     log = folder / "steps.csv"
-    with tempfile.TemporaryFile(
-        "w+", encoding="utf-8"
-    ) as errors:  # a pipe that is full would block
-        process = subprocess.Popen(
-            [*command, f"hydra.run.dir={folder}"], stdout=subprocess.DEVNULL, stderr=errors
-        )
+    # a file, because a run that fills a pipe would wait for its reader
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         while process.poll() is None:
             if first is None and log.exists() and log.stat().st_size:
                 first = time.perf_counter() - began

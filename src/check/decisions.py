@@ -98,6 +98,7 @@ def _together(facts: Facts) -> Iterator[str]:
         )
 
 
+_SMALL = f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters"
 _TAPT_GAINED = (
     "was 11.7 points of macro-F1 ahead of fine-tuning on test, at the cost of 360 steps of "
     "fine-tuning (95 % interval 6.4 to 17.0, 3 seeds). With a third of that budget it was 9.0 "
@@ -130,10 +131,7 @@ DECISIONS = (
         details=lambda facts: (f"{facts.train:,} training examples",),
     ),
     Decision(
-        case=(
-            f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters, and "
-            f"{ENOUGH_LABELS:,} labels or more"
-        ),
+        case=f"{_SMALL}, and {ENOUGH_LABELS:,} labels or more",
         applies=lambda facts: _is_small(facts) and facts.train >= ENOUGH_LABELS,
         method="finetune",
         because=(
@@ -146,10 +144,7 @@ DECISIONS = (
         details=lambda facts: (_size(facts), f"{facts.train:,} training examples"),
     ),
     Decision(
-        case=(
-            f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters, and "
-            "unlabelled text"
-        ),
+        case=f"{_SMALL}, and unlabelled text",
         applies=lambda facts: _is_small(facts) and facts.domain > 0,
         method="dapt_tapt",
         because=(
@@ -160,10 +155,7 @@ DECISIONS = (
         details=lambda facts: (_size(facts),),
     ),
     Decision(
-        case=(
-            f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters, and "
-            "rows without a label"
-        ),
+        case=f"{_SMALL}, and rows without a label",
         applies=lambda facts: _is_small(facts) and facts.unlabelled > 0,
         method="tapt",
         because=(
@@ -173,7 +165,7 @@ DECISIONS = (
         details=lambda facts: (_size(facts), f"{facts.unlabelled:,} texts without a label"),
     ),
     Decision(
-        case=f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters",
+        case=_SMALL,
         applies=_is_small,
         method="finetune",
         because=(

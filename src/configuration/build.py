@@ -53,16 +53,12 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
         if unknown is not None and unknown[1] not in arguments:
             name = f"{place}.{unknown[1]}"
             raise UserError(
-                f"there is no option {name} of {_target(node)}; leave it out (where a file sets "
+                f"there is no option {name} of {node.get(TARGET)}; leave it out (where a file sets "
                 f"it: '~{name}')"
             ) from error
         raise UserError(f"{place}: {first_line(cause)}") from error
     except OmegaConfBaseException as error:
         raise UserError(f"{option}: {first_line(error)}") from error
-
-
-def _target(node: Any) -> str:
-    return str(node.get(TARGET, ""))
 
 
 def typed(node: DictConfig, schema: type[T], option: str = "") -> T:

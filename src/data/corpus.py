@@ -22,7 +22,7 @@ from src.data.held_out_text import HeldOutText
 from src.data.table.open import open_table
 from src.data.table.saved_dataset import is_saved_dataset
 from src.errors import UserError, first_line
-from src.files.checksum import check_is_file, sha256_of
+from src.files.checksum import sha256_of
 from src.files.reachable import check_reachable
 
 _READ = 10_000
@@ -91,11 +91,10 @@ def _fingerprint(path: Path, files: list[Path], column: str) -> str:
     if is_saved_dataset(path):
         return f"{open_table(path).fingerprint}:{column}"
     if files == [path]:
-        if not path.exists():
+        if not path.is_file():
             raise UserError(
                 f"there is no unlabelled text at {path}; name a file, folder or pattern"
             )
-        check_is_file(path, "corpus")
         return f"{sha256_of(path)}:{kind_of(path)}:{column}"
     listed = [f"{file.relative_to(root_of(path))}:{sha256_of(file)}" for file in files]
     return hashlib.sha256("\n".join([column, *listed]).encode()).hexdigest()

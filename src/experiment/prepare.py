@@ -135,7 +135,9 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         encoder.recompute_activations()
     for name, auxiliary in used.items():
         auxiliary.check(name, encoder)
-    if config.task.get("empty_label") == "unlabelled" and not _reads_own_text(used):
+    takes_unlabelled = config.task.get("empty_label") == "unlabelled"
+    has_unlabelled = takes_unlabelled and getattr(end_task, "unlabelled", None) is not None
+    if has_unlabelled and not any(auxiliary.kind == "task" for auxiliary in used.values()):
         log.warning(
             "task.empty_label=unlabelled: the rows without a label are not read: method=%s does "
             "not train on the task's text",
@@ -282,10 +284,6 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     found = {name: auxiliary for name, auxiliary in settings.items() if name in used}
     _warn_of_unread_size(found)
     return found
-
-
-def _reads_own_text(used: Mapping[str, Auxiliary]) -> bool:
-    return any(auxiliary.kind == "task" for auxiliary in used.values())
 
 
 def _warn_of_unread_size(used: Mapping[str, Auxiliary]) -> None:

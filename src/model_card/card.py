@@ -118,7 +118,8 @@ def _baselines(result: Result) -> list[str]:
         }
         told = [f"{score:.4f} on {split}" for split, score in scores.items() if score is not None]
         if one.name in names and told:
-            sentences.append(f"{names[one.name]} reaches a {result.metric} of {', '.join(told)}.")
+            metric = escape_markdown(result.metric)
+            sentences.append(f"{names[one.name]} reaches {', '.join(told)} ({metric}).")
     return sentences
 
 

@@ -82,6 +82,13 @@ def test_one_label_for_everything_is_said(meta_run, tmp_path):
     assert "**Beware:**" not in written_again(meta_run, tmp_path / "other", result)
 
 
+def test_baselines_are_in_it(meta_run):
+    (simple,) = meta_run.result["baselines"]
+    dev, test = (simple[split]["macro_f1"] for split in ("dev", "test"))
+    line = f"TF-IDF with logistic regression reaches {dev:.4f} on dev, {test:.4f} on test"
+    assert rf"{line} (macro\_f1)." in card_of(meta_run).content
+
+
 def test_results_have_an_interval_on_test(meta_run):
     rows = rows_of(card_of(meta_run), "split", "examples", "metric", "value", "95% interval")
     assert rows[0][2] == r"macro\_f1 \*"
