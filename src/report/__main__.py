@@ -6,9 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.errors import UserError
+
+if TYPE_CHECKING:
+    from src.report.report import Report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,26 +32,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     # here, so that --help answers at once
-    from src.files.escape import one_line
     from src.report.report import report_of
-    from src.report.tables.summary import in_words
     from src.report.verdicts.comparison import Choice
-    from src.report.write import PAGE, progress_line, write_report
+    from src.report.write import PAGE, write_report
 
     report = report_of(runs, Choice(paired=options.paired, holm=options.holm))
     write_report(report, out)
-    lines = [in_words(report.inventory)]
-    if not report.progress.is_over:
-        lines.append(progress_line(report.progress))
-    for part in report.benches:
-        lines += ["", part.bench.label, *(f"- {in_words(s)}" for s in part.sentences)]
-    for unreadable in report.unreadable:
-        lines += ["", f"not read: {unreadable.name}: {unreadable.reason}"]
-    for remark in report.remarks:
-        lines += ["", remark]
-    for line in lines:
-        print(one_line(line))  # names of folders may hold what moves a terminal's cursor
+    _show(report)
     print(f"\n{out / PAGE}")
+
+
+def _show(report: Report) -> None:
+    """Print a table and the sentences of each benchmark, and what could not be read."""
+    from rich.console import Console
+
+    from src.files.escape import one_line
+    from src.report.tables.summary import in_words
+    from src.report.text.terminal import to_terminal
+    from src.report.write import progress_line
+
+    def show(*lines: str) -> None:
+        for line in lines:
+            print(one_line(line))  # names of folders may hold what moves a terminal's cursor
+
+    show(in_words(report.inventory))
+    if not report.progress.is_over:
+        show(progress_line(report.progress))
+    for part in report.benches:
+        show("")
+        if len(part.bench.settings) > 1:
+            Console().print(to_terminal(part.tables[0]))
+        else:
+            show(part.bench.label)
+        show(*(f"- {in_words(s)}" for s in part.sentences))
+    for unreadable in report.unreadable:
+        show("", f"not read: {unreadable.name}: {unreadable.reason}")
+    for remark in report.remarks:
+        show("", remark)
 
 
 def _default_folder(runs: Path) -> Path:

@@ -62,34 +62,29 @@ class PaperTable(Plain):
 
     Attributes:
         paper: its number in the paper.
-        kind: kind of data.
         columns: columns by name, in order.
         encoder: name of the paper's encoder.
         encoder_names: names under which our runs use the same encoder.
         seeds: number of the paper's seeds.
         against: columns of which the best is compared with the tested ones.
         tested: columns that get a p-value.
-        tasks: the tasks of the table; empty for any.
-        published: the paper's rows, by task.
+        published: the paper's rows, by task; a run of another task does not belong here.
     """
 
     key: str
     paper: str
     title: str
-    kind: Literal["text", "images"]
     columns: dict[str, Column]
     encoder: str
     encoder_names: list[str]
     seeds: int
     against: list[str] = Field(default_factory=list)
     tested: list[str] = Field(default_factory=list)
-    tasks: list[str] = Field(default_factory=list)
-    published: dict[str, Published] = Field(default_factory=dict)
+    published: dict[str, Published]
 
     def takes(self, bench: Benchmark) -> bool:
-        """Return whether the benchmark's task may be a row."""
-        kind = "text" if bench.runs[0].result.is_text else "images"
-        return kind == self.kind and (not self.tasks or bench.task in self.tasks)
+        """Return whether the benchmark's task is one of the table's."""
+        return bench.task in self.published
 
 
 def paper_tables() -> list[PaperTable]:

@@ -45,8 +45,7 @@ def paper_table(
     rows: list[Row] = []
     for row in ours:
         rows.append(_shown(table, row))
-        if row.bench.task in table.published:
-            rows.append(_published(table, row.bench.task, part, row.bench.encoder))
+        rows.append(_published(table, row.bench.task, part, row.bench.encoder))
     shown = {row.bench.task for row in ours}
     others = [task for task in table.published if task not in shown]
     rows += [_published(table, task, part) for task in others]
@@ -72,7 +71,7 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
         if found := candidates(column, bench.settings):
             settings[name] = found[0]
             cell = score_of(found[0], part, len(found) - 1)
-            cells[name] = _marked(cell, found[0], bench.task in table.published)
+            cells[name] = _marked(cell, found[0])
     scores = {name: cell for name, cell in cells.items() if isinstance(cell, Score)}
     most = max((score.seeds for score in scores.values()), default=0)
     for name, score in scores.items():
@@ -91,13 +90,12 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) ->
     return _OurRow(bench, cells, tested, ranking.left_out)
 
 
-def _marked(cell: Cell, setting: Setting, published: bool) -> Cell:
+def _marked(cell: Cell, setting: Setting) -> Cell:
     """Return a score with the names of its domain text where readers could take it for other text.
 
-    That is where the paper's row stands below it and used another text (`published`), and where the
-    benchmark has settings on several.
+    That is where it is not the paper's, and where the benchmark has settings on several.
     """
-    given = given_corpora(setting.runs[0]) if published else {}
+    given = given_corpora(setting.runs[0])
     named = tuple(dict.fromkeys((given | dict(setting.corpora)).values()))
     return replace(cell, corpora=named) if isinstance(cell, Score) else cell
 

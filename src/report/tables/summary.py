@@ -69,7 +69,7 @@ def sentences_of(bench: Benchmark, choice: Choice) -> list[Sentence]:
         sentences.append(_left_out(whole.left_out, "whole"))
     if bench.draws_data and whole.next_best is not None:
         sentences.append((_PAIRED,))
-    return [*sentences, *_unseen(bench, whole, choice)]
+    return [*sentences, *_unseen(bench, whole, choice), *_tf_idf(bench)]
 
 
 _PAIRED = (
@@ -201,6 +201,25 @@ def _unseen(bench: Benchmark, whole: Verdict, choice: Choice) -> list[Sentence]:
         return [(start, *score, ".")]
     start = f"The test texts not in train ({counts}) disagree: there {'; and '.join(found)}. "
     return [(start, "Highest there: ", Linked(best.label, best), " with ", *score, ".")]
+
+
+def _tf_idf(bench: Benchmark) -> list[Sentence]:
+    """Return a sentence with the scores of TF-IDF on the whole splits, if the runs have them."""
+    found = {
+        run.result.seed: (baseline.dev[run.result.metric], baseline.test[run.result.metric])
+        for run in bench.runs
+        for baseline in run.result.baselines
+        if baseline.name == "tf_idf" and baseline.test
+    }
+    if not found:
+        return []
+    dev, test = (f"{100 * fmean(values):.2f}" for values in zip(*found.values(), strict=True))
+    seeds = f", mean of {plural(len(found), 'seed')}" if len(set(found.values())) > 1 else ""
+    sentence = (
+        f"TF-IDF with logistic regression, its settings chosen on dev, reaches {test} on the whole "
+        f"test split ({dev} on dev{seeds})."
+    )
+    return [(sentence,)]
 
 
 def _counts(tests: Sequence[Split]) -> str:

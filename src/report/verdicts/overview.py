@@ -58,7 +58,7 @@ def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
         heads=("setting", "runs"),
         columns=_COLUMNS,
         rows=tuple(rows),
-        notes=(*_notes(reference, left_out, choice), *_tf_idf_note(bench, part)),
+        notes=tuple(_notes(reference, left_out, choice)),
     )
 
 
@@ -161,21 +161,3 @@ def _notes(
         ]
     notes.append("FLOPs: of training passes, mean over seeds. Time: of all stages, with dev.")
     return notes
-
-
-def _tf_idf_note(bench: Benchmark, part: Part) -> list[str]:
-    """Return a sentence with the scores of TF-IDF on the whole splits, if the runs have them."""
-    found = {
-        run.result.seed: (baseline.dev[run.result.metric], baseline.test[run.result.metric])
-        for run in bench.runs
-        for baseline in run.result.baselines
-        if baseline.name == "tf_idf" and baseline.test and part == "whole"
-    }
-    if not found:
-        return []
-    dev, test = (f"{100 * fmean(values):.2f}" for values in zip(*found.values(), strict=True))
-    seeds = f", mean of {plural(len(found), 'seed')}" if len(set(found.values())) > 1 else ""
-    return [
-        f"TF-IDF with logistic regression, its settings chosen on dev: {dev} on dev, {test} on "
-        f"test{seeds}."
-    ]
