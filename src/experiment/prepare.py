@@ -372,6 +372,10 @@ def _check_weighting(
     Raises:
         UserError: they are not, or an option of the weighting is invalid.
     """
+    uniform = f"{Uniform.__module__}.{Uniform.__qualname__}"
+    together = any(mixes_with_end_task(module_class(stage)) for stage in stages.values())
+    if not together and config.weighting.get("_target_") != uniform:
+        log.warning("weighting is not read: method=%s does not mix tasks", config.method.name)
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"
         names = auxiliaries_of(stage, used)

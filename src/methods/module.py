@@ -255,6 +255,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
             raise UserError(f"{cls.__name__} trains no end task's head: omit head_lr")
         if meta_head is not None and not cls.has_meta_head:
             raise UserError(f"{cls.__name__} has no meta head: omit meta_head")
+        if weighting is not Uniform and not cls.trains_auxiliaries:
+            raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit weighting")
         if tasks is not None and not cls.trains_auxiliaries:
             raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit tasks")
         if lr is not None:

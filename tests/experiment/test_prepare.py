@@ -328,6 +328,16 @@ def test_a_size_that_nothing_takes_is_warned_of(
     ]
 
 
+@pytest.mark.parametrize(
+    ("method", "weighting", "said"),
+    [("tapt", "random", True), ("tapt", "uniform", False), ("mt_tartan", "random", False)],
+)
+def test_a_weighting_that_mixes_nothing_is_warned_of(method, weighting, said, prepared, caplog):
+    prepared(method, f"weighting={weighting}")
+    message = f"weighting is not read: method={method} does not mix tasks"
+    assert (message in [record.getMessage() for record in caplog.records]) is said
+
+
 def test_a_meta_head_on_other_examples_needs_so_many(prepared):
     rest = "method.stages.joint.meta_head.examples_from=rest"
     message = error_of(prepared, "meta_tartan", rest, "method.stages.joint.batch_size=17")
