@@ -22,7 +22,7 @@ help:
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
 	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests that take minutes in all"
-	@echo "make test-slow   run the others: whole trainings, kills, notebooks, the quickstart"
+	@echo "make test-slow   run the slow tests: whole trainings, kills, notebooks, the quickstart"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill runs, predictions and builds 160 times and damage their files in between"
 	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
