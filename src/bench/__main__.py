@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,10 @@ from src.bench.tables import (
 )
 from src.bench.waits import measure_waits
 from src.command_line.hydra_errors import run_command_line
+from src.command_line.output_file import output_file
 from src.command_line.quiet import quiet_libraries
+from src.configuration.options import Count, Natural, Text
+from src.configuration.values import check
 from src.core.device import is_on_cuda
 from src.cpu.allocator import keep_freed_memory
 from src.errors import UserError
@@ -224,14 +228,14 @@ def main(config: DictConfig) -> None:
     keep_freed_memory()  # as a run does
     logging.getLogger("src").setLevel(logging.ERROR)  # without the remarks of a run on its data
     console = Console(width=None if sys.stdout.isatty() else 120)
-    unknown = [name for name in config.sections if name not in SECTIONS]
-    if unknown:
-        stop(f"sections: {unknown[0]} is not one of {', '.join(SECTIONS)}")
+    try:
+        output = _checked(config)
+    except UserError as error:
+        stop(error)
     measured: dict[str, Any] = {
         "machine": machine(config),
         "config": OmegaConf.to_container(config),
     }
-    output = Path(str(config.output))
     with tempfile.TemporaryDirectory() as scratch:
         bench = Sections(config, Path(scratch), console)
         for name in config.sections:
@@ -242,6 +246,28 @@ def main(config: DictConfig) -> None:
             # after each section, so that an interruption loses no figures
             output.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     console.print(f"figures in {output}", highlight=False)
+
+
+def _checked(config: DictConfig) -> Path:
+    """Return the file for the figures, after checking the options of the bench.
+
+    Raises:
+        UserError: an option has an invalid value.
+    """
+    values = OmegaConf.to_container(config)
+    assert isinstance(values, dict)
+    for name in ("sections", "encoders"):
+        check(values[name], Sequence[Text], name)
+    check(values["rounds"], Count | None, "rounds")
+    check(values["batch_size"], Count, "batch_size")
+    check(values["warm_up"], Natural, "warm_up")
+    unknown = [name for name in values["sections"] if name not in SECTIONS]
+    if unknown:
+        raise UserError(f"sections: {unknown[0]} is not one of {', '.join(SECTIONS)}")
+    output = output_file(values["output"])
+    if output is None:
+        raise UserError("output: name a file for the figures")
+    return output
 
 
 def machine(config: DictConfig) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rich.table import Table
 from src.bench.corpus_case import BuildRow, ReadRow, measure_build, measure_reading
 from src.bench.synthetic_articles import SyntheticArticles
 from src.command_line.hydra_errors import run_command_line
+from src.command_line.output_file import output_file
 from src.command_line.quiet import quiet_libraries
 from src.configuration.build import build
 from src.configuration.options import Count
@@ -48,13 +49,15 @@ def main(config: DictConfig) -> None:
 def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
     builds: list[BuildRow] = []
     reads: list[ReadRow] = []
-    words = _in_fresh_process(_words_of, values["encoder"])
     for name in ("steps", "batch_size", "max_length", "workers", "shards"):
         check(values[name], Count, name)
     check(values["examples"], Sequence[Count], "examples")
+    output = output_file(values["output"])
+    if output is None:
+        raise UserError("output: name a file for the figures")
+    words = _in_fresh_process(_words_of, values["encoder"])
     options = [values[name] for name in ("steps", "batch_size", "max_length")]
     workers = values["workers"]
-    output = Path(str(values["output"]))
     for size in values["examples"]:
         here = folder / str(size)
         synthetic = SyntheticArticles(words, size, values["shards"])

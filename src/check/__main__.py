@@ -9,12 +9,12 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
+from src.command_line.output_file import output_file
 from src.errors import UserError
 from src.run_folder.name import run_name
 from src.run_folder.stop import stop
@@ -32,7 +32,7 @@ def main(config: DictConfig) -> None:
 
 
 def _check(config: DictConfig) -> None:
-    output = _output(config.output)
+    output = output_file(config.output)
     # the profiler that tells peaks of memory says on stderr when it starts and stops
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
@@ -50,25 +50,6 @@ def _check(config: DictConfig) -> None:
         except OSError as error:
             raise UserError(f"output={output}: cannot write it ({error.strerror})") from error
         print(f"\nnumbers in {output}")
-
-
-def _output(value: str | None) -> Path | None:
-    """Return the file for the numbers, after checking that it can be written.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    from src.configuration.options import Text
-    from src.configuration.values import check
-
-    check(value, Text | None, "output")
-    if value is None:
-        return None
-    path = Path(value).expanduser()
-    if path.is_dir() or not path.parent.is_dir():
-        why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise UserError(f"output={value}: {why}; name a file")
-    return path
 
 
 if __name__ == "__main__":

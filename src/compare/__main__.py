@@ -10,6 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pydantic import Field
+
+from src.command_line.child import run_child
 from src.command_line.closed_pipe import quiet_at_closed_pipe
 from src.compare.budget import WITH_END_TASK, Costs, Steps, equal_steps, spent
 from src.compare.experiments import evaluations_of, write_experiment
@@ -17,6 +20,7 @@ from src.compare.request import Request, check_domain_text, request_of
 from src.configuration.quoting import quoted, quoted_path
 from src.errors import UserError
 from src.files.durable import write_text_durably
+from src.files.plain import Plain, read_json
 from src.run_folder.name import RESULT
 from src.run_folder.result import read_result
 from src.run_folder.sweep import RECORDS
@@ -43,6 +47,13 @@ All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=
 """
 
 
+class _Plan(Plain):
+    asked: dict[str, Any]
+    tables: dict[str, str] = Field(default_factory=dict)  # which earlier versions did not keep
+    costs: dict[str, dict[str, float]]
+    steps: dict[str, dict[str, int]]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure the cost of steps, plan the stages, train all methods, and report.
 
@@ -63,11 +74,11 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     _show(plan["costs"], plan["steps"], request.evaluations)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
-    swept = subprocess.run(_sweep(request, request.folder, seeds), check=False).returncode
+    swept = run_child(_sweep(request, request.folder, seeds))
     if swept not in (0, 1):
         return swept  # stopped by a signal: the same command goes on
     report = [sys.executable, "-m", "src.report", str(request.folder)]
-    return max(swept, subprocess.run(report, check=False).returncode)
+    return max(swept, run_child(report))
 
 
 def _planned(request: Request) -> dict[str, Any]:
@@ -78,7 +89,10 @@ def _planned(request: Request) -> dict[str, Any]:
     """
     path = request.folder / PLAN
     if path.is_file():
-        plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            plan = read_json(path, _Plan).model_dump()
+        except UserError as error:
+            raise UserError(f"{error}; remove {path}, or name another folder: folder=") from error
         asked = request.identity()
         differing = [name for name, value in asked.items() if plan["asked"].get(name) != value]
         if differing:
@@ -88,7 +102,7 @@ def _planned(request: Request) -> dict[str, Any]:
                 f"{', '.join(words.get(name, name) for name in differing)}; "
                 "name another folder: folder=FOLDER"
             )
-        stored = plan.get("tables", {})  # which earlier versions did not keep
+        stored = plan["tables"]
         changed = [
             name for name, digest in request.tables().items() if stored.get(name, digest) != digest
         ]

@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
 from src.compare.budget import METHODS
 from src.configuration.options import Count
 from src.configuration.values import check
@@ -75,7 +78,7 @@ class Request:
 
     def tables(self) -> dict[str, str]:
         """Return the checksum of each file of labelled examples, by its name."""
-        given = (o.partition("=")[2] for o in self.overrides if o.startswith(_TABLES))
+        given = (o.partition("=")[2] for o in self.overrides if o.lstrip("+").startswith(_TABLES))
         paths = (Path(value.strip("'\"")) for value in given)
         return {str(path): sha256_of(path) for path in paths if path.is_file()}
 
@@ -102,6 +105,11 @@ def request_of(arguments: Sequence[str]) -> Request:
             own[key] = value
         elif name in _DECIDED:
             raise UserError(f"{argument}: the comparison decides that; {_DECIDED[name]}")
+        elif _is_swept(argument):
+            raise UserError(
+                f"{argument}: a comparison has one value of each option; run one comparison for "
+                "each value, or quote a value that holds commas"
+            )
         elif name == "task.test_share" and value.strip("0.") == "":
             raise UserError(f"{argument} leaves no test split, on which methods are compared")
         else:
@@ -109,6 +117,8 @@ def request_of(arguments: Sequence[str]) -> Request:
     numbers = {name: _number(name, own, default) for name, default in _NUMBERS.items()}
     if not any(o.startswith("auxiliary=") for o in overrides):
         overrides.append("auxiliary=dapt_tapt")
+    if own.get("folder") == "":
+        raise UserError("folder= is empty; name a folder for the runs")
     methods = _methods(own.get("methods"), overrides)
     for method, option, value in of_methods:
         if method not in methods:
@@ -123,6 +133,14 @@ def request_of(arguments: Sequence[str]) -> Request:
         own_options=tuple(of_methods),
         **numbers,
     )
+
+
+def _is_swept(argument: str) -> bool:
+    """Return whether Hydra takes an override as several values, for a run each."""
+    try:
+        return bool(OverridesParser.create().parse_override(argument).is_sweep_override())
+    except HydraException:
+        return False  # the runs say what is wrong with it
 
 
 def check_domain_text(request: Request) -> None:

@@ -68,7 +68,8 @@ def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
         title: title of the whole figure.
     """
     grouped = pd.concat(runs).groupby(["stage", "choice", "step"], sort=False)["share"]
-    table = grouped.agg(mean="mean", deviation="std").reset_index().fillna({"deviation": 0.0})
+    table = grouped.agg(mean="mean", deviation="std", count="count").reset_index()
+    table = table[2 * table["count"] > len(runs)].fillna({"deviation": 0.0})
     picture = figure(11, 6.4)
     picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     grid = axes_of(picture, 2, 3)

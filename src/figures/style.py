@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -82,14 +83,18 @@ def plain(text: str, longest: int = 60) -> str:
     return shown.replace("$", r"\$")
 
 
-def legend_below(picture: Figure, axes: Axes, columns: int = 2) -> None:
-    """Draw one legend for the whole figure below it."""
-    handles, labels = axes.get_legend_handles_labels()
+def legend_below(picture: Figure, columns: int = 2) -> None:
+    """Draw one legend below the figure, with each label of any of its axes once."""
+    entries: dict[str, Artist] = {}
+    for axes in picture.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        for label, handle in zip(labels, handles, strict=True):
+            entries.setdefault(label, handle)
     picture.legend(
-        handles,
-        labels,
+        list(entries.values()),
+        list(entries),
         loc="outside lower center",
-        ncols=min(columns, max(1, len(labels))),
+        ncols=min(columns, max(1, len(entries))),
         frameon=False,
     )
 

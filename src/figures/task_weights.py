@@ -18,6 +18,9 @@ _BEST = COLOURS[1]
 def mean_weights(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return mean and standard deviation over runs of each task's weight at each step.
 
+    Steps that half of the runs or fewer reached are omitted, so that no mean is of the few that
+    trained longest.
+
     Args:
         runs: rows of a step log, of one stage; columns task, step and weight.
 
@@ -25,7 +28,8 @@ def mean_weights(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
         Columns task, step, mean and deviation, which is 0 where there is one run.
     """
     grouped = pd.concat(runs).groupby(["task", "step"], sort=True)["weight"]
-    frame = grouped.agg(mean="mean", deviation="std").reset_index()
+    frame = grouped.agg(mean="mean", deviation="std", count="count").reset_index()
+    frame = frame[2 * frame["count"] > len(runs)].drop(columns="count")
     return frame.fillna({"deviation": 0.0})
 
 

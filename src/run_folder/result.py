@@ -271,7 +271,7 @@ class Result(Plain):
             if not math.isfinite((scores.metrics or {}).get(self.metric, 0.0)):
                 raise ValueError(f"the unseen part of test has no finite {self.metric}")
         for one in self.baselines:
-            for name, values in (("dev", one.dev), ("test", one.test)) if one.test else ():
+            for name, values in (("dev", one.dev), *([("test", one.test)] if one.test else [])):
                 if not math.isfinite((values or {}).get(self.metric, math.nan)):
                     raise ValueError(f"baseline {one.name} has no finite {self.metric} on {name}")
         return self

@@ -38,15 +38,17 @@ def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path, search: Sequenc
     """
     from src.run_folder.result import read_result  # here: it takes time that --help has not
 
+    merits: dict[tuple[str, ...], list[float]] = defaultdict(list)
     scores: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for job in jobs:
         folder_of_job = Path(job["folder"])
         if (folder_of_job / RESULT).is_file():
-            merit = read_result(folder_of_job, bounded=False).merit
-            scores[tuple(_settings(job["command"]))].append(merit)
+            result, settings = read_result(folder_of_job, bounded=False), _settings(job["command"])
+            merits[tuple(settings)].append(result.merit)
+            scores[tuple(settings)].append(result.dev_score)
     if not scores:
         return
-    ranked = sorted(scores.items(), key=lambda item: -fmean(item[1]))
+    ranked = sorted(scores.items(), key=lambda item: -fmean(merits[item[0]]))
     best, values = ranked[0]
     lines = [
         f"# dev {fmean(values):.4f}, the best of {len(ranked)} settings; not evaluated on test yet",

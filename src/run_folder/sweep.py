@@ -18,7 +18,7 @@ from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from src.errors import printable
+from src.errors import UserError, printable
 from src.files.durable import write_text_durably
 from src.run_folder.lock import is_running
 from src.run_folder.name import (
@@ -62,12 +62,16 @@ class SweepReport(Callback):
         _check_apart(jobs or [], config)
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if jobs is not None:
+                places = places_of(config.hydra)
+                _write(folder / PLAN, {"commands": [command_of(job, places) for job in jobs]})
+        except (OSError, UserError) as error:
+            reason = getattr(error, "strerror", None) or error
+            stop(f"cannot write {folder} ({reason}); name a folder: hydra.sweep.dir=FOLDER")
         self._folder = folder
         os.environ[VARIABLE] = str(folder)
-        if jobs is not None:
-            places = places_of(config.hydra)
-            _write(folder / PLAN, {"commands": [command_of(job, places) for job in jobs]})
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Set the environment variable in the job's process, which a cluster may not pass on."""

@@ -73,7 +73,7 @@ def _write(options: argparse.Namespace) -> int:
 
     parts = all_parts()
     rows = {name: read_rows(options.results / f"{name}.csv") for name in parts}
-    text, path = document_of(parts, rows), options.results.with_suffix(".md")
+    text, path = document_of(parts, rows), options.results.with_name(f"{options.results.name}.md")
     for name, own in rows.items():
         picture = draw_costs(own)
         if picture is not None:

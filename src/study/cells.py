@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from src.command_line.child import run_child
 from src.configuration.options import Count
 from src.configuration.quoting import quoted_path
 from src.configuration.values import check
@@ -114,9 +115,9 @@ def commit_of(folder: Path) -> str:
 
 
 def train(overrides: Sequence[str], folder: Path) -> int:
-    """Run `python -m src.run` in a process of its own, and return its exit code."""
+    """Run `python -m src.run` in a process of its own, and return its exit code (`run_child`)."""
     command = [sys.executable, "-m", "src.run", *overrides, f"hydra.run.dir={quoted_path(folder)}"]
-    return subprocess.run(command, check=False).returncode
+    return run_child(command)
 
 
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
@@ -137,8 +138,8 @@ def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
         return setfit_row(cell, options, commit)
     _write_note(cell, folder, commit)
     code = train([*cell.overrides, *options], folder)
-    if code < 0 or code > 128:
-        sys.exit(code if code > 0 else 128 - code)  # by a signal: the same command goes on
+    if code > 128:
+        sys.exit(code)  # by a signal: the same command goes on
     return row_of(folder, cell.draws_data) if code == 0 else None
 
 

@@ -41,7 +41,7 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
         axes.set_xlabel("TFLOP of training")
         axes.set_title(plain(f"{task}, {labelled:,} labels"), loc="left", fontsize=10)
     all_axes[0].set_ylabel(f"test {metric_label(rows[0].metric)} (%)")
-    legend_below(picture, all_axes[0], columns=4)
+    legend_below(picture, columns=4)
     return picture
 
 

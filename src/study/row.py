@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, FiniteFloat, ValidationError
 
 from src.core.task_names import END_TASK
 from src.errors import UserError
 from src.files.durable import write_durably
-from src.files.plain import Plain, read_json, violation
+from src.files.plain import Plain, read_bytes, read_json, violation
 from src.report.reading.run import read_run
 from src.run_folder.result import Result
 from src.study.learning import learning_of
@@ -81,19 +82,19 @@ class Row(Plain):
     weighting: str = ""
     auxiliaries: str = ""
     metric: str
-    dev: float
-    test: float
-    unseen: float | None = None
-    tflop: float | None = None
-    seconds: float
+    dev: FiniteFloat
+    test: FiniteFloat
+    unseen: FiniteFloat | None = None
+    tflop: FiniteFloat | None = None
+    seconds: FiniteFloat
     stages: str = ""
-    end_task_weight: float | None = None
-    end_task_loss: float | None = None
-    auxiliary_loss: float | None = None
-    best_at: float | None = None
-    end_task_norm: float | None = None
-    auxiliary_norm: float | None = None
-    end_task_cosine: float | None = None
+    end_task_weight: FiniteFloat | None = None
+    end_task_loss: FiniteFloat | None = None
+    auxiliary_loss: FiniteFloat | None = None
+    best_at: FiniteFloat | None = None
+    end_task_norm: FiniteFloat | None = None
+    auxiliary_norm: FiniteFloat | None = None
+    end_task_cosine: FiniteFloat | None = None
     config: str = Field(min_length=1)
     commit: str = Field(min_length=1)
 
@@ -192,15 +193,26 @@ def read_rows(path: Path) -> list[Row]:
     """
     if not path.is_file():
         return []
-    rows = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for line, entries in enumerate(csv.DictReader(file), 2):
-            filled = {name: value for name, value in entries.items() if value}
-            try:
-                rows.append(Row.model_validate_strings(filled))
-            except ValidationError as error:
-                raise UserError(f"{path.name}, line {line}: {violation(error)}") from error
-    return rows
+    rows: dict[tuple[str, str, int], Row] = {}
+    try:
+        table = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8"), newline=""))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path.name} is not UTF-8 ({error.reason})") from error
+    unknown = [name for name in table.fieldnames or () if name not in Row.model_fields]
+    if unknown:
+        raise UserError(f"{path.name}, line 1: there is no column {unknown[0]!r}")
+    for line, entries in enumerate(table, 2):
+        if None in entries:
+            raise UserError(f"{path.name}, line {line}: more fields than the header has")
+        filled = {name: value for name, value in entries.items() if value}
+        try:
+            row = Row.model_validate_strings(filled)
+        except ValidationError as error:
+            raise UserError(f"{path.name}, line {line}: {violation(error)}") from error
+        if row.key in rows:
+            raise UserError(f"{path.name}, line {line}: {row.cell}, seed {row.seed}, again")
+        rows[row.key] = row
+    return list(rows.values())
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

@@ -32,6 +32,19 @@ def test_a_comparison_needs_a_test_split(share):
     assert "task.test_share=0.1" in request_of(["task.test_share=0.1"]).overrides
 
 
+@pytest.mark.parametrize("swept", ["encoder.hidden_size=32,128", "seed_x=range(3)", "task=a,b"])
+def test_a_comparison_has_one_value_of_each_option(swept):
+    with pytest.raises(UserError, match="a comparison has one value of each option; run one"):
+        request_of([swept])
+    quoted = 'task.text_columns="a,b"'
+    assert quoted in request_of([quoted]).overrides
+
+
+def test_an_empty_folder_is_refused():
+    with pytest.raises(UserError, match=r"^folder= is empty"):
+        request_of(["folder="])
+
+
 def test_an_option_of_one_method_names_it():
     request = request_of(["meta_tartan:weighting.eta=0.1", "task=digits"])
     assert request.own_options == (("meta_tartan", "weighting.eta", "0.1"),)

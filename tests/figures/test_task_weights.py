@@ -6,9 +6,10 @@ import warnings
 
 import matplotlib.image
 import numpy as np
+import pandas as pd
 import pytest
 
-from src.figures.task_weights import draw_task_weights
+from src.figures.task_weights import draw_task_weights, mean_weights
 
 
 @pytest.fixture
@@ -66,3 +67,13 @@ def test_unusual_runs_are_drawn_too(draw, weights):
 
 def test_a_run_without_evaluations_is_drawn_too(draw):
     assert draw(STEADY, evaluations=()).shape[2] in (3, 4)
+
+
+def test_a_mean_is_not_of_the_few_that_trained_longest():
+    long, short = (
+        pd.DataFrame({"task": "end_task", "step": range(1, n + 1), "weight": value})
+        for n, value in ((4, 0.2), (2, 0.8))
+    )
+    found = mean_weights([long, short])
+    assert found["mean"].tolist() == pytest.approx([0.5, 0.5])
+    assert mean_weights([long])["step"].tolist() == [1, 2, 3, 4]

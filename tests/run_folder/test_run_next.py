@@ -47,6 +47,17 @@ def test_seeds_of_the_same_settings_count_by_their_mean(tmp_path):
     assert command_in(tmp_path) == ["lr=2", "seed=0,1,2"]
 
 
+def test_a_perplexity_is_shown_as_it_is_and_the_lowest_chosen(tmp_path, capsys):
+    jobs = [job(tmp_path, n, 0.0, f"lr={n}") for n in (1, 2)]
+    for n, value in ((1, 30.5), (2, 12.5)):
+        scores = {"examples": 4, "metrics": {"perplexity": value, "loss": 9.0}}
+        result = small_result(dev={"whole": scores, "unseen": scores}, metric="perplexity")
+        write_result(result, tmp_path / str(n))
+    write_run_next(jobs, tmp_path, [])
+    assert command_in(tmp_path) == ["lr=2", "seed=0,1,2"]
+    assert "best on dev: 12.5000" in capsys.readouterr().out
+
+
 def test_without_a_finished_job_there_is_no_command(tmp_path):
     write_run_next([job(tmp_path, 0, None, "lr=1")], tmp_path, [])
     assert not (tmp_path / RUN_NEXT).exists()

@@ -249,3 +249,12 @@ def test_searches_of_one_folder_leave_each_other_their_commands(tmp_path, capsys
         line for line in (tmp_path / name).read_text().splitlines() if "found by" in line
     ]
     assert found_by == "# found by: python -m src.run -m +search=paper"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    (tmp_path / RECORDS).touch()
+    with pytest.raises(SystemExit):
+        SweepReport().on_multirun_start(config_of(tmp_path, "seed=0,1"))
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"error: cannot write {tmp_path / RECORDS}")
+    assert errors.endswith("hydra.sweep.dir=FOLDER\n")

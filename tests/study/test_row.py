@@ -105,3 +105,22 @@ def test_a_run_that_is_no_cell_is_refused(tmp_path):
     assert read_run(folder, "run").result.seed == 1
     with pytest.raises(UserError, match=r"study.json is not there"):
         row_of(folder, draws_data=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [lines[0], lines[1], lines[1]], "line 3: 1x/ours, seed 0, again"),
+        (lambda lines: [lines[0], lines[1] + ",more"], "line 2: more fields than the header has"),
+        (lambda lines: [lines[0] + ",best_att", lines[1] + ",1"], "line 1: there is no column"),
+        (lambda lines: [lines[0], lines[1].replace("0.5", "nan", 1)], "line 2: "),
+        (lambda lines: [lines[0], lines[1] + "\udcff"], "is not UTF-8"),
+    ],
+)
+def test_a_damaged_file_of_rows_is_one_line(tmp_path, change, said):
+    path = tmp_path / "toy.csv"
+    write_rows(path, [row("ours", 0, 0.5)])
+    lines = path.read_text().splitlines()
+    path.write_bytes("\n".join(change(lines)).encode("utf-8", "surrogateescape"))
+    with pytest.raises(UserError, match=f"^toy.csv.*{said}"):
+        read_rows(path)

@@ -74,7 +74,7 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
         f"{bench.metric_label}, {PART_LABELS[part]} (%):\nmean, band: one standard deviation"
     )
     title(axes, bench.label)
-    legend_below(picture, axes)
+    legend_below(picture)
     return picture
 
 

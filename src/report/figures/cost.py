@@ -41,7 +41,7 @@ def draw_cost(bench: Benchmark) -> Figure:
     axes[0].set_ylabel(f"test {bench.metric_label} (%)")
     axes[len(units)].set_ylabel(f"dev {bench.metric_label} (%)")
     picture.suptitle(plain(bench.label), x=0.01, ha="left", fontweight="bold", fontsize=10)
-    legend_below(picture, axes[0])
+    legend_below(picture)
     return picture
 
 

@@ -61,5 +61,5 @@ def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
     axes.set_xlabel("optimiser step")
     axes.set_ylabel("weight α of the end task:\nmean, band: one standard deviation")
     title(axes, bench.label)
-    legend_below(picture, axes, columns=1)
+    legend_below(picture, columns=1)
     return picture

@@ -24,7 +24,7 @@ from src.report.reading.grouping import Benchmark, Setting
 def mean_curve(setting: Setting, unit: Unit) -> Curve:
     """Return the mean cost and mean metric of the k-th evaluation, over the seeds that had one.
 
-    The curve ends where fewer than half of the seeds were still training, so that it is never the
+    The curve ends where half of the seeds or fewer were still training, so that it is never the
     mean of the few that trained longest.
     """
     found = [evaluations(run.result, unit) for run in setting.runs]
@@ -48,7 +48,7 @@ def draw_learning_curves(bench: Benchmark) -> Figure | None:
     axes.set_ylabel(f"dev {bench.metric_label} (%)")
     axes.set_xlim(left=0)
     title(axes, bench.label)
-    legend_below(picture, axes)
+    legend_below(picture)
     return picture
 
 

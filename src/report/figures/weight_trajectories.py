@@ -23,6 +23,7 @@ def learned(bench: Benchmark) -> Setting | None:
         setting
         for setting in bench.settings
         if setting.method == "meta_tartan"
+        and setting.result.weighting == "meta"
         and not setting.variant
         and head_kind(setting) != "shared"
     ]

@@ -90,7 +90,9 @@ def progress_of(found: Found) -> Progress:
         if not record.is_dir():
             continue
         try:
-            jobs |= _jobs_of(record, _names_below(record.parents[1], folders), runs, others)
+            later = _jobs_of(record, _names_below(record.parents[1], folders), runs, others)
+            # a sweep that was interrupted before a job has only its plan for it
+            jobs |= {c: job for c, job in later.items() if job.name or c not in jobs}
         except UserError as error:
             name = record.relative_to(found.root).as_posix()
             unreadable.append(Unreadable(name, str(error)))

@@ -12,6 +12,8 @@ from scipy import stats
 
 PERMUTATIONS = 10_000
 """Number of permutations that are drawn, as in the paper."""
+_DECIMALS = 12
+"""Decimals of a difference of shares that are not a matter of rounding."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ def permutation_test(
 def _difference_of_means(
     ours: NDArray[np.float64], theirs: NDArray[np.float64], axis: int = -1
 ) -> NDArray[np.float64]:
-    """Return the difference of the means along an axis, as SciPy's resampling asks for it."""
+    """Return the difference of the means along an axis, as SciPy's resampling asks for it.
+
+    It is rounded, so that differences which are equal but for rounding count as ties.
+    """
     difference: NDArray[np.float64] = ours.mean(axis=axis) - theirs.mean(axis=axis)
-    return difference
+    return difference.round(_DECIMALS)

@@ -43,6 +43,12 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
         parts.append(
             f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_adapted_words, adapted))})"
         )
+    repeated = sum(len(setting.repeated) for bench in benches for setting in bench.settings)
+    if repeated:
+        parts.append(
+            f"{plural(repeated, 'further run')} of a setting and seed that are there already "
+            "(not counted)"
+        )
     if found.unreadable:
         parts.append(f"{len(found.unreadable)} that cannot be read")
     settings = sum(len(bench.settings) for bench in benches)
@@ -152,10 +158,11 @@ def _difference(comparison: Comparison) -> str:
     if comparison.significant:
         return f"{apart}: significantly so ({p})."
     words = f"{apart}. That is not significant ({p})"
-    if test.smallest_two_sided >= LEVEL:
+    if comparison.smallest >= LEVEL:
+        corrected = f" and {comparison.family} comparisons" if comparison.family > 1 else ""
         return (
-            f"{words}, and could not be: with {_sides(comparison)} "
-            f"the smallest two-sided p is {test.smallest_two_sided:.3f}."
+            f"{words}, and could not be: with {_sides(comparison)}{corrected} "
+            f"the smallest two-sided p is {comparison.smallest:.3f}."
         )
     return f"{words}."
 

@@ -50,6 +50,7 @@ class Comparison:
         directed: whether it was fixed before looking at the scores which side has to be the better;
             only then may a one-sided p decide.
         adjusted: `p`, adjusted by Holm's correction over the table; None unless asked for.
+        family: number of comparisons over which it is adjusted.
         reason: why there is no comparison; empty if there is one.
     """
 
@@ -62,12 +63,18 @@ class Comparison:
     paired: bool = False
     directed: bool = False
     adjusted: float | None = None
+    family: int = 1
     reason: str = ""
 
     @property
     def p(self) -> float | None:
         """The p-value that decides: the adjusted one, if it was asked for."""
         return self.unadjusted if self.adjusted is None else self.adjusted
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p that this number of values, and of comparisons, can have."""
+        return 1.0 if self.test is None else min(1.0, self.test.smallest_two_sided * self.family)
 
     @property
     def unadjusted(self) -> float | None:
@@ -124,8 +131,9 @@ def compare(
 
 def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the same comparisons, with p-values adjusted by Holm's correction."""
-    adjusted = iter(holm([p for one in comparisons if (p := one.unadjusted) is not None]))
+    values = [p for one in comparisons if (p := one.unadjusted) is not None]
+    adjusted = iter(holm(values))
     return [
-        one if one.unadjusted is None else replace(one, adjusted=next(adjusted))
+        one if one.unadjusted is None else replace(one, adjusted=next(adjusted), family=len(values))
         for one in comparisons
     ]

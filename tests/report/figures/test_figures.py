@@ -194,6 +194,19 @@ def test_figure_4_shows_no_module_of_ones_own(tmp_path):
     assert draw_weight_trajectories([bench_of(tmp_path)], []) is None
 
 
+def test_figure_4_shows_no_fixed_weights(tmp_path):
+    result = altered(result_of("meta_tartan", 0, 0.5, **BOTH), "weighting", "uniform")
+    write_run(tmp_path / "fixed", result)
+    assert draw_weight_trajectories([bench_of(tmp_path)], []) is None
+
+
+def test_a_setting_without_counted_operations_is_in_the_legend(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", SCORES, flops=1e12)
+    write_setting(tmp_path, "tapt", "tapt", SCORES, flops=None, auxiliaries=["tapt"])
+    (legend,) = draw_cost(bench_of(tmp_path)).legends
+    assert {text.get_text() for text in legend.get_texts()} == {"Fine-tuning", "TAPT"}
+
+
 def test_lines_with_long_names_are_told_apart(tmp_path):
     for path in ("a", "b"):
         options = {"auxiliary.dapt.path": f"{path}.txt", "method.stages.joint.lr": "x" * 90}

@@ -100,6 +100,16 @@ def test_a_later_sweeps_word_counts(tmp_path):
     assert states(progress_of(search(tmp_path))) == {"seed=0": "finished", "seed=1": "missing"}
 
 
+def test_a_later_sweep_that_did_not_reach_a_job_says_nothing_of_it(tmp_path):
+    write_run(tmp_path / "x" / "seed=0", result_of("finetune", 0, 0.5), overrides=["seed=0"])
+    commands = ["+experiment=x seed=0", "+experiment=x seed=1"]
+    write_record(tmp_path, commands, [(0, "finished", "x/seed=0", "")], name="one")
+    write_record(tmp_path, commands, [], name="two")
+    progress = progress_of(search(tmp_path))
+    assert states(progress) == {commands[0]: "finished", commands[1]: "missing"}
+    assert len(progress.jobs) == 2
+
+
 def test_a_job_that_failed_in_a_sweep_and_was_run_since_is_finished(tmp_path):
     write_record(tmp_path, ["seed=0"], [(0, "failed", "a", "bad")], ended=True)
     write_run(tmp_path / "a", result_of("finetune", 0, 0.5))
