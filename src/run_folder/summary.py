@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from src.errors import printable
-from src.evaluation.monitor import PERPLEXITY
+from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.files.plain import map_texts
 from src.run_folder.behind_tf_idf import behind_tf_idf_remark
 from src.run_folder.name import RESULT
@@ -43,7 +43,7 @@ def print_summary(
     if verbose:
         show(_stages(result))
     else:
-        steps = ", ".join(f"{stage.name} {stage.steps:,} steps" for stage in result.stages)
+        steps = "; ".join(_length(stage, result.metric) for stage in result.stages)
         show(f"{_seconds(result.seconds)}: {steps}")
         for baseline in result.baselines:
             if baseline.seconds is not None:
@@ -82,6 +82,14 @@ def print_summary(
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:,.0f} second{'' if round(seconds) == 1 else 's'}"
+
+
+def _length(stage: Stage, metric: str) -> str:
+    """Return how many steps a stage took, and after how many dev was best, if not at the end."""
+    words = f"{stage.name} {stage.steps:,} steps"
+    merit = Monitor(metric).merit
+    best = max(stage.evaluations, key=lambda one: merit(one[1]), default=(stage.steps, 0.0))
+    return words if best[0] == stage.steps else f"{words}, best after {best[0]:,}"
 
 
 def _scores(result: Result, verbose: bool) -> Table:

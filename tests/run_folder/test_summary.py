@@ -127,6 +127,22 @@ def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
     assert "GFLOP" not in text
 
 
+@pytest.mark.parametrize(
+    ("metric", "evaluations", "words"),
+    [
+        ("macro_f1", [[500, 0.6], [1000, 0.7], [1500, 0.7]], "1,500 steps, best after 1,000"),
+        ("macro_f1", [[500, 0.6], [1000, 0.7], [1500, 0.8]], "1,500 steps"),
+        ("perplexity", [[500, 20.0], [1000, 30.0], [1500, 25.0]], "1,500 steps, best after 500"),
+    ],
+)
+def test_a_stage_tells_after_how_many_steps_dev_was_best(metric, evaluations, words, tmp_path):
+    result = copy.deepcopy(RESULT) | {"metric": metric}
+    for split in ("dev", "test"):
+        result[split]["whole"]["metrics"][metric] = 0.5
+    result["stages"][0]["evaluations"] = evaluations
+    assert f"12 seconds: joint {words}\n" in shown(result, tmp_path, verbose=False)
+
+
 def test_where_no_text_is_in_train_its_part_is_not_repeated(tmp_path):
     dev = {"whole": RESULT["dev"]["whole"], "unseen": RESULT["dev"]["whole"]}
     short = shown(RESULT | {"dev": dev}, tmp_path, verbose=False)
