@@ -115,8 +115,7 @@ def _about_repeats(facts: Facts) -> Iterator[str]:
         if share >= SEEN:
             yield (
                 f"{share:.0%} of {split} are nearly equal to a text of train: the score partly "
-                "rewards memorising; in a single table keep one copy of each, and with files for "
-                "dev and test task.split=clean keeps such texts together"
+                "rewards memorising; task.split=clean keeps such texts together"
             )
     if facts.test_in_dev:
         yield (

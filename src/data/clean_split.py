@@ -39,7 +39,7 @@ def clean_split(
         groups: the group of each example.
         labels: the label of each example.
         sizes: number of examples that `train`, `dev` and `test` should have; dev and test have at
-            most that many.
+            most that many. 0 for a split that the task does without.
         seed: seed of the random order.
         name: the task's name, for messages.
 
@@ -49,6 +49,8 @@ def clean_split(
     counts, total = Counter(labels), len(labels)
     free: dict[str, Counter[str]] = {}
     for split in ("test", "dev"):
+        if not sizes[split]:
+            continue  # a task without a test split
         order = generator_for(seed, "clean split", split).permutation(sorted(counts)).tolist()
         free[split] = _shares(counts - sum(free.values(), Counter()), counts, sizes[split], order)
     members: dict[int, list[int]] = defaultdict(list)

@@ -26,6 +26,7 @@ from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
 from src.data.task_names import check_task_name
+from src.data.text_task import SplitKind
 from src.encoders.text_encoder import require_text_encoder
 from src.errors import UserError
 from src.evaluation.named_metrics import check_metric
@@ -66,7 +67,9 @@ class TartanData(TaskData):
         text_pair: the column of second texts, which makes pairs; None for single texts.
         dev_share: share of train that becomes dev, where dev is held out of it.
         test_share: share of train that becomes test, where test is held out of it; 0 for no test.
-        split_seed: seed of the choice of held-out examples.
+        split: `published` for the splits as they are given or held out; `clean` for new ones, with
+            all examples of one text, and near-duplicates of it, in the same split.
+        split_seed: seed of the choice of held-out examples, and of clean splits.
         size: unlabelled text that is used, in multiples of the labelled training examples, or
             `all`.
         size_seed: seed of the choice of a part of the unlabelled text.
@@ -99,6 +102,7 @@ class TartanData(TaskData):
         text_pair: str | None = None,
         dev_share: Part = 0.2,
         test_share: Below1 = 0.2,
+        split: SplitKind = "published",
         split_seed: Natural = 0,
         size: Size = "all",
         size_seed: Natural = 0,
@@ -129,7 +133,8 @@ class TartanData(TaskData):
         self._task: dict[str, Any] = {
             "name": name, "metric": metric, "max_length": max_length, "text": text,
             "label": label, "text_pair": text_pair, "dev_share": dev_share,
-            "test_share": test_share, "split_seed": split_seed, "empty_label": empty_label,
+            "test_share": test_share, "split": split, "split_seed": split_seed,
+            "empty_label": empty_label,
         }  # fmt: skip
         self._size, self._size_seed, self._column = size, size_seed, column
         self._dropout, self._class_weights = dropout, class_weights

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import datasets
 
@@ -33,6 +33,7 @@ from src.files.checksum import check_is_file
 
 log = logging.getLogger(__name__)
 
+SplitKind: TypeAlias = Literal["published", "clean"]
 _PAIR = "text_pair"
 """The column of the second texts of pairs, where nothing says which it is."""
 
@@ -57,8 +58,9 @@ class TextSource(Checked, ABC):
         name: the name the result is reported under.
         metric: the metric by which a checkpoint is chosen (see `EndTask.metric`).
         max_length: longest input; longer texts are cut [tokens].
-        split: `published` for the splits as they are given; `clean` for new ones of the same sizes,
-            with all examples of one text, and near-duplicates of it, in the same split.
+        split: `published` for the splits as they are given, or held out of one table; `clean` for
+            new ones of the same sizes, with all examples of one text, and near-duplicates of it, in
+            the same split.
         labelled: number of training examples that keep their labels, each label by its share; the
             texts of the others remain as unlabelled text of the task. None keeps all [examples].
         split_seed: seed of that choice, and of the choice of held-out examples.
@@ -67,7 +69,7 @@ class TextSource(Checked, ABC):
     name: str
     metric: str
     max_length: Length
-    split: Literal["published", "clean"] = field(default="published", kw_only=True)
+    split: SplitKind = field(default="published", kw_only=True)
     labelled: Count | None = field(default=None, kw_only=True)
     split_seed: Natural = field(default=0, kw_only=True)
 
@@ -126,8 +128,17 @@ class TextSource(Checked, ABC):
         for split in ("train", *(part.split for part in held)):
             read[split] = [example for own, example in assigned if own == split]
         read = {split: read[split] for split in given}
+        of_one_table = len(tables) == 1
         if self.split != "published":
-            read = _split_anew(self, read, held)
+            if held and not of_one_table:
+                raise UserError(
+                    f"{self.prefix}split=clean splits one table, or those of train, dev and test; "
+                    f"name files for both dev and test ({self.prefix}dev=FILE "
+                    f"{self.prefix}test=FILE), or for neither"
+                )
+            read = _split_anew(self, read)
+            assigned = [(split, one) for split, own in read.items() for one in own]
+            assigned.sort(key=lambda pair: pair[1].number)
         labels = in_order(example.label for example in read["train"])
         if len(labels) < 2:
             raise UserError(
@@ -141,7 +152,7 @@ class TextSource(Checked, ABC):
             _check_labels(examples, labels, tables.get(split, train), train)
         contents = {s: [(one.content, one.label) for one in own] for s, own in read.items()}
         warn_of_texts(self.name, contents)
-        numbered = self.split == "published"
+        numbered = of_one_table or self.split == "published"
         return TextTask(
             source=self,
             labels=labels,
@@ -343,19 +354,12 @@ def _warn_of_unread_pairs(source: TextSource, train: Table, columns: Columns) ->
         )
 
 
-def _split_anew(
-    source: TextSource, read: dict[str, list[Example]], held: Sequence[HeldOut]
-) -> dict[str, list[Example]]:
+def _split_anew(source: TextSource, read: dict[str, list[Example]]) -> dict[str, list[Example]]:
     """Return the examples of all splits in new splits of the same sizes that share no text.
 
     Raises:
         UserError: there are no such splits.
     """
-    if held:
-        raise UserError(
-            "task.split=clean makes new splits of given ones; name dev and test files "
-            "(task.dev=FILE task.test=FILE)"
-        )
     examples = [example for own in read.values() for example in own]
     groups = same_texts([f"{example.text} {example.pair or ''}" for example in examples])
     sizes = {split: len(own) for split, own in read.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -10,9 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from src.data.clean_split import clean_split, same_texts
+from src.data.file_task import FileTask
 from src.data.gram_sets import WORDS
 from src.data.near_duplicates import MIN_SIMILARITY
 from src.data.paper_tasks import PaperTask
+from src.data.tartan_data import TartanData
 from src.errors import UserError
 from tests.conftest import REAL_DATA
 from tests.data.test_text_task import task_of
@@ -146,8 +149,27 @@ def test_a_task_is_split_anew(tmp_path):
     assert other.digest() != task.digest()
     with pytest.raises(UserError, match=r"^split must be published or clean, got 'new'"):
         type(files)(**{**vars(files), "split": "new"}).load()
-    with pytest.raises(UserError, match=r"name dev and test files"):
+    with pytest.raises(UserError, match=r"^task.split=clean .* name files for both dev and test"):
         type(files)(**{**vars(files), "split": "clean", "dev": None}).load()
+
+
+@pytest.mark.parametrize("test_share", [0.2, 0.0])
+def test_one_table_is_split_such_that_no_text_is_in_two_splits(tmp_path, test_share):
+    texts = [f"word{i // 2} is {'HERE.' if i % 2 else 'here'}" for i in range(80)]  # in pairs
+    path = tmp_path / "labels.jsonl"
+    rows = ({"text": t, "label": "ab"[i // 2 % 2]} for i, t in enumerate(texts))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shares = {"test_share": test_share, "dev_share": 0.25}
+    task = FileTask("toy", "macro_f1", 16, train=str(path), split="clean", **shares).load()
+    sizes = {split: len(getattr(task, split)) for split in ("train", "dev", "test")}
+    held = round(80 * test_share)
+    assert sizes == {"train": 60 - held, "dev": 20, "test": held}
+    splits = [split for split, _ in task.assignment.rows]
+    assert splits[::2] == splits[1::2]  # a text and its copy
+    assert [one.text for _, one in task.assignment.rows] == texts
+    assert all(task.dev.unseen)
+    data = TartanData(path, split="clean", encoder="tiny", cache_dir=tmp_path, **shares)
+    assert data.prepared.labelled.end_task.dev.texts == task.dev.texts
 
 
 @pytest.mark.skipif(not REAL_DATA.is_dir(), reason="needs the paper's tasks in ../shared/data")
