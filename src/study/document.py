@@ -8,17 +8,9 @@ from itertools import groupby
 from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
 from src.study.estimate import LEAST_SEEDS, Estimate, answer, contrast_of
-from src.study.format import (
-    interval_words,
-    markdown_table,
-    mean_of,
-    mean_words,
-    p_of,
-    signed,
-)
+from src.study.format import markdown_table, mean_of, mean_words, signed
 from src.study.overview import overview_of
 from src.study.part import Contrast, Part, Question, cells_of
-from src.study.published import published_lines
 from src.study.row import Row
 
 BASELINE = "finetune"
@@ -62,29 +54,35 @@ _READING = """\
 
 - **Budgets** are multiples of what fine-tuning takes, in floating-point operations of training as
   `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. The
-  steps of a setting follow from what a step cost in a trial; column TFLOP has what its runs spent,
-  within some 15 % of fine-tuning's unless the setting's description says otherwise.
+  steps of a setting follow from what a step cost in a trial; **TFLOP** is what its runs' training
+  took, in 10^12 operations, within some 15 % of fine-tuning's unless the setting's description says
+  otherwise.
+- **dev**, **test** and TFLOP are means over seeds. Checkpoints are chosen on dev; test was looked
+  at once a run. dev is the best of a run's evaluations, so it is optimistic, and more so where a
+  setting has more evaluations.
 - **±** is the standard deviation over seeds; **intervals** are Student's, 95 %, of a mean over
   seeds, given from {least} seeds on, except where all are equal: a few equal values do not show
   that others would be. Differences are taken between runs of the same seed. With 3 seeds an
   interval assumes normally distributed differences, which three cannot check; and where all seeds
   share a test split, the chance in the choice of that is not in it.
-- **p** is one-sided, against being no better (so it is 1 where every seed is worse), whatever the
-  margin, of a permutation test that exchanges the values of a pair (the paper's test, paired). Of 3
-  seeds it cannot be below 0.125, of 5 not below 0.031: intervals decide, not p.
-- **Statements** are decided on the value that is named after them. They hold where the interval of
-  every contrast lies above the margin (0 unless given): all have to agree, which needs no
-  correction for several contrasts. They do not hold as soon as the interval of one contrast lies at
-  or below the margin, which is not corrected for their number. Else they are *not decided*;
+- **p** is from the paper's permutation test, paired by seed and one-sided: the hypothesis is
+  "better", whatever the margin, so p is 1 where every seed is worse. Of 3 seeds it cannot be below
+  0.125, of 5 not below 0.031: intervals decide, not p.
+- **Statements** are decided on the value in brackets behind their answer. They hold where the
+  interval of every contrast lies above the margin (0 unless given): all have to agree, which needs
+  no correction for several contrasts. They do not hold as soon as the interval of one contrast lies
+  at or below the margin, which is not corrected for their number. Else they are *not decided*;
   contrasts of fewer than {least} seeds, or without an interval, decide nothing. Nothing is
   corrected for the number of statements either, {statements} here: where methods do not differ, one
   in forty holds by chance.
-- **unseen** is test without the texts that are in train too. **tfidf** is TF-IDF with logistic
-  regression, its settings chosen on dev.
-- **TFLOP** is what a run's training took, in 10^12 operations. It, **dev** and **test** are means
-  over seeds. Checkpoints are chosen on dev; test was looked at once a run. dev is the best of a
-  run's evaluations, so it is optimistic, and more so where a setting has more evaluations.
-- **Domain text** and the `_adapted` encoders are of two corpora that are not published with the
+- **unseen** is test without the texts that are in train too; a part in which that equals test has
+  no such column. **tfidf** is TF-IDF with logistic regression, its settings chosen on dev.
+- **How they learned**: of the last stage with the end task, the mean training losses in the last
+  tenth of its steps; medians over its steps of the norms of the tasks' gradients with respect to
+  the body, before weighting, and of the end task's cosine with the meta-gradient; and the share of
+  the steps after which dev was best. Rows written before these were kept do not count, so a mean
+  may be of fewer seeds than the score.
+- **Domain text** and the `_adapted` encoders come from two corpora that are not published with the
   paper: [what they are](study.md#the-corpora), and which public text takes their place."""
 
 
@@ -102,31 +100,27 @@ def _progress(name: str, part: Part, rows: Sequence[Row]) -> str:
 
 
 def _scores(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table for each task and number of labels."""
+    """Yield the tables of each task and number of labels."""
 
     def bench(row: Row) -> tuple[str, int]:
         return row.task, row.labelled
 
+    left_out = set() if any(row.unseen != row.test for row in rows) else {"unseen"}
     for (task, labelled), members in groupby(sorted(rows, key=bench), key=bench):
         own = list(members)
         metric = metric_label(own[0].metric)
         yield f"**{escape(task)}**, {labelled:,} labelled training examples, {metric} in percent"
-        yield markdown_table([_score_row(*cell, own) for cell in _cells(own)], left=2)
+        lines = [_score_row(*cell, own) for cell in _cells(own)]
+        yield markdown_table(
+            [{k: v for k, v in line.items() if k not in left_out} for line in lines], left=2
+        )
         yield from _mixed(own)
-        yield from published_lines(task, labelled)
         learned = [row for row in own if row.end_task_loss is not None]
         if learned:
-            yield _LEARNED
+            yield "How they learned:"
             yield markdown_table(
                 [_learning_row(*cell, learned) for cell in _cells(learned)], left=2
             )
-
-
-_LEARNED = """\
-How they learned, in the last stage with the end task: mean training losses in the last tenth of
-its steps; medians over its steps of the norms of the tasks' gradients with respect to the body,
-before weighting, and of the end task's cosine with the meta-gradient; and the share of the steps
-after which dev was best. Rows written before these were kept are not in this table."""
 
 
 def _mixed(rows: Sequence[Row]) -> Iterator[str]:
@@ -156,7 +150,6 @@ def _of_cell(budget: str, setting: str, rows: Sequence[Row]) -> list[Row]:
 
 def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]:
     own = _of_cell(budget, setting, rows)
-    test = Estimate({row.seed: row.test for row in own})
     against = Contrast(plus=[f"{budget}/{setting}"], minus=[f"{budget}/{BASELINE}"])
     gain = None if setting == BASELINE else contrast_of(against, rows, "test")
     return {
@@ -165,11 +158,9 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
         "seeds": str(len(own)),
         "TFLOP": mean_of([row.tflop for row in own], ".1f"),
         "dev": mean_of([row.dev for row in own], ".1f", 100),
-        "test": mean_words(test),
-        "test, 95 %": interval_words(test),
+        "test": mean_words(Estimate({row.seed: row.test for row in own})),
         "unseen": mean_of([row.unseen for row in own], ".1f", 100),
         "test, against fine-tuning": signed(gain),
-        "p": p_of(gain),
     }
 
 
@@ -178,44 +169,58 @@ def _learning_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, s
     return {
         "budget": budget,
         "setting": setting,
-        "seeds": str(len(own)),
         "end task's loss": mean_of([row.end_task_loss for row in own], ".3g"),
         "auxiliary tasks' loss": mean_of([row.auxiliary_loss for row in own], ".3g"),
         "end task's norm": mean_of([row.end_task_norm for row in own], ".2f"),
         "auxiliary norm": mean_of([row.auxiliary_norm for row in own], ".2f"),
         "cosine": mean_of([row.end_task_cosine for row in own], "+.3f"),
         "best on dev after [%]": mean_of([row.best_at for row in own], ".0f", 100),
-        "dev": mean_of([row.dev for row in own], ".1f", 100),
-        "test": mean_of([row.test for row in own], ".1f", 100),
     }
 
 
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
-    if not rows:
-        asked = "\n".join(f"- {question.statement}" for question in part.questions.values())
-        yield f"Asked, and not decided:\n\n{asked}"
-        return
-    yield "### What the runs say"
-    for question in part.questions.values():
-        points = question.is_in_points
-        margin = 100 * question.margin if points else question.margin
-        above = f", margin {margin:+g}{' points' * points}" if margin else ""
-        by = f"({question.of.replace('_', ' ')}{above})"
-        yield f"**{question.statement}** {answer(question, rows).capitalize()} {by}."
-        yield markdown_table(list(_contrasts(question, rows, points)), left=1)
+    """Yield a table of the statements that have runs, and a line that names the others."""
+    asked = part.questions.values()
+    begun = [question for question in asked if _has_runs(question, rows)]
+    if begun:
+        columns = list(dict.fromkeys(["dev", "test", *(question.of for question in begun)]))
+        lines = [line for question in begun for line in _contrasts(question, rows, columns)]
+        yield "### What the runs say"
+        yield markdown_table(lines, left=3)
+    rest = [question.statement for question in asked if question not in begun]
+    if rest:
+        yield f"No runs yet: {' '.join(rest)}"
 
 
-def _contrasts(question: Question, rows: Sequence[Row], points: bool) -> Iterator[dict[str, str]]:
+def _has_runs(question: Question, rows: Sequence[Row]) -> bool:
+    found = (contrast_of(own, rows, question.of) for own in question.contrasts.values())
+    return any(own is not None for own in found)
+
+
+def _contrasts(
+    question: Question, rows: Sequence[Row], columns: Sequence[str]
+) -> Iterator[dict[str, str]]:
+    """Yield a line for each contrast; the first begins with the statement and its answer."""
+    points = question.is_in_points
+    margin = 100 * question.margin if points else question.margin
+    above = f", margin {margin:+g}{' points' * points}" if margin else ""
+    by = f"({question.of.replace('_', ' ')}{above})"
+    told = {"statement": question.statement, "answer": f"{answer(question, rows)} {by}"}
+    shown = {"dev", "test"} if points else {question.of}
     for label, contrast in question.contrasts.items():
         decides = contrast_of(contrast, rows, question.of)
-        line = {"contrast": label, "seeds": "0" if decides is None else str(len(decides.values))}
-        for of in ("dev", "test") if points else (question.of,):
-            found = contrast_of(contrast, rows, of)
-            line |= {
-                of.replace("_", " "): signed(found, points),
-                f"{of.replace('_', ' ')}, p": p_of(found),
-            }
-        yield line
+        yield {
+            **told,
+            "contrast": label,
+            "seeds": "0" if decides is None else str(len(decides.values)),
+            **{
+                of.replace("_", " "): signed(
+                    contrast_of(contrast, rows, of) if of in shown else None, points
+                )
+                for of in columns
+            },
+        }
+        told = dict.fromkeys(told, "")
 
 
 def _status(rows: Sequence[Row]) -> str:

@@ -8,6 +8,7 @@ from statistics import fmean
 import pandas as pd
 
 from src.files.escape import escape_markdown as escape
+from src.model_card.interval import Interval
 from src.report.statistics.permutation import permutation_test
 from src.report.tables.table import p_words
 from src.study.estimate import LEAST_SEEDS, Estimate
@@ -45,10 +46,24 @@ def signed(estimate: Estimate | None, points: bool = True) -> str:
         return NONE
     by, digits = (100, 1) if points else (1, 2)
     words = f"{by * estimate.mean:+.{digits}f}"
-    interval = estimate.interval
-    if interval is None:
+    if estimate.interval is None:
         return words
-    return f"{words} ({by * interval.low:+.{digits}f} to {by * interval.high:+.{digits}f})"
+    low, high = bounds(estimate.interval, by, digits, "+")
+    return f"{words} ({low} to {high})"
+
+
+def bounds(interval: Interval, by: float = 100, digits: int = 1, sign: str = "") -> tuple[str, str]:
+    """Return the bounds of a difference, times `by`.
+
+    A bound that would be printed as 0 has a digit more if the interval excludes 0.
+    """
+    excludes = interval.low * interval.high > 0
+
+    def words(bound: float) -> str:
+        text = f"{by * bound:{sign}.{digits}f}"
+        return f"{by * bound:{sign}.{digits + 1}f}" if excludes and not float(text) else text
+
+    return words(interval.low), words(interval.high)
 
 
 def p_of(estimate: Estimate | None) -> str:

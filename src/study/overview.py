@@ -41,15 +41,15 @@ def overview_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
 _SCORES = """\
 The four methods with their plain settings, all at the budget 3x (below): scores on test in percent,
 and differences from fine-tuning, seed by seed. The paper's scores are of RoBERTa-base, trained to
-convergence; its TAPT starts from a released encoder. Which settings help each method is told below,
-task by task."""
+convergence; its TAPT starts from a released encoder. [More of the
+paper's](choosing.md#what-does-the-paper-gain)."""
 _CASES = """\
 Over the {cases} cases of this table that have all of the methods, each with at least {least} seeds:
 the mean rank on test (1 is the best) and the mean difference from fine-tuning, with intervals over
 the cases, of which some share a task."""
 _ANSWERS = """\
-Of {total} statements to test, {holds} hold, {refuted} do not, and {open} are not decided. First
-those of the paper, then the others that are decided:"""
+Of {total} statements to test, {holds} hold, {refuted} do not, and {open} are not decided. The
+paper's claims, and the others that are decided, whose numbers stand in their part:"""
 
 
 def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
@@ -122,7 +122,7 @@ def _range(rank: Estimate, methods: int) -> str:
 def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
     """Yield how many statements hold, and a list of the paper's and of those that are decided."""
     asked = [
-        (question, part, rows[name], answer(question, rows[name]))
+        (question, part.title.split(":")[0], rows[name], answer(question, rows[name]))
         for name, part in parts.items()
         for question in part.questions.values()
     ]
@@ -133,16 +133,21 @@ def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> It
         refuted=counts["does not hold"],
         open=counts[_UNDECIDED],
     )
-    claims: list[str] = []
-    others: list[str] = []
+    claims: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
     for question, part, own, verdict in asked:
-        is_claim = question.statement.startswith(_CLAIM)
-        if is_claim or verdict != _UNDECIDED:
-            where = f"{part.title.split(':')[0]}, {question.of.replace('_', ' ')}"
-            told = "; ".join(_differences(question, own)) or "no runs yet"
-            line = f"- {question.statement} **{verdict.capitalize()}** ({where}): {told}."
-            (claims if is_claim else others).append(line)
-    yield "\n".join(claims + others)
+        if question.statement.startswith(_CLAIM):
+            told = "; ".join(_differences(question, own))
+            found = f"**{verdict.capitalize()}** for {part}: {told}."
+            claims.setdefault(question.statement, []).append(
+                found if told else f"No runs yet for {part}."
+            )
+        elif verdict != _UNDECIDED:
+            head = f"**{verdict.capitalize()}** for {part}:"
+            others.setdefault(head, []).append(f"\n  - {question.statement}")
+    lines = [f"- {statement} {' '.join(found)}" for statement, found in claims.items()]
+    lines += [f"- {head}{''.join(found)}" for head, found in others.items()]
+    yield "\n".join(lines)
 
 
 def _differences(question: Question, rows: Sequence[Row]) -> Iterator[str]:
@@ -150,4 +155,4 @@ def _differences(question: Question, rows: Sequence[Row]) -> Iterator[str]:
     for name, contrast in question.contrasts.items():
         found = contrast_of(contrast, rows, question.of)
         if found is not None:
-            yield f"{name} {signed(found, question.is_in_points)}"
+            yield f"{name} {signed(found, question.is_in_points)}, p {p_of(found)}"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from src.files.escape import escape_markdown as escape
 from src.report.tables.paper import paper_tables
 
 _LABELS = {"acl_arc": 1688, "scierc": 3219, "chemprot": 4169, "hyperpartisan": 516}
@@ -30,15 +27,3 @@ def published_score(task: str, labelled: int, method: str) -> str | None:
         return None
     mean, deviation = table.published[task].scores[_COLUMNS[method]]
     return f"{mean:.2f} ± {deviation:.2f}"
-
-
-def published_lines(task: str, labelled: int) -> Iterator[str]:
-    """Yield the paper's scores on the task, where its encoder had as many labels."""
-    if labelled != _LABELS.get(task):
-        return
-    for table in paper_tables():
-        if task in table.published:
-            scores = table.published[task].scores.items()
-            told = (f"{table.columns[k].label} {m:.2f} ± {d:.2f}" for k, (m, d) in scores)
-            kind = escape(table.title.split(" (the")[0])
-            yield f"The paper, {table.encoder}, {table.seeds} seeds. {kind}: {'; '.join(told)}."

@@ -14,6 +14,7 @@ from src.check.decisions import (
 )
 from src.check.recommendation import recommend
 from src.study.estimate import Estimate
+from src.study.format import bounds
 from src.study.row import read_rows
 from tests.check.fine import FINE
 from tests.conftest import ROOT
@@ -80,7 +81,7 @@ def test_that_advice_rests_on_the_rows_of_the_study():
     words = reason("dapt_tapt", "and unlabelled text")
     first = gain("suspects", "3x/tapt")
     assert f"was {first.mean:.1f} points of macro-F1 ahead of fine-tuning on test" in words
-    low, high = f"{first.interval.low:.1f}", f"{first.interval.high:.1f}"
+    low, high = bounds(first.interval, by=1)
     assert f"(95 % interval {low} to {high}, {len(first.values)} seeds)" in words
     assert gain("suspects", "3x/tapt", split="dev").interval.low > 0
     short, long = (
@@ -135,7 +136,7 @@ def test_that_advice_for_thousands_of_labels_rests_on_the_rows_of_the_study():
 
 def with_interval(found):
     """An estimate with its interval and seeds; `{}` is where words follow the mean."""
-    low, high = (f"{end:.1f}" for end in (found.interval.low, found.interval.high))
+    low, high = bounds(found.interval, by=1)  # the scores are in points
     return f"{found.mean:.1f}{{}} ({low} to {high}, {len(found.values)} seeds)"
 
 

@@ -73,14 +73,20 @@ def test_decided_statements_and_the_paper_s_claims_are_listed_claims_first(tmp_p
         "pays": {"statement": "TAPT is better.", "of": "test", "contrasts": contrast},
         "open": {"statement": "More steps help.", "of": "test", "contrasts": end},
         "claim": {"statement": "Claim (a): longer.", "of": "dev", "contrasts": deepcopy(end)},
+        "met": {"statement": "Claim (b): first.", "of": "dev", "contrasts": deepcopy(contrast)},
     }
     own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
     *_, head, answers = overview(tmp_path, own, questions=questions)
-    assert head.startswith("Of 3 statements to test, 1 hold, 0 do not, and 2 are not decided.")
+    assert head.startswith("Of 4 statements to test, 2 hold, 0 do not, and 2 are not decided.")
+    told = "**Holds** for A made-up part: at 1x +10.0 (+7.5 to +12.5), p 0.125."
     assert answers.splitlines() == [
-        "- Claim (a): longer. **Not decided** (A made-up part, dev): no runs yet.",
-        "- TAPT is better. **Holds** (A made-up part, test): at 1x +10.0 (+7.5 to +12.5).",
+        "- Claim (a): longer. No runs yet for A made-up part.",
+        f"- Claim (b): first. {told}",
+        "- **Holds** for A made-up part:",
+        "  - TAPT is better.",
     ]
+    twice = overview(tmp_path, own, own, questions=questions)[-1]
+    assert f"- Claim (b): first. {told} {told}" in twice.splitlines()
 
 
 def test_without_main_cells_the_page_begins_with_its_parts(tmp_path):
