@@ -138,7 +138,7 @@ DECISIONS = (
             "with all-MiniLM-L6-v2 and the cost of 1,800 steps of fine-tuning, pre-training first "
             "and MT-TARTAN with equal weights were within chance of fine-tuning on SciERC (3,219 "
             "labels); on ChemProt (4,169) MT-TARTAN was 0.8 points of micro-F1 ahead on test (0.3 "
-            "to 1.4, 5 seeds), on dev within chance, and pre-training first 1.5 behind. "
+            "to 1.4, 5 seeds), on dev within chance, and pre-training first 1.3 behind. "
             "Fine-tuning is the simplest (docs/results.md)"
         ),
         details=lambda facts: (_size(facts), f"{facts.train:,} training examples"),

@@ -153,7 +153,7 @@ def test_there_are_as_many_seeds_as_the_pages_say(setting):
             "chemprot", "meta_tartan", "finetune", "test",
             "META-TARTAN is {} ahead of fine-tuning there ({} to {}, 4 seeds)",
         ),
-        ("chemprot", "finetune", "tapt", "test", "TAPT {} behind ({} to {}, 4 seeds)"),
+        ("chemprot", "finetune", "tapt", "test", "TAPT {} behind ({} to {}, 5 seeds)"),
         ("chemprot", "mt_tartan", "tapt", "test", "There MT-TARTAN is {} ahead of TAPT ({} to {})"),
         ("chemprot", "meta_tartan", "tapt", "test", "and META-TARTAN {} ({} to {}), on test"),
     ],
