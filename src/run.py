@@ -27,7 +27,7 @@ from src.errors import UserError, first_line
 from src.run_folder.advice import folder_option, in_sweep
 from src.run_folder.lock import BusyError
 from src.run_folder.name import arguments_of, command_of, places_of, run_name
-from src.run_folder.sweep import ELSEWHERE, report_interrupted_sweep, report_job
+from src.run_folder.sweep import RUNS_ELSEWHERE, report_interrupted_sweep, report_job
 from src.run_folder.unbegun import remove_unbegun
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         print(f"job {number}: {error}", file=sys.stderr)
-        report_job(number, ELSEWHERE, folder, command, "another process runs it")
+        report_job(number, RUNS_ELSEWHERE, folder, command, "another process runs it")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         report_job(number, "failed", folder, command, str(error))

@@ -15,10 +15,10 @@ from omegaconf import DictConfig, OmegaConf
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.transformers_classifier import HEAD
+from src.evaluation.confusion_scores import RESAMPLES, bootstrap_interval, scores_by_class
 from src.files.escape import code_block, escape_markdown
 from src.files.home import shell_command, without_home
 from src.files.plain import map_texts
-from src.model_card.interval import RESAMPLES, bootstrap_interval, scores_by_class
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM, arguments_of, places_of
 from src.run_folder.one_label import one_label_remark

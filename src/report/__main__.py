@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     # here, so that --help answers at once
     from src.report.report import report_of
-    from src.report.verdicts.comparison import Choice
+    from src.report.verdicts.comparison import ComparisonOptions
     from src.report.write import PAGE, write_report
 
-    report = report_of(runs, Choice(paired=options.paired, holm=options.holm))
+    report = report_of(runs, ComparisonOptions(paired=options.paired, holm=options.holm))
     write_report(report, out)
     _show(report)
     print(f"\n{out / PAGE}")

@@ -14,7 +14,7 @@ from src.report.tables.paper import paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.summary import Sentence, inventory, sentences_of
 from src.report.tables.table import ResultTable
-from src.report.verdicts.comparison import Choice
+from src.report.verdicts.comparison import ComparisonOptions
 from src.report.verdicts.overview import overview
 from src.run_folder.result import PARTS
 
@@ -45,7 +45,7 @@ class Report:
     """
 
     found: Found
-    choice: Choice
+    choice: ComparisonOptions
     progress: Progress
     inventory: Sentence
     benches: list[BenchmarkReport]
@@ -65,7 +65,7 @@ class Report:
         return [*self.found.unreadable, *self.progress.unreadable]
 
 
-def report_of(root: Path, choice: Choice) -> Report:
+def report_of(root: Path, choice: ComparisonOptions) -> Report:
     """Read the runs below `root` and compare them.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-ELSEWHERE = (
+NOT_OF_TRAINING = (
     "data_dir",
     "cache_dir",
     "paths",
@@ -72,7 +72,7 @@ def run_name(
         key, _, value = override.lstrip("+~").partition("=")
         if key == "experiment":
             named = value
-        elif not is_elsewhere(option_of(override)) and key != "seed":
+        elif not changes_no_training(option_of(override)) and key != "seed":
             parts[key] = value
     parts["seed"] = str(seed)
     exact = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
@@ -155,6 +155,6 @@ def option_of(override: str) -> str:
     return re.sub(r"[/@]", ".", override.lstrip("+~").partition("=")[0])
 
 
-def is_elsewhere(option: str) -> bool:
-    """Return whether a dotted option is one of `ELSEWHERE`, or below one."""
-    return any(option == name or option.startswith(f"{name}.") for name in ELSEWHERE)
+def changes_no_training(option: str) -> bool:
+    """Return whether a dotted option has no effect on the training: one of `NOT_OF_TRAINING`."""
+    return any(option == name or option.startswith(f"{name}.") for name in NOT_OF_TRAINING)

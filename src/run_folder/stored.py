@@ -21,7 +21,7 @@ from src.configuration.differing import differing
 from src.errors import UserError, first_line
 from src.files.plain import LARGEST, parse_yaml, read_bytes
 from src.run_folder.advice import folder_option
-from src.run_folder.name import RESULT, is_elsewhere
+from src.run_folder.name import RESULT, changes_no_training
 from src.run_folder.result import Result, read_result
 
 INPUTS = "inputs.json"
@@ -187,7 +187,7 @@ def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         for name, value in node.items():
             option = f"{key}.{name}" if key else str(name)
             # what a task refers to lies elsewhere too; the data themselves are recognised
-            if not is_elsewhere(option) and name not in ("cache_dir", "data_dir"):
+            if not changes_no_training(option) and name not in ("cache_dir", "data_dir"):
                 yield from _leaves(value, option)
     else:
         yield key, node

@@ -25,8 +25,8 @@ from src.run_folder.name import (
     RESULT,
     arguments_of,
     as_given,
+    changes_no_training,
     command_of,
-    is_elsewhere,
     option_of,
     places_of,
 )
@@ -43,7 +43,7 @@ ENDED = "ended"
 """File that is written when a sweep ends."""
 DONE = ("finished", "resumed", "known")
 """States of jobs that have a result."""
-ELSEWHERE = "elsewhere"
+RUNS_ELSEWHERE = "elsewhere"
 """State of a job that another process was already running."""
 
 
@@ -124,7 +124,7 @@ def _jobs_in(folder: Path) -> list[dict[str, Any]]:
 
 def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
     """Return the job, as finished if the other process that ran it has finished it."""
-    finished = job["state"] == ELSEWHERE and (Path(job["folder"]) / RESULT).is_file()
+    finished = job["state"] == RUNS_ELSEWHERE and (Path(job["folder"]) / RESULT).is_file()
     return {**job, "state": "known"} if finished else job
 
 
@@ -156,7 +156,9 @@ def _search_of(config: DictConfig) -> list[str]:
     """Return the arguments of a search that say what it searches, and from where."""
     own = as_given(config.hydra.overrides.get("hydra", []))
     space = [o for o in own if option_of(o).startswith("hydra.sweeper.params")]
-    given = [o for o in as_given(config.hydra.overrides.task) if not is_elsewhere(option_of(o))]
+    given = [
+        o for o in as_given(config.hydra.overrides.task) if not changes_no_training(option_of(o))
+    ]
     return arguments_of([*given, *space], places_of(config.hydra))
 
 
@@ -181,7 +183,7 @@ def _check_apart(jobs: Sequence[Sequence[str]], config: DictConfig) -> None:
         return
     seen: dict[frozenset[str], tuple[int, Sequence[str]]] = {}
     for number, job in enumerate(jobs):
-        named = frozenset(o for o in job if not is_elsewhere(option_of(o)))
+        named = frozenset(o for o in job if not changes_no_training(option_of(o)))
         first, before = seen.setdefault(named, (number, job))
         if first != number:
             options = sorted({option_of(o) for o in set(job) ^ set(before)})
@@ -244,7 +246,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
         "started": "died",
         "known": "finished before",
         "resumed": "finished, resumed",
-        ELSEWHERE: "runs elsewhere",
+        RUNS_ELSEWHERE: "runs elsewhere",
     }
     left = []
     for job in jobs:
@@ -252,7 +254,7 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
         state = "running" if running else states.get(job["state"], job["state"])
         style = "red" if state in ("failed", "died") else ""
         table.add_row(str(job["number"]), Text(state, style=style), Text(_shown(job["folder"])))
-        if job["state"] in ("failed", "started", "stopped", ELSEWHERE) and not running:
+        if job["state"] in ("failed", "started", "stopped", RUNS_ELSEWHERE) and not running:
             left.append(job)
     console.print(table)
     for job in left:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
-from src.study.estimate import LEAST_SEEDS, Estimate, answer, contrast_of
+from src.study.estimate import LEAST_SEEDS, SeedMean, answer, contrast_of
 from src.study.format import markdown_table, mean_of, mean_words, signed
 from src.study.overview import overview_of
 from src.study.part import Contrast, Part, Question, cells_of
@@ -158,7 +158,7 @@ def _score_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, str]
         "seeds": str(len(own)),
         "TFLOP": mean_of([row.tflop for row in own], ".1f"),
         "dev": mean_of([row.dev for row in own], ".1f", 100),
-        "test": mean_words(Estimate({row.seed: row.test for row in own})),
+        "test": mean_words(SeedMean({row.seed: row.test for row in own})),
         "unseen": mean_of([row.unseen for row in own], ".1f", 100),
         "test, against fine-tuning": signed(gain),
     }

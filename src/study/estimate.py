@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from src.model_card.interval import Interval
+from src.evaluation.interval import Interval
 from src.report.statistics.interval import mean_interval
 from src.study.part import Contrast, Question
 from src.study.row import Row
@@ -18,7 +18,7 @@ Verdict = Literal["holds", "does not hold", "not decided"]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SeedMean:
     """A mean over seeds: of at least one value, by seed."""
 
     values: Mapping[int, float]
@@ -48,7 +48,7 @@ class Estimate:
         return "does not hold" if interval.high <= margin else "not decided"
 
 
-def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | None:
+def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> SeedMean | None:
     """Return the contrast over the seeds that all of its cells have; None without such a seed.
 
     Args:
@@ -59,7 +59,7 @@ def contrast_of(contrast: Contrast, rows: Sequence[Row], of: str) -> Estimate | 
     shared = sorted(set.intersection(*(set(values) for values in found.values())))
     if not shared:
         return None
-    return Estimate(
+    return SeedMean(
         {
             seed: sum(found[cell][seed] for cell in contrast.plus)
             - sum(found[cell][seed] for cell in contrast.minus)

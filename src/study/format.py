@@ -7,11 +7,11 @@ from statistics import fmean
 
 import pandas as pd
 
+from src.evaluation.interval import Interval
 from src.files.escape import escape_markdown as escape
-from src.model_card.interval import Interval
 from src.report.statistics.permutation import permutation_test
 from src.report.tables.table import p_words
-from src.study.estimate import LEAST_SEEDS, Estimate
+from src.study.estimate import LEAST_SEEDS, SeedMean
 
 NONE = "–"
 """Entry of a table for a value that is not known."""
@@ -25,14 +25,14 @@ def markdown_table(rows: Sequence[Mapping[str, str]], left: int) -> str:
     return text
 
 
-def mean_words(estimate: Estimate) -> str:
+def mean_words(estimate: SeedMean) -> str:
     """Return a mean in percent, with its standard deviation from two seeds on."""
     deviation = estimate.deviation
     spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
     return f"{100 * estimate.mean:.1f}{spread}"
 
 
-def interval_words(estimate: Estimate) -> str:
+def interval_words(estimate: SeedMean) -> str:
     """Return a mean's interval in percent; a dash where too few seeds give one."""
     interval = estimate.interval
     if interval is None:
@@ -40,7 +40,7 @@ def interval_words(estimate: Estimate) -> str:
     return f"{100 * max(0.0, interval.low):.1f} to {100 * min(1.0, interval.high):.1f}"
 
 
-def signed(estimate: Estimate | None, points: bool = True) -> str:
+def signed(estimate: SeedMean | None, points: bool = True) -> str:
     """Return a difference with its interval, in points or as it is; a dash for None."""
     if estimate is None:
         return NONE
@@ -66,7 +66,7 @@ def bounds(interval: Interval, by: float = 100, digits: int = 1, sign: str = "")
     return words(interval.low), words(interval.high)
 
 
-def p_of(estimate: Estimate | None) -> str:
+def p_of(estimate: SeedMean | None) -> str:
     """Return the one-sided p of a difference; a dash where too few seeds give one.
 
     The signs of the differences are exchanged, as the two values of each pair would be.

@@ -10,7 +10,7 @@ from statistics import fmean
 from scipy.stats import rankdata
 
 from src.report.labels import metric_label
-from src.study.estimate import LEAST_SEEDS, Estimate, Verdict, answer, by_seed, contrast_of
+from src.study.estimate import LEAST_SEEDS, SeedMean, Verdict, answer, by_seed, contrast_of
 from src.study.format import NONE, interval_words, markdown_table, mean_words, p_of, signed
 from src.study.part import Contrast, Part, Question
 from src.study.published import published_score
@@ -58,7 +58,7 @@ def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
         own = [row for row in rows if row.cell == cell]
         if not own:
             continue
-        first, test = own[0], Estimate({row.seed: row.test for row in own})
+        first, test = own[0], SeedMean({row.seed: row.test for row in own})
         base = next(iter(part.main.values()))
         is_first = cell == base
         against = Contrast(plus=[cell], minus=[base])
@@ -98,8 +98,8 @@ def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
     ranks = [rankdata([-own[method] for method in methods]) for own in cases]
     lines = []
     for position, method in enumerate(methods):
-        rank = Estimate({case: float(own[position]) for case, own in enumerate(ranks)})
-        gain = Estimate({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
+        rank = SeedMean({case: float(own[position]) for case, own in enumerate(ranks)})
+        gain = SeedMean({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
         lines.append(
             {
                 "method": method,
@@ -111,7 +111,7 @@ def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
     yield markdown_table(lines, left=1)
 
 
-def _range(rank: Estimate, methods: int) -> str:
+def _range(rank: SeedMean, methods: int) -> str:
     """Return the interval of a mean rank, which no rank lies outside of."""
     interval = rank.interval
     if interval is None:

@@ -13,7 +13,7 @@ from src.check.decisions import (
     SMALL_ENCODER,
 )
 from src.check.recommendation import recommend
-from src.study.estimate import Estimate
+from src.study.estimate import SeedMean
 from src.study.format import bounds
 from src.study.row import read_rows
 from tests.check.fine import FINE
@@ -68,7 +68,7 @@ def gain(part, setting, other="3x/finetune", split="test"):
     """By how much a setting is ahead of another, over the seeds that both have."""
     of_setting, of_other = (scores_of(part, split)[name] for name in (setting, other))
     seeds = of_setting.keys() & of_other
-    return Estimate({seed: of_setting[seed] - of_other[seed] for seed in seeds})
+    return SeedMean({seed: of_setting[seed] - of_other[seed] for seed in seeds})
 
 
 def reason(method, case):

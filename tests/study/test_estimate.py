@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from src.study.estimate import Estimate, answer, contrast_of
+from src.study.estimate import SeedMean, answer, contrast_of
 from src.study.format import NONE, p_of
 from src.study.part import Contrast, Question
 from tests.study.made_up_rows import row, rows
@@ -21,14 +21,14 @@ def question(margin=0.0, of="test", **contrasts):
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=10, unique_by=lambda v: round(v, 3)))
 def test_the_interval_is_that_of_student_s_test(values):
-    found = Estimate(dict(enumerate(values)))
+    found = SeedMean(dict(enumerate(values)))
     reference = stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert found.interval.low == pytest.approx(reference.low, abs=1e-9)
     assert found.interval.high == pytest.approx(reference.high, abs=1e-9)
 
 
 def test_one_seed_has_no_interval_and_decides_nothing():
-    found = Estimate({0: 0.9})
+    found = SeedMean({0: 0.9})
     assert (found.mean, found.interval, found.deviation, p_of(found)) == (0.9, None, None, NONE)
     assert found.verdict(0.0) == "not decided"
 
@@ -45,7 +45,7 @@ def test_equal_differences_have_no_interval_and_decide_nothing(ours):
 
 def test_the_p_value_is_that_of_the_sign_flips():
     # of the 16 ways to give 4 differences a sign, only the one seen has so large a mean
-    assert p_of(Estimate(dict(enumerate([0.1, 0.2, 0.15, 0.3])))) == f"{1 / 16:.3f}"
+    assert p_of(SeedMean(dict(enumerate([0.1, 0.2, 0.15, 0.3])))) == f"{1 / 16:.3f}"
 
 
 def test_a_contrast_is_taken_seed_by_seed_over_the_seeds_that_all_cells_have():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.model_card.interval import Interval
+from src.evaluation.interval import Interval
 from src.study.format import bounds
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from src.evaluation.confusion_scores import scores_by_class
 from src.figures.style import COLOURS, axes_of, figure, plain
-from src.model_card.interval import scores_by_class
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 

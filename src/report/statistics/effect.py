@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from src.model_card.interval import Interval
+from src.evaluation.interval import Interval
 from src.report.statistics.interval import difference_interval, mean_interval
 
 

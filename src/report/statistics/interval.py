@@ -7,7 +7,7 @@ from statistics import fmean, stdev, variance
 
 from scipy import stats
 
-from src.model_card.interval import Interval
+from src.evaluation.interval import Interval
 
 CONFIDENCE = 0.95
 LEAST_SPREAD = 1e-6

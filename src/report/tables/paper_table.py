@@ -19,7 +19,7 @@ from src.report.tables.table import (
     p_words,
     score_of,
 )
-from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
+from src.report.verdicts.comparison import LEVEL, Comparison, ComparisonOptions, adjust, compare
 from src.report.verdicts.ranking import ranking_of
 from src.run_folder.result import Part
 
@@ -33,7 +33,7 @@ class _OurRow:
 
 
 def paper_table(
-    table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: Choice
+    table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: ComparisonOptions
 ) -> ResultTable | None:
     """Return the table for a part of test; None if no run belongs in it."""
     ours = [_our_row(table, bench, part, choice) for bench in benches if table.takes(bench)]
@@ -63,7 +63,7 @@ def paper_table(
     )
 
 
-def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Choice) -> _OurRow:
+def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: ComparisonOptions) -> _OurRow:
     cells: dict[str, Cell] = {}
     settings: dict[str, Setting] = {}
     for name, column in table.columns.items():
@@ -114,7 +114,7 @@ def _shown(table: PaperTable, row: _OurRow) -> Row:
     for place, name in enumerate(names):
         score = cells[place]
         if isinstance(score, Score) and name in row.tested and row.tested[name].significant:
-            cells[place] = replace(score, best=True)
+            cells[place] = replace(score, significant=True)
     cells += [_p_cell(row.tested.get(name)) for name in table.tested]
     seeds = sorted({cell.seeds for cell in cells if isinstance(cell, Score)})
     counted = plural(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
@@ -153,7 +153,9 @@ def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> R
     return Row(task, whose, tuple(cells), from_paper=True)
 
 
-def _notes(table: PaperTable, rows: Sequence[_OurRow], part: Part, choice: Choice) -> list[str]:
+def _notes(
+    table: PaperTable, rows: Sequence[_OurRow], part: Part, choice: ComparisonOptions
+) -> list[str]:
     notes = ["Mean ± standard deviation over seeds, in percent."]
     if table.tested:
         labels = [table.columns[name].label for name in table.against]

@@ -11,7 +11,7 @@ from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.report.reading.search import Found
 from src.report.tables.table import Score, interval_words, p_words, score_of
-from src.report.verdicts.comparison import LEVEL, Choice, Comparison
+from src.report.verdicts.comparison import LEVEL, Comparison, ComparisonOptions
 from src.report.verdicts.verdict import Verdict, disagreements, verdict_of
 from src.run_folder.result import Part, Split
 
@@ -65,7 +65,7 @@ def _adapted_words(run: Run) -> str:
     return f"{run.name}: {result.encoder}, {result.metric} {result.dev_score:.3f} on {held_out}"
 
 
-def sentences_of(bench: Benchmark, choice: Choice) -> list[Sentence]:
+def sentences_of(bench: Benchmark, choice: ComparisonOptions) -> list[Sentence]:
     """Return the sentences that a benchmark's runs and their number allow."""
     whole = verdict_of(bench, "whole", choice)
     if whole is None:
@@ -192,7 +192,7 @@ def _sides(comparison: Comparison) -> str:
     return plural(ours, "pair") if comparison.paired else f"{ours} and {theirs} seeds"
 
 
-def _unseen(bench: Benchmark, whole: Verdict, choice: Choice) -> list[Sentence]:
+def _unseen(bench: Benchmark, whole: Verdict, choice: ComparisonOptions) -> list[Sentence]:
     """Return where the unseen part of test agrees with the whole, and where not."""
     if not any(test.unseen.examples < test.whole.examples for test in bench.tests):
         return [("No test text is in train: the whole split is the unseen part.",)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import ClassVar
 
-from src.model_card.interval import Interval
+from src.evaluation.interval import Interval
 from src.report.reading.grouping import Setting
 from src.run_folder.result import Part
 
@@ -23,7 +23,7 @@ class Score:
         deviation: sample standard deviation (n - 1); None for a single seed.
         seeds: number of seeds.
         setting: the setting behind it; None for the paper's numbers.
-        best: whether it is set in bold: significantly better than what it is compared with.
+        significant: whether it is significantly better than what it is compared with; set in bold.
         fewer: whether it has fewer seeds than another cell of its row.
         others: number of further settings that would have belonged here.
         corpora: names of domain text of one's own, where other text could have been meant.
@@ -33,7 +33,7 @@ class Score:
     deviation: float | None
     seeds: int
     setting: Setting | None = None
-    best: bool = False
+    significant: bool = False
     fewer: bool = False
     others: int = 0
     corpora: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Words:
     value: float | None = None
     deviation: ClassVar[None] = None
     seeds: ClassVar[None] = None
-    best: ClassVar[None] = None
+    significant: ClassVar[None] = None
     marks: ClassVar[str] = ""
 
 

@@ -11,7 +11,7 @@ from src.report.tables.table import Cell, ResultTable
 def to_csv(table: ResultTable) -> str:
     """Return a CSV with one row for each cell, scores as shares of 1.
 
-    Columns: table, part, row, whose, column, value, deviation, seeds, best, text, folders.
+    Columns: table, part, row, whose, column, value, deviation, seeds, significant, text, folders.
     """
     rows = [
         {
@@ -36,7 +36,7 @@ def _entries(cell: Cell) -> dict[str, float | int | str | bool | None]:
         "value": cell.value,
         "deviation": cell.deviation,
         "seeds": cell.seeds,
-        "best": cell.best,
+        "significant": cell.significant,
         "text": escape_csv_cell(cell.words),
         "folders": escape_csv_cell("; ".join(run.name for run in runs)),
     }

@@ -39,7 +39,7 @@ class Markup:
 
     def _cell(self, cell: Cell) -> str:
         words = self.escape(cell.words)
-        shown = self.bold.replace("{}", words) if cell.best else words
+        shown = self.bold.replace("{}", words) if cell.significant else words
         return shown + f" {self.escape(cell.marks)}".rstrip()
 
     def _name(self, text: str, from_paper: bool) -> str:

@@ -16,7 +16,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Choice:
+class ComparisonOptions:
     """Options of comparisons.
 
     Attributes:
@@ -27,7 +27,7 @@ class Choice:
     paired: bool = False
     holm: bool = False
 
-    def on(self, bench: Benchmark) -> Choice:
+    def on(self, bench: Benchmark) -> ComparisonOptions:
         """Return the options for a benchmark: where each seed draws its own data, seeds are pairs.
 
         What a draw makes easy or hard is then in both values of a pair, and not in the difference.

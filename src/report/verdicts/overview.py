@@ -19,7 +19,7 @@ from src.report.tables.table import (
     p_words,
     score_of,
 )
-from src.report.verdicts.comparison import LEVEL, Choice, Comparison, adjust, compare
+from src.report.verdicts.comparison import LEVEL, Comparison, ComparisonOptions, adjust, compare
 from src.report.verdicts.ranking import ranking_of
 from src.run_folder.duration import duration
 from src.run_folder.result import Part
@@ -37,7 +37,7 @@ _COLUMNS = (
 )
 
 
-def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
+def overview(bench: Benchmark, part: Part, choice: ComparisonOptions) -> ResultTable:
     """Return the settings in the paper's order, each compared with the best baseline."""
     choice = choice.on(bench)
     reference, left_out = reference_of(bench.settings, part, paired=choice.paired)
@@ -62,7 +62,7 @@ def overview(bench: Benchmark, part: Part, choice: Choice) -> ResultTable:
     )
 
 
-def comparisons_of(bench: Benchmark, part: Part, choice: Choice) -> list[Comparison]:
+def comparisons_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> list[Comparison]:
     """Return the comparison of every other setting with the reference, adjusted if asked for."""
     choice = choice.on(bench)
     reference, _ = reference_of(bench.settings, part, paired=choice.paired)
@@ -97,7 +97,7 @@ def _cells(setting: Setting, part: Part, comparison: Comparison | None) -> list[
     cells: list[Cell] = [Words(f"{100 * dev:.2f}", setting, dev)]
     score = score_of(setting, part)
     if isinstance(score, Score) and comparison is not None and comparison.significant:
-        score = replace(score, best=True)
+        score = replace(score, significant=True)
     cells.append(score)
     cells += _difference(comparison, isinstance(score, Score))
     flops = [run.result.flops for run in setting.runs]
@@ -139,7 +139,7 @@ def _difference_words(comparison: Comparison, effect: Effect) -> str:
 def _notes(
     reference: Setting | None,
     left_out: Sequence[Setting],
-    choice: Choice,
+    choice: ComparisonOptions,
 ) -> list[str]:
     notes = ["Mean ± standard deviation over seeds, and differences, in percent."]
     if reference is not None:

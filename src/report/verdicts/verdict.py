@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from src.report.reading.grouping import Benchmark, Setting
-from src.report.verdicts.comparison import Choice, Comparison, adjust, compare
+from src.report.verdicts.comparison import Comparison, ComparisonOptions, adjust, compare
 from src.report.verdicts.overview import comparisons_of
 from src.report.verdicts.ranking import ranking_of
 from src.run_folder.result import Part
@@ -31,7 +31,7 @@ class Verdict:
     left_out: tuple[Setting, ...] = ()
 
 
-def verdict_of(bench: Benchmark, part: Part, choice: Choice) -> Verdict | None:
+def verdict_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> Verdict | None:
     """Return the verdict of a part of test; None if no run has a score there.
 
     Its settings have the seeds that count (see `ranking_of`). Which side of a comparison is the
@@ -56,7 +56,11 @@ def verdict_of(bench: Benchmark, part: Part, choice: Choice) -> Verdict | None:
 
 
 def _compared(
-    higher: Setting, lower: Setting, part: Part, choice: Choice, table: Sequence[Comparison]
+    higher: Setting,
+    lower: Setting,
+    part: Part,
+    choice: ComparisonOptions,
+    table: Sequence[Comparison],
 ) -> Comparison:
     """Compare two settings; Holm's correction counts them among the comparisons of `table`."""
     found = compare(higher, lower, part, paired=choice.paired)

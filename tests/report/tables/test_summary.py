@@ -10,7 +10,7 @@ import pytest
 from src.report.reading.grouping import benchmarks_of
 from src.report.reading.search import search
 from src.report.tables.summary import in_words, inventory, sentences_of
-from src.report.verdicts.comparison import Choice
+from src.report.verdicts.comparison import ComparisonOptions
 from src.report.verdicts.overview import overview
 from tests.report.made_up_runs import (
     bench_of,
@@ -24,7 +24,10 @@ LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
 
 def said(root, **options):
-    return [in_words(sentence) for sentence in sentences_of(bench_of(root), Choice(**options))]
+    return [
+        in_words(sentence)
+        for sentence in sentences_of(bench_of(root), ComparisonOptions(**options))
+    ]
 
 
 def two(root, ours, theirs, **more):
@@ -171,7 +174,7 @@ def test_holm_holds_in_the_summary_as_in_the_table(tmp_path):
     assert "significantly so (two-sided p = 0.029)" in said(tmp_path)[1]
     claim = said(tmp_path, holm=True)[1]
     assert "That is not significant (two-sided p = 0.086 (Holm))" in claim
-    table = overview(bench_of(tmp_path), "whole", Choice(holm=True))
+    table = overview(bench_of(tmp_path), "whole", ComparisonOptions(holm=True))
     assert "0.086 (Holm)" in [cell.words for one in table.rows for cell in one.cells]
 
 

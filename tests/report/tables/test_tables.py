@@ -14,7 +14,7 @@ from src.report.tables.paper_table import paper_table
 from src.report.tables.summary import in_words, sentences_of
 from src.report.tables.table import Score, p_words
 from src.report.text.csv import to_csv
-from src.report.verdicts.comparison import Choice, adjust, compare
+from src.report.verdicts.comparison import ComparisonOptions, adjust, compare
 from src.report.verdicts.overview import overview, reference_of
 from tests.report.made_up_runs import (
     altered,
@@ -35,7 +35,7 @@ def table(key) -> PaperTable:
 
 
 def shown(root, key, part="whole", **choice):
-    return paper_table(table(key), benchmarks_of(read_all(root)), part, Choice(**choice))
+    return paper_table(table(key), benchmarks_of(read_all(root)), part, ComparisonOptions(**choice))
 
 
 def row(found, place=0):
@@ -72,7 +72,7 @@ def test_a_row_holds_mean_deviation_seeds_and_p(table_1):
     assert tapt.words == "51.50 ± 1.29"
     assert (tapt.seeds, mt.seeds) == (4, 4)
     assert cells["p, MT-TARTAN"].value == pytest.approx(1 / 70)  # the best of C(8, 4) ways
-    assert (mt.best, tapt.best) == (True, False)
+    assert (mt.significant, tapt.significant) == (True, False)
     assert found.rows[0].name == "acl_arc, MiniLM"
     assert found.rows[0].whose == "ours, 3 to 4 seeds"
 
@@ -108,8 +108,8 @@ def test_a_difference_that_is_not_significant_is_not_bold(table_1):
     )  # fmt: skip
     cells = row(shown(table_1, "table_1"))
     assert cells["META-TARTAN"].value > cells["MT-TARTAN"].value
-    assert not cells["META-TARTAN"].best  # the row's best, but not significantly
-    assert cells["MT-TARTAN"].best
+    assert not cells["META-TARTAN"].significant  # the row's best, but not significantly
+    assert cells["MT-TARTAN"].significant
 
 
 def test_every_significant_cell_is_bold(table_1):
@@ -118,10 +118,10 @@ def test_every_significant_cell_is_bold(table_1):
         task="acl_arc", encoder="MiniLM",
     )  # fmt: skip
     cells = row(shown(table_1, "table_1"))
-    assert cells["META-TARTAN"].best
-    assert cells["MT-TARTAN"].best
-    assert not cells["Fine-tuning"].best
-    assert not cells["TAPT"].best
+    assert cells["META-TARTAN"].significant
+    assert cells["MT-TARTAN"].significant
+    assert not cells["Fine-tuning"].significant
+    assert not cells["TAPT"].significant
 
 
 def test_a_released_checkpoints_runs_stand_in_a_column_of_their_own(table_1):
@@ -129,7 +129,7 @@ def test_a_released_checkpoints_runs_stand_in_a_column_of_their_own(table_1):
     found = shown(table_1, "table_1")
     assert row(found)["TAPT (released)"].words == "61.50 ± 1.29"
     assert row(found)["TAPT"].words == "51.50 ± 1.29"
-    assert not row(found)["MT-TARTAN"].best  # not better than the better of the two
+    assert not row(found)["MT-TARTAN"].significant  # not better than the better of the two
     assert row(found, 1)["TAPT (released)"].words == "67.74 ± 3.68"  # the paper's baseline is that
     assert row(found, 1)["TAPT"].words == "–"
 
@@ -139,8 +139,8 @@ def test_the_unseen_part_has_a_table_of_its_own(tmp_path):
     write_setting(tmp_path, "tapt", "tapt", LOW, unseen=HIGH, **more)
     write_setting(tmp_path, "mt", "mt_tartan", HIGH, unseen=LOW, **more)
     whole, unseen = shown(tmp_path, "table_1"), shown(tmp_path, "table_1", "unseen")
-    assert row(whole)["MT-TARTAN"].best
-    assert not row(unseen)["MT-TARTAN"].best
+    assert row(whole)["MT-TARTAN"].significant
+    assert not row(unseen)["MT-TARTAN"].significant
     assert row(unseen)["TAPT"].words == "61.50 ± 1.29"
     assert "not in train" in unseen.title
     assert unseen.rows[1].whose == (
@@ -216,7 +216,7 @@ def test_a_table_has_the_papers_tasks_alone(tmp_path):
     write_setting(tmp_path, "p", "pretrain", LOW, **more)
     write_setting(tmp_path, "m", "mt_tartan", HIGH, **more)
     assert [one.key for one in paper_tables() if shown(tmp_path, one.key)] == ["table_5"]
-    assert row(shown(tmp_path, "table_5"))["MT-TARTAN"].best
+    assert row(shown(tmp_path, "table_5"))["MT-TARTAN"].significant
 
 
 def test_hyperpartisan_has_its_table(tmp_path):
@@ -254,7 +254,7 @@ def test_one_seed_is_no_comparison_and_says_so(tmp_path):
     cells = row(shown(tmp_path, "table_1"))
     assert cells["MT-TARTAN"].words == "90.00"
     assert cells["p, MT-TARTAN"].words == "needs two seeds on each side"
-    assert not cells["MT-TARTAN"].best
+    assert not cells["MT-TARTAN"].significant
     comparison = compare(setting_of(tmp_path, "mt_tartan"), setting_of(tmp_path, "tapt"), "whole")
     assert adjust([comparison]) == [comparison]
 
@@ -263,14 +263,14 @@ def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
     bench = bench_of(table_1)
     reference, left_out = reference_of(bench.settings, "whole")
     assert (reference.method, left_out) == ("tapt", ())
-    found = overview(bench, "whole", Choice())
+    found = overview(bench, "whole", ComparisonOptions())
     assert [r.name for r in found.rows] == ["Fine-tuning", "TAPT", "MT-TARTAN, TAPT"]
     ft, tapt, mt = (row(found, place) for place in range(3))
     assert tapt["difference"].words == "reference"
     assert mt["difference"].words == "+10.00"
     assert mt["superiority"].words == "1.00"
-    assert mt["test"].best
-    assert not ft["test"].best
+    assert mt["test"].significant
+    assert not ft["test"].significant
     assert mt["p, two-sided"].value == pytest.approx(2 / 70)
     assert mt["p, one-sided"].value == pytest.approx(1 / 70)
     assert mt["training FLOPs"].words == "not counted"
@@ -289,10 +289,10 @@ def test_what_the_scores_oriented_is_decided_by_both_tails(tmp_path):
     more = {"auxiliaries": ["tapt"], "task": "scierc"}
     write_setting(tmp_path, "tapt", "tapt", [*LOW, 0.54], **more)
     write_setting(tmp_path, "mt", "mt_tartan", [*HIGH, 0.67], **more)
-    ours = row(overview(bench_of(tmp_path), "whole", Choice(paired=True)), 1)
+    ours = row(overview(bench_of(tmp_path), "whole", ComparisonOptions(paired=True)), 1)
     assert ours["p, two-sided"].value == pytest.approx(2 / 32)
-    assert not ours["test"].best
-    assert row(shown(tmp_path, "table_1", paired=True))["MT-TARTAN"].best
+    assert not ours["test"].significant
+    assert row(shown(tmp_path, "table_1", paired=True))["MT-TARTAN"].significant
 
 
 def test_a_worse_setting_is_never_bold(table_1):
@@ -300,17 +300,17 @@ def test_a_worse_setting_is_never_bold(table_1):
         table_1, "dapt", "dapt", [0.1, 0.11, 0.12, 0.13], auxiliaries=["dapt"],
         task="acl_arc", encoder="MiniLM",
     )  # fmt: skip
-    worse = row(overview(bench_of(table_1), "whole", Choice()), 2)
+    worse = row(overview(bench_of(table_1), "whole", ComparisonOptions()), 2)
     assert worse["difference"].words == "-40.00"
     assert worse["p, two-sided"].value < 0.05
-    assert not worse["test"].best
+    assert not worse["test"].significant
 
 
 def test_holm_corrects_the_p_that_decides(table_1):
-    found = row(overview(bench_of(table_1), "whole", Choice(holm=True)), 2)
+    found = row(overview(bench_of(table_1), "whole", ComparisonOptions(holm=True)), 2)
     assert found["p, two-sided"].words == "0.057 (Holm)"  # two comparisons
     assert found["p, one-sided"].words == "0.014"
-    assert not found["test"].best
+    assert not found["test"].significant
 
 
 def test_a_baseline_of_one_seed_switches_no_test_off(table_1):
@@ -318,7 +318,7 @@ def test_a_baseline_of_one_seed_switches_no_test_off(table_1):
     write_setting(
         table_1, "dapt", "dapt", [0.66], auxiliaries=["dapt"], task="acl_arc", encoder="MiniLM"
     )
-    found = overview(bench_of(table_1), "whole", Choice())
+    found = overview(bench_of(table_1), "whole", ComparisonOptions())
     assert [row(found, place)["difference"].words for place in range(4)] == [
         "-0.50", "reference", "needs two seeds on each side", "+10.00",
     ]  # fmt: skip
@@ -340,16 +340,16 @@ def test_a_column_of_one_seed_switches_no_test_of_the_papers_table_off(tmp_path)
 def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.65, 0.50, 0.52])
     write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61], auxiliaries=["tapt"])
-    found = overview(bench_of(tmp_path), "whole", Choice(paired=True))
+    found = overview(bench_of(tmp_path), "whole", ComparisonOptions(paired=True))
     assert row(found, 1)["difference"].words == "+3.00 (2 pairs)"
     assert row(found, 1)["95% interval"].words == "-98.65 to +104.65"
-    found = overview(bench_of(tmp_path), "whole", Choice())
+    found = overview(bench_of(tmp_path), "whole", ComparisonOptions())
     assert "pair" not in row(found, 1)["difference"].words
 
 
 def test_tf_idf_is_beside_the_settings_once_for_each_seed(tmp_path):
     def last_sentence(folder):
-        return in_words(sentences_of(bench_of(folder), Choice())[-1])
+        return in_words(sentences_of(bench_of(folder), ComparisonOptions())[-1])
 
     def with_tf_idf(folders, tests):
         for folder, test in zip(folders, tests, strict=True):
@@ -370,7 +370,7 @@ def test_tf_idf_is_beside_the_settings_once_for_each_seed(tmp_path):
 def test_equal_scores_have_no_interval(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.60] * 3)
     write_setting(tmp_path, "mt", "mt_tartan", [0.62] * 3, auxiliaries=["tapt"])
-    found = row(overview(bench_of(tmp_path), "whole", Choice()), 1)
+    found = row(overview(bench_of(tmp_path), "whole", ComparisonOptions()), 1)
     assert (found["difference"].words, found["95% interval"].words) == ("+2.00", "–")
 
 
@@ -378,14 +378,14 @@ def test_the_overview_without_a_baseline_compares_with_the_first(tmp_path):
     more = {"auxiliaries": ["tapt"]}
     write_setting(tmp_path, "mt", "mt_tartan", LOW, flops=2e12, **more)
     write_setting(tmp_path, "meta", "meta_tartan", HIGH, flops=3e12, **more)
-    found = overview(bench_of(tmp_path), "whole", Choice())
+    found = overview(bench_of(tmp_path), "whole", ComparisonOptions())
     assert row(found)["difference"].words == "reference"
     assert row(found, 1)["training FLOPs"].words == "3.00e+12"
 
 
 def test_without_unseen_texts_the_overview_says_so(tmp_path):
     write_setting(tmp_path, "ft", "finetune", LOW, unseen_examples=0)
-    found = overview(bench_of(tmp_path), "unseen", Choice())
+    found = overview(bench_of(tmp_path), "unseen", ComparisonOptions())
     assert row(found)["test"].words == "no such texts"
     assert row(found)["difference"].value is None
 
@@ -396,7 +396,10 @@ def test_small_p_values_are_not_zero():
 
 
 def test_every_number_leads_to_its_runs(table_1):
-    for found in (shown(table_1, "table_1"), overview(bench_of(table_1), "whole", Choice())):
+    for found in (
+        shown(table_1, "table_1"),
+        overview(bench_of(table_1), "whole", ComparisonOptions()),
+    ):
         for one in found.rows:
             for cell in one.cells:
                 if (isinstance(cell, Score) or cell.value is not None) and not one.from_paper:

@@ -29,7 +29,7 @@ HOSTILE = [
 
 
 def table_with(text):
-    best = Score(0.7048, 0.0442, 10, best=True)
+    best = Score(0.7048, 0.0442, 10, significant=True)
     fewer = Score(0.5, None, 1, fewer=True, others=2)
     rows = (
         Row(text, text, (best, Words("<0.001", value=0.0004), Words(text))),
@@ -96,7 +96,7 @@ def test_csv_holds_numbers_and_computes_nothing(text):
     assert len(frame) == 6
     assert frame["value"].tolist()[:2] == [0.7048, 0.0004]
     assert frame["seeds"].tolist()[0] == 10
-    assert frame["best"].tolist()[0] in (True, "True")
+    assert frame["significant"].tolist()[0] in (True, "True")
     for column in ("row", "whose", "column", "text"):
         assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in frame[column])
     assert frame["row"][0].removeprefix("'") == one_line(text)

@@ -1,4 +1,4 @@
-"""Computes bootstrap intervals of metrics from confusion matrices."""
+"""Computes scores of classes, and intervals of metrics, from confusion matrices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from src.evaluation.interval import Interval
 
 RESAMPLES = 10_000
 _AT_ONCE = 1 << 22
@@ -28,14 +30,6 @@ class Totals(NamedTuple):
     right: NDArray[np.int64]
     true: NDArray[np.int64]
     predicted: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval of 95%, in the values' own unit."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
