@@ -45,9 +45,9 @@ def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_pat
 
 
 def test_what_lightning_refuses_when_training_begins_is_one_line(data_dir, cache_dir, tmp_path):
-    own = ["+callbacks.swa._target_=lightning.pytorch.callbacks.StochasticWeightAveraging",
-           "+callbacks.swa.swa_lrs=0.1", "max_steps=1"]  # fmt: skip
-    with pytest.raises(UserError, match=r"^Lightning refuses callbacks or trainer: SWA with"):
+    own = ["+callbacks.mine._target_=lightning.pytorch.callbacks.DeviceStatsMonitor",
+           "logger=none", "max_steps=1"]  # fmt: skip
+    with pytest.raises(UserError, match=r"^Lightning refuses callbacks or trainer: Cannot use"):
         recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
 
 
@@ -73,6 +73,11 @@ def test_what_lightning_refuses_when_training_begins_is_one_line(data_dir, cache
             "+callbacks.mine={_target_: lightning.pytorch.callbacks.GradientAccumulationScheduler, "
             "scheduling: {0: 2}}",
             "GradientAccumulationScheduler does not work here",
+        ),
+        (
+            "+callbacks.mine={_target_: lightning.pytorch.callbacks.StochasticWeightAveraging, "
+            "swa_lrs: 0.1, swa_epoch_start: 1}",
+            "a stage is one epoch, of which it averages nothing; use EMAWeightAveraging",
         ),
         ("+callbacks.mine._target_=nowhere.Mine", "callbacks.mine"),
     ],

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
+from lightning.pytorch.callbacks import (
+    Checkpoint,
+    EarlyStopping,
+    ProgressBar,
+    StochasticWeightAveraging,
+)
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
@@ -200,6 +205,13 @@ def user_callbacks(config: DictConfig) -> list[pl.Callback]:
     for name, callback in found.items():
         if not isinstance(callback, pl.Callback):
             raise UserError(f"callbacks.{name} is a {type(callback).__name__}, no Callback")
+        if isinstance(callback, StochasticWeightAveraging):
+            # of a stage's first epoch it would put back the weights before it, or do nothing
+            raise UserError(
+                f"callbacks.{name}: StochasticWeightAveraging averages the weights at which epochs "
+                "begin, and a stage is one epoch, of which it averages nothing; use "
+                "EMAWeightAveraging"
+            )
     check_callbacks(found.values())
     return list(found.values())
 
