@@ -149,8 +149,11 @@ class MixedStep(EndTaskClassifier):
             optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
         scheduler = self.lr_schedulers()
-        # that of StochasticWeightAveraging counts epochs
-        if not isinstance(scheduler, SWALR) or self.trainer.is_last_batch:
+        # that of StochasticWeightAveraging counts epochs, and is missing until the next one begins
+        # where a training goes on inside an epoch
+        if scheduler is not None and (
+            not isinstance(scheduler, SWALR) or self.trainer.is_last_batch
+        ):
             scheduler.step()  # type: ignore[union-attr, call-arg]
         self.applied.follow(record, self.weighting.overall(), finite)
         self.skipped += ~finite

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.data import AttributeDict
+from lightning.pytorch.callbacks import StochasticWeightAveraging
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
 
@@ -482,6 +483,10 @@ class TaskMixing(FromCheckpoint, MixedStep):
         Raises:
             UserError: a subclass's `configure_optimizers` has left something out.
         """
+        if not self.trainer.lr_scheduler_configs and any(
+            isinstance(callback, StochasticWeightAveraging) for callback in self.trainer.callbacks
+        ):
+            return  # going on from a checkpoint, it brings its own schedule with the next epoch
         schedule = self.lr_schedulers()
         if not hasattr(self, "planned_steps") or not hasattr(schedule, "step"):
             raise UserError(

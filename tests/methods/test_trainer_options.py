@@ -327,6 +327,33 @@ def test_the_rate_of_averaged_weights_changes_once_an_epoch(module, data, tmp_pa
     assert epochs[2].pop() == pytest.approx(1e-3)
 
 
+def test_averaged_weights_go_on_from_a_checkpoint(data_dir, cache_dir, tmp_path):
+    """With equal bits at an epoch's end; Lightning has no schedule in an epoch that was cut."""
+
+    def made(**more):
+        data = toy_data(data_dir, cache_dir)
+        module, averaging = (
+            MetaTartan.for_data(data, lr=2e-3),
+            StochasticWeightAveraging(1e-3, swa_epoch_start=1, annealing_epochs=3),
+        )
+        callbacks = [averaging, *more.pop("callbacks", [])]
+        return module, fitted(module, data, tmp_path, max_epochs=4, callbacks=callbacks, **more)
+
+    ends = {"every_n_epochs": 1, "save_on_train_epoch_end": True}
+    points = [
+        ModelCheckpoint(tmp_path / when, filename="{step}", save_top_k=-1, **how)
+        for when, how in (("ends", ends), ("inside", {"every_n_train_steps": 2 * EPOCH + 2}))
+    ]
+    module, undisturbed = made(callbacks=points)
+    for point in (tmp_path / "ends" / f"step={n * EPOCH}.ckpt" for n in (1, 2, 3)):
+        again, seen = made(ckpt_path=point, enable_checkpointing=False)
+        assert seen.rates == undisturbed.rates[-len(seen.rates) :]
+        assert same(state_of(module), state_of(again))
+    inside = tmp_path / "inside" / f"step={2 * EPOCH + 2}.ckpt"
+    _, seen = made(ckpt_path=inside, enable_checkpointing=False)
+    assert seen.steps == undisturbed.steps[2 * EPOCH + 2 :]
+
+
 def test_a_module_trains_with_dropout_whatever_an_earlier_one_was_set_to(module, data):
     module.eval()
     later = FineTuning.for_data(data, lr=2e-3)
