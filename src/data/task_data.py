@@ -208,10 +208,16 @@ class TaskData(pl.LightningDataModule):
                 count=trainer.world_size,
                 equally_often=isinstance(trainer.strategy, ShardStrategy),
             )
+
+        def next_step() -> int:
+            if not trainer.overfit_batches:
+                return int(trainer.global_step)
+            # every epoch is the first one again, also where a checkpoint was written inside one
+            return int(trainer.global_step % trainer.num_training_batches)
+
         return StepLoader(
             self.steps(needs, *self._arithmetic()),
-            # with overfit_batches every epoch is the first one again
-            lambda: 0 if trainer.overfit_batches else int(trainer.global_step),
+            next_step,
             collate_fn=share,
             num_workers=self._workers,
             pin_memory=self._pin_memory,

@@ -561,6 +561,19 @@ def test_overfit_batches_repeats_the_first_ones(module, data, tmp_path):
     assert seen.steps == [0, 1, 0, 1, 0, 1]
 
 
+def test_repeated_batches_go_on_inside_an_epoch_with_equal_bits(data_dir, cache_dir, tmp_path):
+    def made(**more):
+        data = toy_data(data_dir, cache_dir)
+        module = FineTuning.for_data(data, lr=2e-3)
+        return module, fitted(module, data, tmp_path, max_epochs=3, overfit_batches=3, **more)
+
+    point = ModelCheckpoint(tmp_path, filename="{step}", save_top_k=-1, every_n_train_steps=4)
+    module, _ = made(callbacks=[point])
+    again, seen = made(ckpt_path=tmp_path / "step=4.ckpt", enable_checkpointing=False)
+    assert seen.steps == [1, 2, 0, 1, 2]
+    assert same(state_of(module), state_of(again))
+
+
 def test_early_stopping_on_dev_ends_a_training(module, data, tmp_path):
     never = EarlyStopping("dev/macro_f1", mode="max", patience=1, min_delta=2.0)
     seen = fitted(module, data, tmp_path, max_epochs=5, callbacks=[never])
