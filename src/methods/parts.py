@@ -181,11 +181,27 @@ def check_sampling(
             f"weighting {kind} needs steps that sample auxiliary tasks: set {option}, or use "
             "method=aang or aang_static"
         )
+    if sampled is not None:
+        _check_per_task(weighting)
     if weighting.needs.every_task and sampled is not None:
         raise UserError(
             f"weighting {kind} follows every task from step to step, but {option}="
             f"{sampled} takes others in each; use another weighting, or {option}=null"
         )
+
+
+def _check_per_task(weighting: Weighting) -> None:
+    """Check that a weighting says which of its buffers have an entry for each task."""
+    kind, buffers = type(weighting).__name__, [name for name, _ in weighting.named_buffers()]
+    if weighting.per_task is None and buffers and not weighting.needs.every_task:
+        raise UserError(
+            f"steps that sample tasks need to know which of the buffers of weighting {kind} "
+            f"({', '.join(buffers)}) have an entry for each task; name them in the class, "
+            f"per_task = ({buffers[0]!r},), or set per_task = () if none has"
+        )
+    unknown = sorted(set(weighting.per_task or ()) - set(buffers))
+    if unknown:
+        raise UserError(f"weighting {kind}: per_task names {unknown[0]!r}, which is no buffer")
 
 
 def beside_the_usual(metrics: Mapping[str, Node | None]) -> dict[str, Node]:

@@ -15,11 +15,12 @@ from torch import nn
 from src.core.mixture import Mixed, weighted_mean
 from src.core.step import Step
 from src.core.weighting.base import Weighting
+from src.core.weighting.uniform import Uniform
 from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
 from src.methods import MTTartan
 from src.methods.module import TaskMixing
-from src.methods.parts import check_weighting, objective_node, weighting_of
+from src.methods.parts import check_sampling, check_weighting, objective_node, weighting_of
 from src.methods.plain import has_members, node_of, rebuilt
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.denoise import Denoise
@@ -127,6 +128,31 @@ def test_a_weighting_with_a_parameter_is_refused():
     line = "weighting WithAParameter has a parameter 'logits', which no optimiser trains"
     with pytest.raises(UserError, match=line):
         weighting_of(node(WithAParameter), NAMES)
+
+
+class Remembering(Uniform):
+    per_task = None
+
+    def __init__(self, task_names):
+        super().__init__(task_names)
+        self.register_buffer("running", torch.zeros(len(task_names)))
+
+
+@pytest.mark.parametrize(
+    ("per_task", "said"),
+    [
+        (None, r"which of the buffers of weighting Remembering \(alpha, running\) have .*per_task"),
+        (("alpha", "runing"), "weighting Remembering: per_task names 'runing', which is no buffer"),
+    ],
+)
+def test_a_weighting_says_which_buffers_are_of_tasks_before_steps_sample_them(
+    per_task, said, monkeypatch
+):
+    monkeypatch.setattr(Remembering, "per_task", per_task)
+    weighting = Remembering(["end_task", "a", "b"])
+    with pytest.raises(UserError, match=said):
+        check_sampling(weighting, auxiliaries=2, sampled=1)
+    check_sampling(weighting, auxiliaries=2, sampled=None)
 
 
 def test_a_class_that_is_no_weighting_is_refused():

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from src.core.mixture import Mixed, weighted_mean
 from src.core.step import Step
+from src.core.task_names import END_TASK
 from src.core.weighting.apportioned import apportioned
 
 
@@ -47,9 +49,15 @@ class Weighting(nn.Module, ABC):
 
     Args:
         task_names: names of the tasks, in the order of their gradients; the end task first.
+
+    Attributes:
+        needs: what it needs of steps and methods.
+        per_task: names of its buffers of shape `(tasks, ...)`, for steps that sample tasks; None
+            where it does not say, and steps cannot sample unless it has no buffers.
     """
 
     needs: Needs = Needs()
+    per_task: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(self, task_names: list[str]) -> None:
         super().__init__()
@@ -62,16 +70,12 @@ class Weighting(nn.Module, ABC):
     def mix_sampled(self, step: Step) -> Mixed:
         """Call `mix` for a step with only some of the tasks.
 
-        Meanwhile, buffers with an entry for each task have only the entries of the step's tasks, so
+        Meanwhile, the buffers that `per_task` names have only the entries of the step's tasks, so
         that `mix` need not know of the others.
         """
         names = self.task_names
         places = [names.index(task.name) for task in step.tasks]
-        whole = {
-            name: buffer
-            for name, buffer in self._buffers.items()
-            if buffer is not None and buffer.ndim and len(buffer) == len(names)
-        }
+        whole = {name: self.get_buffer(name) for name in self.per_task or ()}
         try:
             self.task_names = [names[place] for place in places]
             self._buffers.update({name: buffer[places] for name, buffer in whole.items()})
@@ -97,11 +101,12 @@ class Weighting(nn.Module, ABC):
 class FixedWeighting(Weighting):
     """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`.
 
-    In a step with only some of the tasks, the first one, the end task, keeps its weight, and the
-    others share the rest in proportion to theirs.
+    In a step with only some of the tasks, the end task keeps its weight, and the others share the
+    rest in proportion to theirs; without an end task, they share everything.
     """
 
     alpha: Tensor
+    per_task = ("alpha",)
 
     def __init__(self, task_names: list[str], alpha: list[float]) -> None:
         super().__init__(task_names)
@@ -113,10 +118,11 @@ class FixedWeighting(Weighting):
 
     def mix_sampled(self, step: Step) -> Mixed:
         """See `Weighting.mix_sampled` and the class."""
-        first, *others = [self.task_names.index(task.name) for task in step.tasks]
+        if step.tasks[0].name != END_TASK:
+            return super().mix_sampled(step)
+        end_task, *others = [self.task_names.index(task.name) for task in step.tasks]
         sampled = self.alpha[others]
-        if first == 0:
-            # `where` instead of `if`: a branch on a tensor would wait for the device
-            total = torch.where(sampled.sum() > 0, sampled.sum(), 1.0)
-            sampled = sampled * (1 - self.alpha[0]) / total
-        return weighted_mean(step.gradients(), torch.cat([self.alpha[[first]], sampled]))
+        # `where` instead of `if`: a branch on a tensor would wait for the device
+        total = torch.where(sampled.sum() > 0, sampled.sum(), 1.0)
+        sampled = sampled * (1 - self.alpha[end_task]) / total
+        return weighted_mean(step.gradients(), torch.cat([self.alpha[[end_task]], sampled]))

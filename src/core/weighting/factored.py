@@ -43,6 +43,7 @@ class Factored(Weighting):
     """
 
     needs = Needs(one_batch=True)
+    per_task = ()
     factors: Tensor
     two_way: Tensor
     incidence: Tensor

@@ -30,6 +30,7 @@ class Meta(Weighting):
     """
 
     needs = Needs(meta_gradient=True)
+    per_task = ("logits",)
     logits: Tensor
 
     @checked

@@ -25,6 +25,7 @@ class Uncertainty(Weighting):
         lr: learning rate of `s`.
     """
 
+    per_task = ("log_variances",)
     log_variances: Tensor
 
     @checked

@@ -51,6 +51,13 @@ def test_where_tasks_are_sampled_the_end_task_keeps_its_share(weighting, expecte
     assert given.run(weighting, sampled=True).tolist() == pytest.approx(expected)
 
 
+def test_without_an_end_task_sampled_tasks_share_in_proportion_whichever_comes_first():
+    weighting = Static(["a", "b", "c"], {"a": 1, "b": 2, "c": 3})
+    for names, expected in ((["a", "c"], [0.25, 0.75]), (["b", "c"], [0.4, 0.6])):
+        given = GivenStep(torch.randn(2, 3), names=names)
+        assert given.run(weighting, sampled=True).tolist() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("share", [0, 1, 1.5, "much"])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(UserError, match=r"^share must be a number"):
