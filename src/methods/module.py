@@ -362,8 +362,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """
         if getattr(self, "_compiler_ctx", None) is not None:
             raise UserError(
-                "torch.compile(module) does not work with manual optimisation; compile the body: "
-                'module.body = torch.compile(module.body), TartanData(..., sizes={"packed": False})'
+                "torch.compile(module) does not work with manual optimisation; compile the body in "
+                'place: module.body.compile(), with TartanData(..., sizes={"packed": False})'
             )
         check_trainer(self.trainer)
         keep_best(self.trainer, self.monitor)

@@ -187,8 +187,26 @@ def test_the_program_s_own_draws_follow_its_own_seed(data, tmp_path):
 
 
 def test_a_module_that_torch_has_compiled_is_refused_with_what_works(module, data, tmp_path):
-    with pytest.raises(UserError, match=r"compile the body: .*\"packed\": False"):
+    with pytest.raises(UserError, match=r"in place: module\.body\.compile\(\).*\"packed\": False"):
         trainer(tmp_path, max_steps=1).fit(torch.compile(module), datamodule=data)
+
+
+def test_checkpoints_of_a_body_that_was_compiled_in_place_can_be_loaded(
+    data_dir, cache_dir, tmp_path
+):
+    found = []
+    for compiled in (False, True):
+        data = toy_data(data_dir, cache_dir, sizes={"packed": False})
+        module = MetaTartan.for_data(data, lr=1e-3)
+        if compiled:
+            module.body.compile(backend="eager")
+        running = trainer(tmp_path, max_steps=2, enable_checkpointing=False)
+        running.fit(module, datamodule=data)
+        running.save_checkpoint(tmp_path / "compiled.ckpt")
+        again = MetaTartan.load_from_checkpoint(tmp_path / "compiled.ckpt")
+        assert same(state_of(module), state_of(again))
+        found.append(state_of(again))
+    assert same(*found)
 
 
 def test_packed_texts_are_for_models_of_transformers(data_dir, cache_dir, tmp_path):
