@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from src.core.task_names import END_TASK
-from src.core.weighting.uniform import Uniform
+from src.core.weighting.base import Needs
 from src.cpu.allocator import keep_freed_memory
 from src.data.columns import write_trained_columns
 from src.data.prepared import Prepared
@@ -44,7 +44,7 @@ from src.files.durable import disk_advice, write_durably, write_text_durably
 from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
-from src.methods.parts import METRICS
+from src.methods.parts import METRICS, keep_heads, weighting_of
 from src.methods.stage import Stage
 from src.model_card.card import write_card
 from src.model_card.encoder_card import write_encoder_card
@@ -175,7 +175,7 @@ class StageChain:
             )  # fmt: skip
         self._heads |= {task.name: task.head for task in module.tasks}
         if not module.trains_end_task:  # also where the stage was finished earlier
-            self._prepared.encoder.keep_head(module.tasks[0].head)
+            keep_heads(module.tasks, self._prepared.encoder)
         if outcome.dev is not None:
             self._remember(outcome)
         return outcome
@@ -186,16 +186,21 @@ class StageChain:
         mixes = mixes_with_end_task(module_type)
         data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
         settings = {n: auxiliary for n, (auxiliary, _) in self._prepared.auxiliaries.items()}
+        tasks = auxiliaries_of(stage, settings) if module_type.trains_auxiliaries else None
+        weighting, needs = None, Needs()
+        if mixes:
+            weighting = _plain(config.weighting)
+            needs = weighting_of(weighting, [END_TASK, *(tasks or ())]).needs
         heads = dict(self._heads)
         if stage.fresh_end_head:
             heads.pop(END_TASK, None)
         module: TaskMixing = module_type.for_data(
             data,
             optimisation=stage.optimisation,
-            weighting=_plain(config.weighting) if mixes else Uniform,
-            tasks=auxiliaries_of(stage, settings) if module_type.trains_auxiliaries else None,
+            weighting=weighting,
+            tasks=tasks,
             heads=heads,
-            meta_head=stage.meta_head if module_type.has_meta_head else None,
+            meta_head=stage.meta_head if needs.meta_gradient else None,
             stage=name,
             metrics={**dict.fromkeys(METRICS), **_plain(config.metrics)},
             inner_products=stage.inner_products,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from src.core.weighting.meta import Meta
 from src.data.task_data import TaskData
 from src.errors import UserError
 from src.methods.module import TaskMixing
+from src.methods.parts import GivenWeighting
 
 
 class MetaTartan(TaskMixing):
@@ -23,6 +24,7 @@ class MetaTartan(TaskMixing):
     trains_end_task = True
     trains_auxiliaries = True
     has_meta_head = True
+    usual_weighting: ClassVar[GivenWeighting] = partial(Meta, eta=0.05)
 
     @classmethod
     def for_data(cls, data: TaskData, *, eta: float | None = None, **settings: Any) -> Self:
@@ -39,9 +41,10 @@ class MetaTartan(TaskMixing):
         Raises:
             UserError: the data cannot be read, or do not fit the method.
         """
-        if eta is not None and "weighting" in settings:
+        if eta is None:
+            return super().for_data(data, **settings)
+        if settings.get("weighting") is not None:
             raise UserError(
                 "eta is that of the usual weighting; give one of them, eta or weighting"
             )
-        usual = partial(Meta, eta=0.05 if eta is None else eta)
-        return super().for_data(data, **{"weighting": usual, **settings})
+        return super().for_data(data, **{**settings, "weighting": partial(Meta, eta=eta)})

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import lightning.pytorch as pl
@@ -43,6 +42,7 @@ from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import (
     METRICS,
+    GivenWeighting,
     beside_the_usual,
     check_metrics,
     check_sampling,
@@ -87,7 +87,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         encoder: the shared encoder, whose body `theta` is trained in place; or its description.
         tasks: the tasks' objectives by name, the end task's first where the method trains it.
         weighting: combines the body's gradients: its class, with arguments in a
-            `functools.partial`, or a node of a config.
+            `functools.partial`, or a node of a config; None takes the class's usual one.
         optimisation: optimiser and schedule.
         seed: seed of every random draw.
         stage: the stage's name, which is part of every random draw's seed; None takes the class's
@@ -97,7 +97,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         metrics: metrics by name, as nodes of a config; None takes the usual ones.
         max_length: maximum length of the end task's texts; None where inputs are not texts
             [tokens].
-        meta_head: settings of the meta head, for weightings that need the meta-gradient.
+        meta_head: settings of the meta head, for weightings that need the meta-gradient; None takes
+            the usual ones there.
         inner_products: `float32` or `float64`, the type in which inner products of gradients are
             accumulated.
         heads: heads to continue training, by task; other tasks get new ones. Objectives with the
@@ -113,6 +114,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
     trains_end_task: ClassVar[bool]
     trains_auxiliaries: ClassVar[bool]
     has_meta_head: ClassVar[bool] = False
+    usual_weighting: ClassVar[GivenWeighting] = Uniform
     stage_name: ClassVar[str] = "joint"
     planned_steps: int
     """Optimiser steps of the training, once its optimiser is made."""
@@ -124,7 +126,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         self,
         encoder: Encoder | Mapping[str, Any],
         tasks: Mapping[str, TaskObjective[Any] | Node],
-        weighting: type[Weighting] | partial[Weighting] | Node = Uniform,
+        weighting: GivenWeighting | None = None,
         optimisation: Optimisation | Mapping[str, Any] | None = None,
         *,
         seed: Natural = 0,
@@ -139,10 +141,15 @@ class TaskMixing(FromCheckpoint, MixedStep):
         sampled: Count | None = None,
     ) -> None:
         names, stage = list(tasks), stage or self.stage_name
+        if not names:
+            raise UserError(
+                f"{type(self).__name__}: tasks is empty; give it an objective by task, the end "
+                f"task's first: {{{END_TASK!r}: ...}}"
+            )
         if END_TASK in names[1:]:
             raise ValueError("the end task must come first")
         settings = settings_of(Optimisation, optimisation) or Optimisation()
-        meta_settings = settings_of(MetaHeadSettings, meta_head)
+        weighting_node = node_of(type(self).usual_weighting if weighting is None else weighting)
         evaluated_by = METRICS if metrics is None else check_metrics(metrics)
         # a checkpoint holds no numbers of NumPy
         arguments: dict[str, Any] = without_numpy(
@@ -151,7 +158,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
                     encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)
                 ),
                 "tasks": {name: objective_node(name, given) for name, given in tasks.items()},
-                "weighting": node_of(weighting),
+                "weighting": weighting_node,
                 "optimisation": asdict(settings),
                 "seed": seed,
                 "stage": stage,
@@ -159,7 +166,6 @@ class TaskMixing(FromCheckpoint, MixedStep):
                 "metric": metric,
                 "metrics": {name: dict(node) for name, node in evaluated_by.items()},
                 "max_length": max_length,
-                "meta_head": None if meta_settings is None else asdict(meta_settings),
                 "inner_products": inner_products,
                 "sampled": sampled,
             }
@@ -168,16 +174,11 @@ class TaskMixing(FromCheckpoint, MixedStep):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(seed, stage, "heads"))
             made = tasks_of(tasks, heads or {}, whole)
-            mixing = weighting_of(arguments["weighting"], names)
+            mixing = weighting_of(weighting_node, names)
             check_sampling(mixing, len(names) - (END_TASK in names), sampled)
-            fitted: MetaHead | None = None
-            if mixing.needs.meta_gradient:
-                if names[0] != END_TASK or meta_settings is None:
-                    raise UserError(
-                        f"weighting {type(mixing).__name__} learns weights by the meta-gradient of "
-                        f"the end task, which {type(self).__name__} does not have; use MetaTartan"
-                    )
-                fitted = MetaHead(made[0].head, meta_settings)
+            meta_settings = self._meta_settings(mixing, names, meta_head)
+            fitted = None if meta_settings is None else MetaHead(made[0].head, meta_settings)
+        arguments["meta_head"] = None if meta_settings is None else asdict(meta_settings)
         super().__init__(
             whole,
             made,
@@ -200,6 +201,27 @@ class TaskMixing(FromCheckpoint, MixedStep):
         self.logged_options = arguments | {"encoder": arguments["encoder"].get("name")}
 
     @classmethod
+    def _meta_settings(
+        cls,
+        weighting: Weighting,
+        tasks: Sequence[str],
+        given: MetaHeadSettings | Mapping[str, Any] | None,
+    ) -> MetaHeadSettings | None:
+        """Return the settings of the meta head; None where the weighting needs none."""
+        kind = type(weighting).__name__
+        if not weighting.needs.meta_gradient:
+            if isinstance(given, MetaHeadSettings):
+                raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
+            return None  # earlier versions wrote unused settings into their checkpoints
+        learns = f"weighting {kind} learns weights by the meta-gradient of the end task"
+        # `on_load_checkpoint` names the class that a checkpoint of another one is of
+        if not cls.has_meta_head and not isinstance(given, Mapping):
+            raise UserError(f"{learns}, which {cls.__name__} does not have; use MetaTartan")
+        if tasks[0] != END_TASK:
+            raise UserError(f"{learns}, which is not among the tasks {', '.join(tasks)}")
+        return settings_of(MetaHeadSettings, given) or MetaHeadSettings()
+
+    @classmethod
     @checked
     def for_data(
         cls,
@@ -208,7 +230,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
         lr: NonNegative | None = None,
         head_lr: NonNegative | None = None,
         optimisation: Optimisation | None = None,
-        weighting: type[Weighting] | partial[Weighting] | Node = Uniform,
+        weighting: GivenWeighting | None = None,
         tasks: Sequence[str] | None = None,
         heads: Mapping[str, nn.Module] | None = None,
         meta_head: MetaHeadSettings | None = None,
@@ -256,7 +278,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             raise UserError(f"{cls.__name__} trains no end task's head: omit head_lr")
         if meta_head is not None and not cls.has_meta_head:
             raise UserError(f"{cls.__name__} has no meta head: omit meta_head")
-        if weighting is not Uniform and not cls.trains_auxiliaries:
+        if weighting is not None and not cls.trains_auxiliaries:
             raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit weighting")
         if tasks is not None and not cls.trains_auxiliaries:
             raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit tasks")
@@ -278,7 +300,7 @@ class TaskMixing(FromCheckpoint, MixedStep):
             seed=data.seed,
             stage=stage,
             metrics=beside_the_usual(metrics or {}),
-            meta_head=(meta_head or MetaHeadSettings()) if cls.has_meta_head else None,
+            meta_head=meta_head,
             inner_products=inner_products,
             heads=heads,
             sampled=sampled,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -22,6 +23,8 @@ from src.objectives.base import TaskObjective
 from src.objectives.own import MEMBERS, check_objective
 
 S = TypeVar("S")
+GivenWeighting = type[Weighting] | partial[Any] | Node
+"""A weighting's class, with arguments in a `functools.partial`, or a node of a config."""
 
 METRICS: Mapping[str, Node] = {
     f"{average}_f1": {

@@ -849,6 +849,11 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
         (FineTuning, {"head_lr": 1e-3, "optimisation": Optimisation()}, "end_head_lr"),
         (ContinuedPretraining, {"lr": 1e-3, "head_lr": 1e-3}, "trains no end task's head"),
         (MTTartan, {"lr": 1e-3, "meta_head": MetaHeadSettings()}, "MTTartan has no meta head"),
+        (
+            MetaTartan,
+            {"lr": 1e-3, "meta_head": MetaHeadSettings(), "weighting": Uniform},
+            "weighting Uniform needs no meta-gradient: omit meta_head",
+        ),
         (FineTuning, {"lr": 1e-3, "tasks": ["tapt"]}, "trains no auxiliary tasks: omit tasks"),
         (FineTuning, {"lr": 1e-3, "weighting": Meta}, "trains no auxiliary tasks: omit weighting"),
         (FineTuning, {"lr": 1e-3, "heads": {"end_taks": Linear(2, 2)}}, "heads has 'end_taks'"),
@@ -864,6 +869,33 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
 def test_an_argument_without_effect_is_refused(data, method, options, said):
     with pytest.raises(UserError, match=said):
         method.for_data(data, **options)
+
+
+def test_the_constructor_has_the_methods_usual_weighting_and_meta_head(data):
+    prepared = data.prepared
+    tasks = {name: prepared.objective(name) for name in ("end_task", "tapt")}
+    module = MetaTartan(prepared.encoder, tasks, labels=prepared.end_task.labels)
+    assert type(module.weighting) is Meta
+    assert module.meta_head.settings == MetaHeadSettings()
+    usual = MetaTartan.for_data(data, lr=1e-3, tasks=["tapt"])
+    assert module.hparams["weighting"] == usual.hparams["weighting"]
+    assert module.hparams["meta_head"] == usual.hparams["meta_head"]
+    with pytest.raises(UserError, match=r"Meta learns .* which is not among the tasks tapt$"):
+        MetaTartan(prepared.encoder, {"tapt": tasks["tapt"]})
+    with pytest.raises(UserError, match=r"^MTTartan: tasks is empty"):
+        MTTartan(prepared.encoder, {})
+
+
+def test_a_checkpoint_of_an_earlier_version_may_hold_a_meta_head_that_is_not_used(data, tmp_path):
+    module = MetaTartan.for_data(data, lr=1e-3, weighting=Uniform)
+    running = trainer(tmp_path, max_steps=1, enable_checkpointing=False)
+    running.fit(module, datamodule=data)
+    running.save_checkpoint(tmp_path / "now.ckpt")
+    checkpoint = torch.load(tmp_path / "now.ckpt", weights_only=True)
+    assert checkpoint["hyper_parameters"]["meta_head"] is None
+    checkpoint["hyper_parameters"]["meta_head"] = vars(MetaHeadSettings())
+    torch.save(checkpoint, tmp_path / "earlier.ckpt")
+    assert MetaTartan.load_from_checkpoint(tmp_path / "earlier.ckpt").meta_head is None
 
 
 def test_heads_of_an_earlier_module_are_continued_whatever_else_it_has(data):
