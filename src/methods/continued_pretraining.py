@@ -13,6 +13,7 @@ from src.errors import UserError
 from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.methods.module import TaskMixing
 from src.methods.optimisation import Optimisation
+from src.methods.parts import keep_heads
 
 
 class ContinuedPretraining(TaskMixing):
@@ -61,7 +62,7 @@ class ContinuedPretraining(TaskMixing):
 
     def on_fit_end(self) -> None:
         """Store the trained masked-LM head in the encoder, where later tasks start from it."""
-        self.encoder.keep_head(self.tasks[0].head)
+        keep_heads(self.tasks, self.encoder)
 
     def validation_step(self, batch: MicroBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of held-out texts to the mean loss.

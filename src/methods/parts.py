@@ -115,6 +115,15 @@ def heads_of(tasks: Sequence[Task]) -> nn.ModuleDict:
     return nn.ModuleDict({t.name: t.head for t in tasks if owners[id(t.head)] is t})
 
 
+def keep_heads(tasks: Sequence[Task], encoder: Encoder) -> None:
+    """Let the encoder keep the heads of pre-trained tasks, from which later tasks start.
+
+    Of several masked-LM heads, an encoder of text keeps the first task's.
+    """
+    for task in reversed(tasks):
+        encoder.keep_head(task.head)
+
+
 def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -> Weighting:
     """Return a new weighting of the tasks `names`.
 

@@ -45,6 +45,10 @@ from src.methods.history import EvaluationHistory
 from src.methods.optimisation import Optimisation
 from src.methods.step_log import StepLog
 from src.methods.trainer_options import keep_best
+from src.objectives.composed.objective import Composed
+from src.objectives.composed.output.sentence_order import SentenceOrder
+from src.objectives.composed.representation.bidirectional import Bidirectional
+from src.objectives.composed.transform.unchanged import Unchanged
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -832,6 +836,18 @@ def test_pretraining_needs_no_dev_and_hands_its_head_on(data, tmp_path):
     assert data.prepared.encoder.mlm_head is module.heads["dapt"]
     with pytest.raises(UserError, match="nothing to evaluate"):
         module(["a text"])
+
+
+def test_a_masked_lm_head_is_kept_whichever_task_it_is_of(data_dir, cache_dir, tmp_path):
+    """Of several, the first; other heads are none from which a task starts."""
+    order = Composed(Unchanged(), Bidirectional(), SentenceOrder())
+    texts = [f"some words and others, {number} and then more of them" for number in range(20)]
+    auxiliaries = {"order": (order, texts), "a": texts, "b": texts}
+    data = toy_data(data_dir, cache_dir, auxiliaries=auxiliaries)
+    module = ContinuedPretraining.for_data(data, lr=2e-3)
+    assert list(module.heads) == ["order", "a", "b"]
+    fitted(module, data, tmp_path, max_steps=1)
+    assert data.prepared.encoder.mlm_head is module.heads["a"]
 
 
 def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, tmp_path):
