@@ -421,12 +421,18 @@ class TaskMixing(FromCheckpoint, MixedStep):
         """Check that the Trainer's data fit the module.
 
         Raises:
-            UserError: labels, tokenizers or tasks differ.
+            UserError: labels, tokenizers or tasks differ, or a batch is too small for the tasks
+                that share it.
         """
         data = self.given_data()
         self.label_places = None
         if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
+        if data is not None and stage == "fit" and (self.sampled or 0) > data.sizes.batch_size:
+            raise UserError(
+                f"sampled={self.sampled} tasks cannot share a batch of {data.sizes.batch_size}; "
+                "use a larger batch_size"
+            )
         if isinstance(data, TartanData):  # a run logs its whole config
             sizes = {k.removeprefix("TartanData."): v for k, v in data_settings(data).items()}
             self.logged_options = {**self.logged_options, "data": sizes}

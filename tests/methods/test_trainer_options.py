@@ -778,6 +778,28 @@ def test_sampling_that_a_weighting_does_not_allow_is_refused(data, weighting, sa
         MTTartan.for_data(data, lr=2e-3, weighting=weighting, sampled=sampled)
 
 
+def test_tasks_that_are_sampled_have_an_example_each(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir, batch_size=1)
+    module = MTTartan.for_data(data, lr=2e-3, sampled=2)
+    with pytest.raises(
+        UserError, match=r"^sampled=2 tasks cannot share a batch of 1; use a larger"
+    ):
+        trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
+
+
+def test_callbacks_get_a_steps_weighted_loss(data, tmp_path):
+    class Read(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, *_):
+            record = pl_module.last_record
+            expected = (record.losses * record.weights).sum()
+            seen.append(outputs["loss"].item() == expected.item())
+
+    seen: list[bool] = []
+    callbacks = [Read(), SpikeDetection(warmup=1)]
+    fitted(MetaTartan.for_data(data, lr=2e-3), data, tmp_path, max_steps=3, callbacks=callbacks)
+    assert seen == [True] * 3
+
+
 def test_a_logger_gets_losses_weights_rates_and_dev_metrics(data, tmp_path):
     module = MTTartan.for_data(data, lr=2e-3)
     logger = CSVLogger(tmp_path)
