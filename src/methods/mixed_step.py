@@ -111,13 +111,16 @@ class MixedStep(EndTaskClassifier):
         others = [head for head in self.heads.values() if head is not end_head]
         return self.optimisation.optimiser(self.body, end_head, others)
 
-    def training_step(self, batch: StepBatch, batch_idx: int) -> None:
+    def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
         """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
 
         The weighting's `mix` combines the tasks' gradients: of META-TARTAN, `Meta.mix`.
 
         Where a loss or the gradient is not finite, the step changes nothing except the schedule
         (and the memory of a TorchJD weighting, if only a head's gradient was not finite).
+
+        Returns:
+            `loss`, the weighted sum of the tasks' losses, a detached scalar, for callbacks.
 
         Raises:
             UserError: the batch is not one of this module's steps.
@@ -132,6 +135,7 @@ class MixedStep(EndTaskClassifier):
         with without_autocast(self.device):
             self._update(record, state)
         self._log_step(record)
+        return {"loss": (record.losses * record.weights).sum()}
 
     def _update(self, record: StepRecord, state: StepState) -> None:
         """Change what is trained by the gradients in `.grad`, unless a number is not finite."""

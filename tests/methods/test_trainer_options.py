@@ -20,6 +20,7 @@ from lightning.pytorch.callbacks import (
     LearningRateFinder,
     LearningRateMonitor,
     ModelCheckpoint,
+    SpikeDetection,
     StochasticWeightAveraging,
 )
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
