@@ -64,12 +64,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
         raise UserError(
             "TensorBoardLogger(log_graph=True): the module's graph cannot be traced; omit log_graph"
         )
-    precision = str(trainer.precision)
-    if precision not in TRAINED:
-        why = "weights in 16 bits are not supported, of which small updates would be lost"
-        if precision == "16-mixed":
-            why = "gradients of single tasks are computed by hand, without a scaler"
-        raise UserError(f"Trainer(precision={precision!r}): {why}; use one of {', '.join(TRAINED)}")
+    _check_precision(str(trainer.precision), is_training)
     if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
         raise UserError(
             f"Trainer(devices=..., strategy=...): {type(trainer.strategy).__name__} would sum the "
@@ -79,6 +74,19 @@ def check_trainer(trainer: pl.Trainer) -> None:
         )
     if is_training:
         _check_length(trainer)
+
+
+def _check_precision(precision: str, is_training: bool) -> None:
+    taken = TRAINED if is_training else (*TRAINED, "16-mixed")
+    if precision in taken:
+        return
+    if not is_training:
+        why = "Lightning would round the module's own weights to 16 bits, and leave them so"
+    elif precision == "16-mixed":
+        why = "gradients of single tasks are computed by hand, without a scaler"
+    else:
+        why = "weights in 16 bits are not supported, of which small updates would be lost"
+    raise UserError(f"Trainer(precision={precision!r}): {why}; use one of {', '.join(taken)}")
 
 
 def _check_optimisation(trainer: pl.Trainer) -> None:

@@ -157,6 +157,12 @@ def test_a_callback_that_cannot_work_is_refused_before_the_training(
         trainer(tmp_path, max_steps=2, callbacks=[callback]).fit(module, datamodule=data)
 
 
+@pytest.mark.parametrize("precision", ["16-true", "bf16-true"])
+def test_weights_are_not_rounded_for_an_evaluation(module, data, tmp_path, precision):
+    with pytest.raises(UserError, match=rf"{precision}.* own weights to 16 bits.* use .*16-mixed"):
+        trainer(tmp_path, precision=precision).predict(module, datamodule=data)
+
+
 def test_options_of_training_do_not_matter_to_evaluations(module, data, tmp_path):
     options = {"accumulate_grad_batches": 4, "gradient_clip_val": 1.0}
     (scores,) = trainer(tmp_path, **options).test(module, datamodule=data, verbose=False)
