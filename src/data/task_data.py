@@ -68,8 +68,8 @@ class TaskData(pl.LightningDataModule):
         prepared: the data, or a function that reads them when they are first needed.
         sizes: sizes of the batches.
         seed: seed of every random draw.
-        num_workers: loader processes; None chooses 0 on a CPU (where they would compete with the
-            training for cores) and 2 with an accelerator.
+        num_workers: loader processes; None takes 2 where the Trainer trains on a CUDA GPU, and 0
+            elsewhere (on a CPU they would compete with the training for cores).
     """
 
     @checked
@@ -84,9 +84,7 @@ class TaskData(pl.LightningDataModule):
         super().__init__()
         self._source = prepared
         self.sizes, self.seed = sizes, seed
-        accelerated = torch.cuda.is_available()
-        self._workers = num_workers if num_workers is not None else (2 if accelerated else 0)
-        self._pin_memory = accelerated
+        self._num_workers = num_workers
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -215,13 +213,15 @@ class TaskData(pl.LightningDataModule):
             # every epoch is the first one again, also where a checkpoint was written inside one
             return int(trainer.global_step % trainer.num_training_batches)
 
+        on_cuda = trainer.strategy.root_device.type == "cuda"
+        workers = self._num_workers if self._num_workers is not None else 2 * on_cuda
         return StepLoader(
             self.steps(needs, *self._arithmetic()),
             next_step,
             collate_fn=share,
-            num_workers=self._workers,
-            pin_memory=self._pin_memory,
-            persistent_workers=self._workers > 0,
+            num_workers=workers,
+            pin_memory=on_cuda,
+            persistent_workers=workers > 0,
         )
 
     def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:

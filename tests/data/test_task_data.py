@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import datasets
+import lightning.pytorch as pl
 import numpy as np
 import pytest
 import torch
@@ -152,3 +153,16 @@ def test_a_trainer_is_told_where_there_is_no_test_split(call, cache_dir, tmp_pat
     told = rf"^trainer\.{call}: there is no test split \(test_share=0\); give one, TartanData"
     with pytest.raises(UserError, match=told):
         getattr(trainer(tmp_path), call)(module, datamodule=data)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_loaders_are_made_for_the_trainers_device_not_for_what_the_machine_has(
+    data_dir, cache_dir, tmp_path
+):
+    data = toy_data(data_dir, cache_dir)
+    module = FineTuning.for_data(data, lr=1e-3)
+    on_cpu = pl.Trainer(accelerator="cpu", logger=False, default_root_dir=tmp_path)
+    on_cpu.strategy.connect(module)
+    data.trainer = on_cpu
+    loader = data.train_dataloader()._loader
+    assert (loader.num_workers, loader.pin_memory) == (0, False)
