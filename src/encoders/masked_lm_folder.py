@@ -63,7 +63,7 @@ def save_masked_lm(
 def _as_transformers(body: PreTrainedModel, head: MaskedLMHead, name: str) -> PreTrainedModel:
     """Return body and head as Transformers' own class, on the CPU and in evaluation mode."""
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             model: PreTrainedModel = AutoModelForMaskedLM.from_config(
                 copy.deepcopy(body.config), trust_remote_code=False
             )

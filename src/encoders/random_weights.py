@@ -48,8 +48,8 @@ class RandomWeights(Checked):
             config = AutoConfig.for_model(
                 self.architecture, pad_token_id=tokenizer.pad_token_id, **sizes
             )
-            with torch.random.fork_rng():
-                torch.manual_seed(0)
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(0)
                 body = without_pooler(
                     partial(AutoModel.from_config, config, trust_remote_code=False)
                 )

@@ -53,8 +53,8 @@ class TinyEncoder(Checked):
             hidden_dropout_prob=self.dropout,
             attention_probs_dropout_prob=self.dropout,
         )
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
             body = BertModel(config, add_pooling_layer=False)
         return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)
 

@@ -173,8 +173,8 @@ class WideResNetSource(Checked):
 
     def load(self) -> ImageEncoder:
         """Build the network, and leave the caller's random state as it was."""
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.seed)
             body = WideResNet(len(self.mean), self.depth, self.width, self.dropout)
         name = f"wide_resnet_{self.depth}_{self.width}"
         return ImageEncoder(name, body.train(), body.hidden_size, tuple(self.mean), tuple(self.std))

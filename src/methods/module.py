@@ -107,8 +107,9 @@ class TaskMixing(FromCheckpoint, MixedStep):
             trains all of them in each step [tasks].
 
     Raises:
-        UserError: an argument cannot be stored in a checkpoint, or was damaged in one; or the
-            weighting needs a meta-gradient, and the method has none.
+        UserError: an argument cannot be stored in a checkpoint, or was damaged in one; there is no
+            task; the weighting needs a meta-gradient, and the method has none; or it needs none,
+            and settings of a meta head are given.
     """
 
     trains_end_task: ClassVar[bool]
@@ -172,7 +173,8 @@ class TaskMixing(FromCheckpoint, MixedStep):
         )
         whole = encoder_from_description(encoder) if isinstance(encoder, Mapping) else encoder
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(seed, stage, "heads"))
+            # not torch.manual_seed, which would seed the program's generators of GPUs too
+            torch.default_generator.manual_seed(seed_for(seed, stage, "heads"))
             made = tasks_of(tasks, heads or {}, whole)
             mixing = weighting_of(weighting_node, names)
             check_sampling(mixing, len(names) - (END_TASK in names), sampled)

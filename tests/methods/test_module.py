@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from src.encoders.wide_resnet import WideResNetSource
 from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan
 from tests.methods.lightning import fitted, toy_data, trainer
@@ -66,3 +67,10 @@ def test_there_is_nothing_to_validate_without_the_end_task_or_held_out_text(
     module = ContinuedPretraining.for_data(data, lr=1e-3)
     with pytest.raises(UserError, match=r"trainer\.validate: this module does not train the end"):
         trainer(tmp_path).validate(module, datamodule=data)
+
+
+def test_making_a_module_seeds_no_generator_but_its_own(data_dir, cache_dir, monkeypatch):
+    """`torch.manual_seed` would seed those of GPUs too, which nothing here puts back."""
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: pytest.fail("seeds every device"))
+    MetaTartan.for_data(toy_data(data_dir, cache_dir), lr=1e-3)
+    WideResNetSource(depth=10, width=1, mean=[0.5], std=[0.5]).load()
