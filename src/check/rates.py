@@ -153,7 +153,7 @@ class PassTimer:
                 self._pass(task, part)
                 between = now(self.device)
                 with torch.no_grad():
-                    self._passes.losses(task, part.inputs)
+                    self._passes.losses(task, part)
                 forward += now(self.device) - between
                 seconds += between - began
                 measured += part.positions

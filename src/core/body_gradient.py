@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,19 +14,44 @@ from src.core.processes import Summed
 from src.core.task import Task
 
 
+@dataclass(frozen=True)
+class HeadInputs:
+    """What a head reads of a whole batch.
+
+    Attributes:
+        features: `(n, hidden)`.
+        targets: `(n,)`.
+    """
+
+    features: Tensor
+    targets: Tensor
+
+
 class BodyGradient:
     """The gradient of a task's loss with respect to the shared body, summed over processes.
 
     Args:
         body: the body.
         task: the task of the loss.
-        arrive: waits for the sum over processes; called when the gradient is first used.
+        arrive: waits for the sum over processes, called when the gradient is first used. Its
+            entries are those of the body's parameters and, after these, the head's.
+        body_entries: number of the body's; None for all.
+        read: what the task's head has read of the batch; None where it was not kept.
     """
 
-    def __init__(self, body: WholeBody, task: Task, arrive: Callable[[], Summed]) -> None:
-        self.body, self.task = body, task
+    def __init__(
+        self,
+        body: WholeBody,
+        task: Task,
+        arrive: Callable[[], Summed],
+        body_entries: int | None = None,
+        read: HeadInputs | None = None,
+    ) -> None:
+        self.body, self.task, self.read = body, task, read
         self._arrive: Callable[[], Summed] | None = arrive
+        self._body_entries = body_entries
         self._values: Gradient | None = None
+        self._of_head: Gradient = []
         self._loss: Tensor | None = None
         self._squared_norm: Tensor | None = None
 
@@ -51,6 +77,12 @@ class BodyGradient:
         return self._values
 
     @property
+    def of_head(self) -> Gradient:
+        """The gradient with respect to the head's parameters; empty where none was asked for."""
+        self._wait()
+        return self._of_head
+
+    @property
     def squared_norm(self) -> Tensor:
         """`||g||^2` over the whole body, a scalar; also available after `take`."""
         if self._squared_norm is None:
@@ -68,8 +100,10 @@ class BodyGradient:
     def _wait(self) -> None:
         arrive, self._arrive = self._arrive, None
         if arrive is not None:
-            summed = arrive()
-            self._values, self._loss = summed.gradient, summed.loss
+            summed, entries = arrive(), self._body_entries
+            whole = len(summed.gradient) if entries is None else entries
+            self._values, self._of_head = summed.gradient[:whole], summed.gradient[whole:]
+            self._loss = summed.loss
 
 
 def inner_product(left: BodyGradient, right: BodyGradient) -> Tensor:

@@ -1,4 +1,4 @@
-"""Takes every pass through the body that training needs; only here are gradients computed."""
+"""Passes batches through the body; of a step's gradients, all are computed here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from src.core.alignment import example_alignments
 from src.core.body import WholeBody
-from src.core.body_gradient import BodyGradient
+from src.core.body_gradient import BodyGradient, HeadInputs
 from src.core.gradients import take_gradient
 from src.core.mixed_precision import present_autocast
 from src.core.processes import Processes, Summed
 from src.core.running_statistics import frozen_running_statistics, running_statistics
-from src.core.task import Batch, Inputs, Task
+from src.core.task import Batch, MicroBatch, Task
 
 
 @dataclass(frozen=True)
@@ -58,32 +58,6 @@ class PassContext:
     during: Callable[[Purpose], AbstractContextManager[object]] = lambda purpose: nullcontext()
 
 
-@dataclass(frozen=True)
-class HeadInputs:
-    """What a head reads of a whole batch.
-
-    Attributes:
-        features: `(n, hidden)`.
-        targets: `(n,)`.
-    """
-
-    features: Tensor
-    targets: Tensor
-
-
-@dataclass(frozen=True)
-class PassResult:
-    """The results of a batch's passes, besides the gradient.
-
-    Attributes:
-        loss: this process's share of the task's mean loss, a detached scalar.
-        read: what the task's head reads of the whole batch; None unless asked for.
-    """
-
-    loss: Tensor
-    read: HeadInputs | None = None
-
-
 class Passes:
     """Passes batches through the body, micro-batch by micro-batch.
 
@@ -113,7 +87,7 @@ class Passes:
         """The body's device."""
         return next(self.body.module.parameters()).device
 
-    def backward(
+    def gradient(
         self,
         purpose: Purpose,
         task: Task,
@@ -121,16 +95,18 @@ class Passes:
         *,
         keep: bool = False,
         example_weights: Tensor | None = None,
-    ) -> PassResult:
-        """Add the gradient of a task's mean loss to `.grad` of the body's parameters.
+    ) -> BodyGradient:
+        """Return the gradient of a task's mean loss, whose sum over processes has begun.
 
-        If the purpose is the task itself, its head's gradient is computed too.
+        It has an entry for each of the body's parameters and, if the purpose is the task itself,
+        one for each of its head's in `of_head`. `.grad` is empty afterwards. A batch without any
+        unit has the loss 0 and reaches no parameter.
 
         Args:
             purpose: what the pass is for.
             task: the task.
             batch: its batch, or this process's share of it.
-            keep: whether to return what the head reads.
+            keep: whether to keep what the head reads, in `read`.
             example_weights: weights of the whole batch's examples, `(examples,)`. The body's
                 gradient is then that of the weighted loss; the head's gradient and the returned
                 loss are unweighted.
@@ -138,65 +114,72 @@ class Passes:
         Raises:
             ValueError: the objective's losses are not one for each unit.
         """
-        trains_head = purpose.kind == "task"
-        head = trained(task.head) if trains_head else []
-        by_part = None
-        if example_weights is not None:
-            by_part = torch.split(example_weights, list(batch.examples_of_all))
-        losses, features, targets = [], [], []
-        with self._doing(purpose), _untrained(task.head, not trains_head):
+        parameters = [*self.parameters, *self._trained_head(purpose, task)]
+        if not batch.units:  # on no process: there is nothing to sum
+            nothing = Summed([None] * len(parameters), self.no_loss())
+            return BodyGradient(self.body, task, lambda: nothing, len(self.parameters))
+        loss, read = self.backward(purpose, task, batch, keep, example_weights)
+        here = take_gradient(parameters)
+        arrive = self.processes.begin_sum(purpose, parameters, here, loss)
+        return BodyGradient(self.body, task, arrive, len(self.parameters), read)
+
+    def backward(
+        self,
+        purpose: Purpose,
+        task: Task,
+        batch: Batch,
+        keep: bool = False,
+        example_weights: Tensor | None = None,
+    ) -> tuple[Tensor, HeadInputs | None]:
+        """Add the gradient on this process's share to `.grad` (for arguments see `gradient`).
+
+        Returns:
+            This process's share of the task's mean loss, a detached scalar, and what the head reads
+            of the whole batch, if it is kept.
+        """
+        head = self._trained_head(purpose, task)
+        losses, reads = [], []
+        with self._doing(purpose), _untrained(task.head, purpose.kind != "task"):
             for number, part in batch.numbered:
                 self._context.seed(purpose, number)
-                read, unit_losses = self._forward(task, part.inputs)
-                if unit_losses.shape != (part.units,):
-                    raise ValueError(
-                        f"the losses of task {task.name} have shape {tuple(unit_losses.shape)}, "
-                        f"but its micro-batch has {part.units} units: a loss for each is needed"
-                    )
+                read, unit_losses = self._forward(task, part)
                 loss = unit_losses.sum() / batch.units
-                if by_part is None:
+                if example_weights is None:
                     self.body.backward(loss, [*self.parameters, *head])
                 else:
-                    of_units = by_part[number][task.objective.owners(part.inputs)]
-                    weighted = (unit_losses * of_units).sum() / batch.units
-                    self.body.backward(weighted, self.parameters, retain_graph=True)
-                    if head:
-                        self.body.backward(loss, head)
+                    weights = torch.split(example_weights, list(batch.examples_of_all))[number]
+                    of_units = weights[task.objective.owners(part.inputs)]
+                    self._weighted_backward(
+                        loss, (unit_losses * of_units).sum() / batch.units, head
+                    )
                 losses.append(loss.detach())
                 if keep:
-                    features.append(read.features.detach())
-                    targets.append(read.targets)
-            self.body.fill_up(batch, lambda part: self._forward(task, part.inputs)[1].sum())
+                    reads.append(HeadInputs(read.features.detach(), read.targets))
+            self.body.fill_up(batch, lambda part: self._forward(task, part)[1].sum())
         total = torch.stack(losses).sum() if losses else self.no_loss()
-        return PassResult(
-            total, self._gathered(purpose, features, targets, batch) if keep else None
-        )
+        return total, self._gathered(purpose, reads, batch) if keep else None
 
-    def begin(self, purpose: Purpose, task: Task, passed: PassResult) -> Callable[[], Summed]:
-        """Begin to sum over processes what `backward` has left in `.grad`, which is emptied.
-
-        The sum has an entry for each of the body's parameters and, if the purpose is the task
-        itself, for each of its head's.
-        """
-        head = trained(task.head) if purpose.kind == "task" else []
-        parameters = [*self.parameters, *head]
-        return self.processes.begin_sum(purpose, parameters, take_gradient(parameters), passed.loss)
+    def _weighted_backward(
+        self, loss: Tensor, weighted: Tensor, head: Sequence[nn.Parameter]
+    ) -> None:
+        """Add the gradient of the `weighted` loss for the body, and of the plain one for a head."""
+        self.body.backward(weighted, self.parameters, retain_graph=True)
+        if head:
+            self.body.backward(loss, head)
 
     @torch.no_grad()
     def features(self, purpose: Purpose, task: Task, batch: Batch) -> HeadInputs:
         """Return what the task's head reads of a batch, without computing a gradient."""
-        features, targets = [], []
+        objective, body, reads = task.objective, self.body.module, []
         with self._doing(purpose), self._autocast():
             for number, part in batch.numbered:
                 self._context.seed(purpose, number)
-                features.append(task.objective.features(self.body.module, part.inputs))
-                targets.append(task.objective.targets(part.inputs))
-            self.body.fill_up(
-                batch, lambda part: task.objective.features(self.body.module, part.inputs).sum()
-            )
+                features = objective.features(body, part.inputs)
+                reads.append(HeadInputs(features, objective.targets(part.inputs)))
+            self.body.fill_up(batch, lambda part: objective.features(body, part.inputs).sum())
         # casts of parameters that were made without gradients must not serve a later pass
         torch.clear_autocast_cache()
-        return self._gathered(purpose, features, targets, batch)
+        return self._gathered(purpose, reads, batch)
 
     def alignments(
         self, task: Task, batch: Batch, direction: BodyGradient
@@ -217,9 +200,9 @@ class Passes:
             gather((purpose, "units"), units, batch, sizes),
         )
 
-    def losses(self, task: Task, inputs: Inputs) -> Tensor:
+    def losses(self, task: Task, part: MicroBatch) -> Tensor:
         """Return the loss of each unit in a micro-batch, shape `(n,)`."""
-        return self._forward(task, inputs)[1]
+        return self._forward(task, part)[1]
 
     @contextmanager
     def drawing(self, purpose: Purpose) -> Iterator[None]:
@@ -234,12 +217,21 @@ class Passes:
         dtype = torch.promote_types(parameter.dtype, torch.float32)
         return torch.zeros((), dtype=dtype, device=parameter.device)
 
-    def _forward(self, task: Task, inputs: Inputs) -> tuple[HeadInputs, Tensor]:
-        """Return what the head reads, and the loss of each unit."""
-        objective, body = task.objective, self.body.module
+    def _trained_head(self, purpose: Purpose, task: Task) -> list[nn.Parameter]:
+        """Return the parameters of the head that a pass trains: only a task's own trains it."""
+        return trained(task.head) if purpose.kind == "task" else []
+
+    def _forward(self, task: Task, part: MicroBatch) -> tuple[HeadInputs, Tensor]:
+        """Return what the head reads, and the loss of each unit, after checking their number."""
+        objective, body, inputs = task.objective, self.body.module, part.inputs
         with self._autocast():
             read = HeadInputs(objective.features(body, inputs), objective.targets(inputs))
             losses = objective.losses(body, task.head, read.features, read.targets)
+        if losses.shape != (part.units,):
+            raise ValueError(
+                f"the losses of task {task.name} have shape {tuple(losses.shape)}, but its "
+                f"micro-batch has {part.units} units: a loss for each is needed"
+            )
         return read, losses
 
     @contextmanager
@@ -256,13 +248,12 @@ class Passes:
         with self._context.during(purpose), statistics:
             yield
 
-    def _gathered(
-        self, purpose: Purpose, features: Sequence[Tensor], targets: Sequence[Tensor], batch: Batch
-    ) -> HeadInputs:
+    def _gathered(self, purpose: Purpose, reads: Sequence[HeadInputs], batch: Batch) -> HeadInputs:
+        """Return what a head reads of the whole batch, from this process's micro-batches."""
         gather, sizes = self.processes.gather, batch.units_of_all
         return HeadInputs(
-            gather((purpose, "features"), features, batch, sizes),
-            gather((purpose, "targets"), targets, batch, sizes),
+            gather((purpose, "features"), [read.features for read in reads], batch, sizes),
+            gather((purpose, "targets"), [read.targets for read in reads], batch, sizes),
         )
 
 

@@ -9,19 +9,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from src.core.body_gradient import BodyGradient
+from src.core.body_gradient import BodyGradient, HeadInputs
 from src.core.gradients import Gradient, dot, mean_of, put_gradient
 from src.core.meta_head import MetaHead
 from src.core.mixed_precision import without_autocast
 from src.core.mixture import Mixed
-from src.core.passes import Passes, PassResult, Purpose, trained
-from src.core.processes import Summed
+from src.core.passes import Passes, Purpose, trained
 from src.core.task import StepBatch, Task
 
 WeighExamples = Callable[[Tensor, Tensor], Tensor]
 """A function from alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
-_Pending = tuple[Task, Callable[[], Summed]]
-"""A task, and what waits for its gradient, whose sum over processes has begun."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Step:
         self._passes, self._tasks, self._batch = passes, tasks, batch
         self._meta_head = meta_head
         self._weigh_examples: WeighExamples | None = None
-        self._end_task: _Pending | None = None
+        self._of_end_task: BodyGradient | None = None
         self._meta: BodyGradient | None = None
         self._meta_head_loss: Tensor | None = None
         self._losses: list[Tensor] = []
@@ -109,26 +106,15 @@ class Step:
             )
         if self._meta is not None or self._losses:
             raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
-        end_task, other_examples = self._tasks[0], self._batch.meta_head_batch
-        separate = self._meta_head.settings.kind == "separate"
-        end_task_pass = self._pass(end_task, keep=separate and other_examples is None)
-        self._end_task = self._start(end_task, end_task_pass)
-        head = end_task.head
-        if separate:
-            read = end_task_pass.read
-            if other_examples is not None:
-                read = self._passes.features(Purpose("meta_features"), end_task, other_examples)
-            assert read is not None, "the end task's pass has kept what its head reads"
-            with self._passes.drawing(Purpose("meta_head")):
-                self._meta_head_loss = self._meta_head.fit(
-                    self._passes.body.module, end_task.objective, read.features, read.targets
-                )
-            head = self._meta_head.head
-        through_meta_head = replace(end_task, head=head)
-        purpose = Purpose("meta_gradient")
-        passed = self._passes.backward(purpose, through_meta_head, self._batch.meta_batch)
-        arrive = self._passes.begin(purpose, through_meta_head, passed)
-        self._meta = BodyGradient(self._passes.body, end_task, arrive)
+        end_task, meta_head, b_val = self._tasks[0], self._meta_head, self._batch.meta_batch
+        fits_on_batch = (
+            meta_head.settings.kind == "separate" and self._batch.meta_head_batch is None
+        )
+        # the gradient on the end task's own batch, whose features phi* is fitted on
+        g_end = self._of_end_task = self._gradient(end_task, keep=fits_on_batch)
+        phi_star = self._fitted(meta_head, end_task, g_end.read)
+        through_phi_star = replace(end_task, head=phi_star)
+        self._meta = self._passes.gradient(Purpose("meta_gradient"), through_phi_star, b_val)
         return self._meta
 
     def gradients(self) -> Iterator[BodyGradient]:
@@ -136,13 +122,14 @@ class Step:
 
         Where a sum over processes takes time, the next task's pass has run by then.
         """
-        pending: deque[_Pending] = deque()
+        pending: deque[BodyGradient] = deque()
         for task in self._tasks:
-            pending.append(self._pending(task))
+            found, self._of_end_task = self._of_end_task, None  # of `meta_gradient`
+            pending.append(self._gradient(task) if found is None else found)
             while len(pending) > int(self._passes.processes.overlaps):
-                yield self._finish(*pending.popleft())
+                yield self._noted(pending.popleft())
         while pending:
-            yield self._finish(*pending.popleft())
+            yield self._noted(pending.popleft())
 
     def weighing_examples(self, weigh: WeighExamples) -> Step:
         """Make `gradients` weight the examples of auxiliary batches; return the step.
@@ -171,9 +158,7 @@ class Step:
             raise ValueError("this weighting needs a second batch of each task")
         for task in self._tasks:
             purpose = Purpose("second_batch", task.name)
-            passed = self._passes.backward(purpose, task, self._batch.second[task.name])
-            arrive = self._passes.begin(purpose, task, passed)
-            yield BodyGradient(self._passes.body, task, arrive)
+            yield self._passes.gradient(purpose, task, self._batch.second[task.name])
 
     def seed_draws(self) -> None:
         """Seed the weighting's own draws, as a function of the step, the same on all processes."""
@@ -253,12 +238,8 @@ class Step:
         weights = mixed.weights.detach()
         return weights.clone() if order == names else weights[[order.index(n) for n in names]]
 
-    def _pending(self, task: Task) -> _Pending:
-        """Return the task's pass, taken now unless it was taken for the meta-gradient."""
-        pending, self._end_task = self._end_task, None
-        return pending or self._start(task, self._pass(task))
-
-    def _pass(self, task: Task, keep: bool = False) -> PassResult:
+    def _gradient(self, task: Task, keep: bool = False) -> BodyGradient:
+        """Return a task's gradient, whose sum over processes has begun."""
         batch, weights = self._batch.tasks[task.name], None
         if self._weigh_examples is not None:
             share = torch.ones_like(self._passes.no_loss())
@@ -268,17 +249,31 @@ class Step:
                 share = weights.sum().square() / (len(weights) * weights.square().sum())
             self._effective.append(share)
         purpose = Purpose("task", task.name)
-        return self._passes.backward(purpose, task, batch, keep=keep, example_weights=weights)
+        return self._passes.gradient(purpose, task, batch, keep=keep, example_weights=weights)
 
-    def _start(self, task: Task, passed: PassResult) -> _Pending:
-        return task, self._passes.begin(Purpose("task", task.name), task, passed)
+    def _fitted(self, meta_head: MetaHead, end_task: Task, read: HeadInputs | None) -> nn.Module:
+        """Return the meta head, fitted on what the end task's head reads of training examples.
 
-    def _finish(self, task: Task, arrive: Callable[[], Summed]) -> BodyGradient:
-        """Return the task's gradient, after waiting for its sum over processes."""
-        summed, count = arrive(), len(self._passes.parameters)
-        self._of_heads.setdefault(task.head, []).append(summed.gradient[count:])
-        own = Summed(summed.gradient[:count], summed.loss)
-        gradient = BodyGradient(self._passes.body, task, lambda: own)
+        Args:
+            meta_head: the meta head; of the kind `shared`, the end task's own head is returned.
+            end_task: the end task.
+            read: what its head has read of its own batch; None if the step brings other examples.
+        """
+        if meta_head.settings.kind == "shared":
+            return end_task.head
+        if self._batch.meta_head_batch is not None:
+            others = self._batch.meta_head_batch
+            read = self._passes.features(Purpose("meta_features"), end_task, others)
+        assert read is not None, "the end task's pass has kept what its head reads"
+        with self._passes.drawing(Purpose("meta_head")):
+            self._meta_head_loss = meta_head.fit(
+                self._passes.body.module, end_task.objective, read.features, read.targets
+            )
+        return meta_head.head
+
+    def _noted(self, gradient: BodyGradient) -> BodyGradient:
+        """Note what the step's record has of a gradient, after waiting for it, and return it."""
+        self._of_heads.setdefault(gradient.task.head, []).append(gradient.of_head)
         self._losses.append(gradient.loss)
         self._norms.append(gradient.squared_norm.sqrt())
         return gradient
