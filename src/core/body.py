@@ -12,7 +12,7 @@ from src.core.gradients import Gradient, put_gradient
 from src.core.task import Batch, MicroBatch
 
 
-class WholeBody:
+class SharedBody:
     """The shared body as a step sees it; here, its parameters are all on this process.
 
     Other processes have replicas. Subclasses have shards of it, or other backward passes.

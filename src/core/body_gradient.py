@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.gradients import Gradient, cosine_of, dot
 from src.core.processes import Summed
 from src.core.task import Task
@@ -41,7 +41,7 @@ class BodyGradient:
 
     def __init__(
         self,
-        body: WholeBody,
+        body: SharedBody,
         task: Task,
         arrive: Callable[[], Summed],
         body_entries: int | None = None,

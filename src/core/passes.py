@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from src.core.alignment import example_alignments
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.body_gradient import BodyGradient, HeadInputs
 from src.core.gradients import take_gradient
 from src.core.mixed_precision import present_autocast
@@ -70,7 +70,7 @@ class Passes:
         parameters: the body's trained parameters.
     """
 
-    def __init__(self, body: WholeBody, context: PassContext | None = None) -> None:
+    def __init__(self, body: SharedBody, context: PassContext | None = None) -> None:
         self.body = body
         self._context = context or PassContext()
         self.parameters = body.parameters

@@ -79,7 +79,7 @@ class MicroBatch(_Pinned):
 
 
 @dataclass
-class Share:
+class OwnMicroBatches:
     """Which micro-batches of a batch a process has, and the sizes of all of them.
 
     Attributes:
@@ -111,7 +111,7 @@ class Batch(_Pinned):
     examples: int
     tokens: int = 0
     padding: int = 0
-    share: Share | None = None
+    share: OwnMicroBatches | None = None
     fillers: Sequence[MicroBatch] = ()
 
     def only(self, numbers: Sequence[int]) -> Batch:
@@ -120,7 +120,7 @@ class Batch(_Pinned):
         Args:
             numbers: indices of its micro-batches, ascending.
         """
-        share = Share(
+        share = OwnMicroBatches(
             numbers=tuple(numbers),
             units=tuple(part.units for part in self.micro_batches),
             examples=tuple(part.examples for part in self.micro_batches),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 
 _in_place = False
 
@@ -56,13 +56,13 @@ class RowGradientEmbedding(nn.Embedding):
         return super().forward(input)
 
 
-class RowGradientBody(WholeBody):
+class RowGradientBody(SharedBody):
     """A body whose backward passes use `in_place_row_gradients`."""
 
     def backward(
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
     ) -> None:
-        """See `WholeBody.backward`."""
+        """See `SharedBody.backward`."""
         with in_place_row_gradients():
             super().backward(loss, into, retain_graph)
 

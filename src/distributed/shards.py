@@ -13,7 +13,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
 from src.core.backward import backward
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.gradients import Gradient, put_gradient
 from src.core.processes import Summed
 from src.core.running_statistics import frozen_running_statistics
@@ -22,8 +22,8 @@ from src.distributed.replicas import Replicas
 from src.distributed.states import reshard, whole_state
 
 
-class ShardedBody(WholeBody):
-    """A body of which each process holds a shard (see `src.core.body.WholeBody`).
+class ShardedBody(SharedBody):
+    """A body of which each process holds a shard (see `src.core.body.SharedBody`).
 
     `backward` sums over the processes, so that a gradient is that of this process's shard.
     """

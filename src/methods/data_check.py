@@ -11,13 +11,13 @@ from src.data.prepared import TEXT, Prepared
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
-from src.methods.mixed_step import MixedStep
+from src.methods.training_step import TrainingStep
 
 _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
 """A text that tokenizers with one vocabulary, but different rules, probably split differently."""
 
 
-def check_data(module: MixedStep, prepared: Prepared, *, trains: bool) -> Tensor | None:
+def check_data(module: TrainingStep, prepared: Prepared, *, trains: bool) -> Tensor | None:
     """Check that the module can be trained or evaluated on data that were read for another.
 
     Args:

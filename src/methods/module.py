@@ -38,7 +38,6 @@ from src.errors import UserError
 from src.methods.data_check import check_data
 from src.methods.for_data import check_head_names, evaluation_of, objectives_for
 from src.methods.from_checkpoint import FromCheckpoint
-from src.methods.mixed_step import MixedStep
 from src.methods.optimisation import Optimisation
 from src.methods.parts import (
     METRICS,
@@ -65,6 +64,7 @@ from src.methods.trainer_options import (
     own_callbacks,
     planned_steps,
 )
+from src.methods.training_step import TrainingStep
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ _KINDS = {
 """Classes by whether they train the end task, and auxiliary tasks."""
 
 
-class TaskMixing(FromCheckpoint, MixedStep):
+class TaskMixing(FromCheckpoint, TrainingStep):
     """Trains a shared body on one or several tasks.
 
     A program makes a module for its data with `MetaTartan.for_data(data, lr=2e-4)`, and from a

@@ -6,7 +6,7 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 from torch import nn
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.body_gradient import BodyGradient
 from src.core.passes import PassContext, Passes
 from src.core.processes import Summed
@@ -41,7 +41,7 @@ class GivenStep:
     """
 
     def __init__(self, gradients, losses=None, meta=None, names=None):
-        self.body = WholeBody(nn.Linear(1, 1), torch.float64)
+        self.body = SharedBody(nn.Linear(1, 1), torch.float64)
         self.given = [g.double() for g in gradients]
         self.losses = [1.0] * len(gradients) if losses is None else losses
         self.meta = meta

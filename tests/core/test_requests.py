@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.mixture import Mixed, RunningMean, RunningSum, weighted_mean
 from src.core.passes import PassContext, Passes, Purpose
@@ -47,7 +47,7 @@ def new_step(notes, auxiliaries=2, processes=None):
     around = PassContext(processes or Processes(), notes.seed, notes.during)
     head = MetaHead(tasks[0].head, MetaHeadSettings(steps=2))
     batch = StepBatch(0, batches, meta_batch)
-    return Step(Passes(WholeBody(body, torch.float64), around), tasks, batch, head), tasks
+    return Step(Passes(SharedBody(body, torch.float64), around), tasks, batch, head), tasks
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_mixed_gradient_is_gone():
 def test_tasks_may_differ_from_step_to_step():
     """A weighting over many tasks may have only some of them passed in a step."""
     body, tasks, batches, _ = problem(0, 5)
-    passes = Passes(WholeBody(body, torch.float64))
+    passes = Passes(SharedBody(body, torch.float64))
     for chosen in (tasks[:3], [tasks[0], *tasks[4:]]):
         record = Step(passes, chosen, StepBatch(0, batches)).run(
             Uniform([task.name for task in chosen]).mix
@@ -193,7 +193,7 @@ def test_losses_that_are_not_one_for_each_unit_are_refused():
     body, tasks, batches, _ = problem(0, 1)
     losses = tasks[1].objective.losses
     tasks[1].objective.losses = lambda *inputs: losses(*inputs).mean()
-    step = Step(Passes(WholeBody(body, torch.float64)), tasks, StepBatch(0, batches))
+    step = Step(Passes(SharedBody(body, torch.float64)), tasks, StepBatch(0, batches))
     with pytest.raises(ValueError, match=r"losses of task aux0 have shape \(\), but its micro-bat"):
         step.run(Uniform(["end", "aux0"]).mix)
 
@@ -214,7 +214,7 @@ def test_passes_run_in_mixed_precision_and_weightings_do_not():
         return mixed
 
     with torch.autocast("cpu", torch.bfloat16):
-        Step(Passes(WholeBody(body)), tasks, StepBatch(0, batches)).run(mix)
+        Step(Passes(SharedBody(body)), tasks, StepBatch(0, batches)).run(mix)
         types["after"] = (torch.eye(2) @ torch.eye(2)).dtype
     assert types == {"weighting": torch.float32, "after": torch.bfloat16}
     assert seen

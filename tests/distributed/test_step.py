@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.multiprocessing import start_processes
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.passes import PassContext, Passes
 from src.core.processes import Processes
@@ -58,7 +58,7 @@ def take(kind, weighting, rank=0):
         meta_batch=batch(3, 1, 2), meta_head_batch=batch(4, 4, 1),
     )  # fmt: skip
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=3, examples=9, examples_from="rest"))
-    shared, processes = WholeBody(body, DOUBLE), Processes()
+    shared, processes = SharedBody(body, DOUBLE), Processes()
     if kind == "replicas":
         processes, whole = Replicas(), share_of(whole, rank, 2)
     elif kind == "sharded":
@@ -104,7 +104,7 @@ def running_statistics(processes, shared_out):
     weighting = Meta(NAMES)
     for step in range(3):
         whole = StepBatch(step, {name: batch(4 + step) for name in NAMES}, meta_batch=batch(5))
-        passes = Passes(WholeBody(body, DOUBLE), PassContext(processes))
+        passes = Passes(SharedBody(body, DOUBLE), PassContext(processes))
         Step(passes, tasks, shared_out(whole), meta_head).run(weighting.mix)
     return {"mean": norm.running_mean, "variance": norm.running_var}
 

@@ -10,7 +10,7 @@ import torch
 from omegaconf import OmegaConf
 from torch import nn
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.body_gradient import BodyGradient, gramian
 from src.core.processes import Summed
 from src.core.task import Batch, MicroBatch, Task
@@ -72,7 +72,7 @@ def test_the_gramian_holds_all_inner_products():
             for g in gradients
         ]
     )
-    whole = WholeBody(nn.Linear(1, 1))
+    whole = SharedBody(nn.Linear(1, 1))
     made = [
         BodyGradient(whole, Task("t", None, nn.Identity()), lambda g=g: Summed(g, torch.zeros(())))
         for g in gradients

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import SWALR
 
-from src.core.body import WholeBody
+from src.core.body import SharedBody
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead
 from src.core.mixed_precision import without_autocast
@@ -32,7 +32,7 @@ from src.methods.parts import heads_of
 from src.methods.update import prepare_update
 
 
-class MixedStep(EndTaskClassifier):
+class TrainingStep(EndTaskClassifier):
     """Takes optimiser steps over several tasks, with manual optimisation.
 
     In each step, the gradient of each task with respect to the body is computed, the weighting
@@ -96,7 +96,7 @@ class MixedStep(EndTaskClassifier):
         self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
         self.doing: Purpose | None = None
         self.clock: AbstractContextManager[object] = nullcontext()
-        self.shared: WholeBody = RowGradientBody(self.body, inner_products)
+        self.shared: SharedBody = RowGradientBody(self.body, inner_products)
         self.processes = Processes()
         self.logs_steps = True
 
