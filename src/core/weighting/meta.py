@@ -52,7 +52,7 @@ class Meta(Weighting):
         self.register_buffer("logits", logits)
 
     def mix(self, step: Step) -> Mixed:
-        """Take one step of Algorithm 1, up to the optimiser's update.
+        """Take one step of Algorithm 1, up to the optimiser's update (lines 2 to 5).
 
         Each gradient is added as soon as it is computed: with `bound`, which no new logit exceeds,
         `exp(w_i - bound)` is proportional to task `i`'s share of the softmax, and a running mean
