@@ -119,8 +119,7 @@ class Passes:
             nothing = Summed([None] * len(parameters), self.no_loss())
             return BodyGradient(self.body, task, lambda: nothing, len(self.parameters))
         loss, read = self.backward(purpose, task, batch, keep, example_weights)
-        here = take_gradient(parameters)
-        arrive = self.processes.begin_sum(purpose, parameters, here, loss)
+        arrive = self.processes.begin_sum(purpose, parameters, take_gradient(parameters), loss)
         return BodyGradient(self.body, task, arrive, len(self.parameters), read)
 
     def backward(
@@ -148,10 +147,8 @@ class Passes:
                     self.body.backward(loss, [*self.parameters, *head])
                 else:
                     weights = torch.split(example_weights, list(batch.examples_of_all))[number]
-                    of_units = weights[task.objective.owners(part.inputs)]
-                    self._weighted_backward(
-                        loss, (unit_losses * of_units).sum() / batch.units, head
-                    )
+                    weighted = unit_losses * weights[task.objective.owners(part.inputs)]
+                    self._weighted_backward(weighted.sum() / batch.units, loss, head)
                 losses.append(loss.detach())
                 if keep:
                     reads.append(HeadInputs(read.features.detach(), read.targets))
@@ -160,7 +157,7 @@ class Passes:
         return total, self._gathered(purpose, reads, batch) if keep else None
 
     def _weighted_backward(
-        self, loss: Tensor, weighted: Tensor, head: Sequence[nn.Parameter]
+        self, weighted: Tensor, loss: Tensor, head: Sequence[nn.Parameter]
     ) -> None:
         """Add the gradient of the `weighted` loss for the body, and of the plain one for a head."""
         self.body.backward(weighted, self.parameters, retain_graph=True)

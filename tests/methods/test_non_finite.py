@@ -249,11 +249,11 @@ def test_the_examples_of_a_sampled_task_are_those_that_it_used(
 def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(
     order, monkeypatch, data_dir, cache_dir, tmp_path
 ):
-    backward, steps = Passes.backward, []
+    gradient, steps = Passes.gradient, []
 
     def broken(self, purpose, task, batch, **options):
         if purpose.kind != "meta_gradient":
-            return backward(self, purpose, task, batch, **options)
+            return gradient(self, purpose, task, batch, **options)
         steps.append(len(steps))
         losses = type(task.objective).losses
         if len(steps) == 3:
@@ -261,11 +261,11 @@ def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(
                 type(task.objective), "losses", lambda *own: losses(*own) * math.nan
             )
         try:
-            return backward(self, purpose, task, batch, **options)
+            return gradient(self, purpose, task, batch, **options)
         finally:
             monkeypatch.setattr(type(task.objective), "losses", losses)
 
-    monkeypatch.setattr(Passes, "backward", broken)
+    monkeypatch.setattr(Passes, "gradient", broken)
     result = run(toy(data_dir, cache_dir, "meta_tartan", f"weighting.order={order}"), tmp_path)
     assert len(steps) == 6
     assert result["stages"][0]["skipped"] == 1
