@@ -1,4 +1,4 @@
-"""Defines the LightningModule that all methods share, made for given data or from a checkpoint."""
+"""Defines the LightningModule that all methods share, made for given data or by its arguments."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from src.distributed.strategy import ShardStrategy
 from src.encoders.base import Encoder
 from src.encoders.description import describe_encoder, encoder_from_description
 from src.errors import UserError
+from src.methods.checkpoint import Checkpointed, ShownArguments
 from src.methods.data_check import check_data
 from src.methods.for_data import check_head_names, evaluation_of, objectives_for
-from src.methods.from_checkpoint import FromCheckpoint
 from src.methods.optimisation import Optimisation
 from src.methods.parts import (
     METRICS,
@@ -52,8 +52,7 @@ from src.methods.parts import (
     weighting_of,
 )
 from src.methods.plain import Node, node_of
-from src.methods.same_settings import check_same_data, check_same_settings, data_settings
-from src.methods.shown_arguments import ShownArguments
+from src.methods.same_settings import data_settings
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks
 from src.methods.trainer_options import (
@@ -64,19 +63,12 @@ from src.methods.trainer_options import (
     own_callbacks,
     planned_steps,
 )
-from src.methods.training_step import TrainingStep
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
-_KINDS = {
-    (True, True): "MTTartan",
-    (True, False): "FineTuning",
-    (False, True): "ContinuedPretraining",
-}
-"""Classes by whether they train the end task, and auxiliary tasks."""
 
 
-class TaskMixing(FromCheckpoint, TrainingStep):
+class TaskMixing(Checkpointed):
     """Trains a shared body on one or several tasks.
 
     A program makes a module for its data with `MetaTartan.for_data(data, lr=2e-4)`, and from a
@@ -410,15 +402,6 @@ class TaskMixing(FromCheckpoint, TrainingStep):
             yield from ("dev/loss", f"dev_{monitor.name}")
         yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
 
-    def given_data(self) -> TaskData | None:
-        """Return the data that this call of the Trainer was given; None for loaders.
-
-        `trainer.datamodule` may be of an earlier call.
-        """
-        given = self.trainer._data_connector._datahook_selector
-        data = None if given is None else given.datamodule
-        return data if isinstance(data, TaskData) else None
-
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module.
 
@@ -547,63 +530,3 @@ class TaskMixing(FromCheckpoint, TrainingStep):
         """
         if self.trainer.global_step >= self.planned_steps and self.monitor is not None:
             self.trainer.should_stop = True
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the state that is not in parameters and buffers."""
-        checkpoint["progress"] = {
-            "weights": list(self.task_weights.values()),
-            "skipped": int(self.skipped),
-            "processes": self.trainer.world_size,
-        }
-        data = self.given_data()
-        if data is not None:
-            checkpoint["progress"]["data"] = data_settings(data)
-            checkpoint["progress"]["fingerprints"] = data.prepared.fingerprints
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the state that is not in parameters and buffers.
-
-        Raises:
-            UserError: a training is to go on with other settings, or a subclass has saved too
-                little.
-        """
-        if "progress" not in checkpoint:
-            raise UserError(
-                "the checkpoint has no entry 'progress': on_save_checkpoint() of the class that "
-                "wrote it has to call super().on_save_checkpoint(checkpoint)"
-            )
-        progress = checkpoint["progress"]
-        if self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING:
-            self._check_same_settings(checkpoint)
-        if self._trainer is None:
-            self._check_kind()
-        self.applied.restore(progress["weights"])
-        self.skipped.fill_(progress["skipped"])
-        if self._trainer is None:  # loaded by itself
-            return
-        before, now = progress["processes"], self.trainer.world_size
-        if before != now:
-            log.warning("stage %s continues in %s process(es), was in %s", self.stage, now, before)
-
-    def _check_kind(self) -> None:
-        """Check that a checkpoint's tasks are those that this class trains."""
-        if not hasattr(type(self), "trains_end_task"):
-            return  # the base of them all
-        names = list(self.hparams["tasks"])
-        found = (END_TASK in names, names != [END_TASK], self.hparams["meta_head"] is not None)
-        own = (self.trains_end_task, self.trains_auxiliaries, self.has_meta_head)
-        if found[:2] != own[:2] or (found[2] and not own[2]):
-            kind = "MetaTartan" if found[2] else _KINDS[found[:2]]
-            raise UserError(
-                f"the checkpoint is of a module that trains {', '.join(names)}, which "
-                f"{type(self).__name__} does not; use {kind}.load_from_checkpoint(...)"
-            )
-
-    def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
-        check_same_settings(checkpoint["hyper_parameters"], self.hparams)
-        data = self.given_data()
-        if data is not None:
-            own = data_settings(data)
-            check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))
-            if "fingerprints" in checkpoint["progress"]:  # which earlier versions did not write
-                check_same_data(checkpoint["progress"]["fingerprints"], data.prepared.fingerprints)
