@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,8 @@ IMPLEMENTATION = "tartan"
 """Name of the implementation in a model's configuration (`attn_implementation`)."""
 _SDPA = "sdpa"
 """Transformers' name for torch's `scaled_dot_product_attention`."""
+_BLOCKS: WeakKeyDictionary[PackedRow, Packing] = WeakKeyDictionary()
+"""Blocks of the packed rows whose attention is computed by blocks."""
 _IGNORED = {"is_causal", "output_attentions", "sliding_window", "deterministic"}
 """Arguments without effect on the result, because the attention mask already expresses them."""
 
@@ -77,7 +80,7 @@ def attention(
                 )
                 return found, None
             packing.used = True
-            packing = Packing(packing.lengths, query.device)
+            packing = _blocks_of(packing, query.device)
         in_block = partial(attention, module, dropout=dropout, scaling=scaling, **further)
         return packing.attend(lambda *i: in_block(*i)[0], query, key, value, window), None
     trains_on_cpu = query.device.type == "cpu" and torch.is_grad_enabled()
@@ -111,5 +114,24 @@ def _sdpa(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:
     return found
 
 
+def _mask(*arguments: Any, **options: Any) -> Tensor | None:
+    """Return the mask for `sdpa`; on a GPU also one that masks nothing.
+
+    Whether it does is in the GPU's memory, and the host would wait for that in every pass.
+    """
+    padding: Tensor | None = options.get("attention_mask")
+    if padding is not None and padding.device.type != "cpu":
+        options["allow_is_bidirectional_skip"] = False
+    found: Tensor | None = AttentionMaskInterface()[_SDPA](*arguments, **options)
+    return found
+
+
+def _blocks_of(row: PackedRow, device: torch.device) -> Packing:
+    """Return the blocks of a packed row, made once for all layers."""
+    if row not in _BLOCKS:
+        _BLOCKS[row] = Packing(row.lengths, device)
+    return _BLOCKS[row]
+
+
 AttentionInterface.register(IMPLEMENTATION, attention)
-AttentionMaskInterface.register(IMPLEMENTATION, AttentionMaskInterface()[_SDPA])
+AttentionMaskInterface.register(IMPLEMENTATION, _mask)

@@ -329,8 +329,10 @@ class TaskMixing(Checkpointed):
         initialised anew in float64: those in float32 are rounded.
         """
         node, names = self.hparams["weighting"], [task.name for task in self.tasks]
-        start = weighting_of(node, names).state_dict()
-        untouched = all(v.equal(start[name]) for name, v in self.weighting.state_dict().items())
+        # Lightning calls this where new tensors are on a GPU, and the module is not there yet
+        start = {name: v.cpu() for name, v in weighting_of(node, names).state_dict().items()}
+        now = self.weighting.state_dict().items()
+        untouched = all(v.cpu().equal(start[name]) for name, v in now)
         super().double()
         if untouched:
             self.weighting.load_state_dict(weighting_of(node, names, "64-true").state_dict())

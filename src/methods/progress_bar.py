@@ -8,6 +8,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.callbacks import RichProgressBar
 
 from src.core.device import is_cpu
+from src.methods.training_step import TrainingStep
 
 READ_EVERY = 10
 """Number of steps between two readings of the metrics, where reading waits for the device."""
@@ -56,6 +57,9 @@ class StageProgressBar(RichProgressBar):
             return self._shown
         values = super().get_metrics(trainer, pl_module)
         values.pop("v_num", None)
+        record = pl_module.last_record if isinstance(pl_module, TrainingStep) else None
+        if record is not None and not is_cpu(pl_module.device):  # where Lightning is not told them
+            values |= {name: float(v) for name, v in pl_module.step_metrics(record).items()}
         shown: dict[str, int | str | float | dict[str, float]] = {}
         for name, value in values.items():
             kind, _, task = name.partition("/")

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim.swa_utils import SWALR
 
 from src.core.body import SharedBody
+from src.core.device import is_cpu
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead
 from src.core.mixed_precision import without_autocast
@@ -198,14 +199,22 @@ class TrainingStep(EndTaskClassifier):
 
     def _log_step(self, record: StepRecord) -> None:
         to_loggers = self.logs_steps and bool(self.trainer.loggers)
+        # Lightning reads what is for the bar in every step, and so would wait for a GPU
+        to_bar = is_cpu(self.device)
+        for name, value in self.step_metrics(record).items():
+            self.log(name, value, prog_bar=to_bar, logger=to_loggers, batch_size=1)
+
+    def step_metrics(self, record: StepRecord) -> dict[str, Tensor]:
+        """Return a step's `loss/TASK` and, where there are several tasks, `weight/TASK`."""
         kinds = {"loss": record.losses}
         if len(self.tasks) > 1:
             kinds["weight"] = record.weights
-        for kind, values in kinds.items():
-            for task, value in zip(record.tasks, values, strict=True):
-                if self._is_logged(task):
-                    name = f"{kind}/{task}"
-                    self.log(name, value, prog_bar=True, logger=to_loggers, batch_size=1)
+        return {
+            f"{kind}/{task}": value
+            for kind, values in kinds.items()
+            for task, value in zip(record.tasks, values, strict=True)
+            if self._is_logged(task)
+        }
 
     def _is_logged(self, task: str) -> bool:
         """Return whether a task is in every step: Lightning would repeat others' last values."""

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers import AttentionInterface
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import bidirectional_mask_function
 
 from src.cpu import attention as module_under_test
 from src.cpu.attention import IMPLEMENTATION, attention, use_tartan_attention
@@ -217,3 +218,15 @@ def test_the_draws_are_those_of_cheap_dropout(inputs):
 def test_a_rate_that_needs_no_draws_is_left_to_torch(rate, inputs):
     found, _ = attention(Layer(), *inputs, None, dropout=rate)
     assert torch.equal(found == 0, torch.full_like(found, rate == 1, dtype=torch.bool))
+
+
+def test_a_gpus_mask_is_not_read_by_the_host():
+    """A branch on its values would wait for the GPU; on `meta`, which has none, it is an error."""
+    given = {"batch_size": 2, "q_length": 3, "kv_length": 3, "allow_is_causal_skip": False,
+             "allow_is_bidirectional_skip": True,
+             "mask_function": bidirectional_mask_function}  # fmt: skip
+    mask = AttentionMaskInterface()[IMPLEMENTATION]
+    on_cpu = torch.ones(2, 3, dtype=torch.bool)
+    assert mask(**given, attention_mask=on_cpu) is None  # nothing is padded
+    found = mask(**given, attention_mask=on_cpu.to("meta"), device="meta")
+    assert found.shape == (2, 1, 3, 3)

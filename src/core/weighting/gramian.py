@@ -19,6 +19,7 @@ from src.errors import UserError
 
 EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
 """How to install TorchJD and the solvers that some of its weightings need."""
+_CPU = torch.device("cpu")
 
 
 class Gramian(Weighting):
@@ -97,13 +98,15 @@ class Gramian(Weighting):
 
         TorchJD treats gradients as zero whose squared norms sum to less than a constant. So the
         Gramian is scaled to a largest entry between 1/2 and 1; the weights do not depend on the
-        scale otherwise. The factor is a power of two, which rounds nothing.
+        scale otherwise. The factor is a power of two, which rounds nothing. The weights are
+        computed on the CPU, where some of TorchJD's weightings keep their state.
         """
-        self._restore(gramian.device)
-        if bool(gramian.isfinite().all()):
-            _, exponent = torch.frexp(gramian.abs().max())
-            alpha: Tensor = self.inner(torch.ldexp(gramian, -exponent))
-            return alpha
+        self._restore()
+        small = gramian.cpu()
+        if bool(small.isfinite().all()):
+            _, exponent = torch.frexp(small.abs().max())
+            alpha: Tensor = self.inner(torch.ldexp(small, -exponent))
+            return alpha.to(gramian.device)
         # solvers raise, and memories would be lost; so weighted, the update is skipped
         return torch.full_like(gramian[0], math.nan)
 
@@ -127,16 +130,16 @@ class Gramian(Weighting):
         return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the state; it is moved to the device with the next Gramian."""
+        """Restore the state; it is put into use with the next Gramian."""
         if len(state):
             file = io.BytesIO(state.cpu().numpy().tobytes())
             self._restored = torch.load(file, map_location="cpu", weights_only=True)
 
-    def _restore(self, device: torch.device) -> None:
+    def _restore(self) -> None:
         state, self._restored = self._restored, {}
         for name, value in state.get("buffers", {}).items():
-            self.inner._buffers[name] = None if value is None else value.to(device)
+            self.inner._buffers[name] = value
         for name, value in state.get("attributes", {}).items():
             if isinstance(value, tuple):  # the shape, type and device that the buffers are for
-                value = tuple(device if isinstance(v, torch.device) else v for v in value)
+                value = tuple(_CPU if isinstance(v, torch.device) else v for v in value)
             setattr(self.inner, name, value)
