@@ -78,11 +78,20 @@ def test_a_saved_data_set_is_read(saved):
     assert [row["label"] for row in read(saved)] == ["no", "yes", None]
 
 
+def test_a_saved_data_set_whose_labels_were_renamed_is_another_table(saved):
+    before = open_table(saved).fingerprint
+    change(saved / "dataset_info.json", "features.label.names", ["yes", "no"])
+    assert open_table(saved).fingerprint != before
+    assert [row["label"] for row in read(saved)] == ["yes", "no", None]
+
+
 @pytest.mark.parametrize("offsets", WRONG)
 def test_positions_outside_of_a_saved_data_set_are_one_line(offsets, saved):
     with_offsets(next(saved.glob("*.arrow")), offsets)
     with pytest.raises(UserError):
         read(saved)
+    with pytest.raises(UserError):
+        _ = open_table(saved).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -97,6 +106,12 @@ def test_positions_outside_of_a_saved_data_set_are_one_line(offsets, saved):
         ("dataset_info.json", "features", [], "cannot be read as a data set"),
         ("dataset_info.json", "features.label.names", ["no"], r"row 2: .*'label' has no label 1"),
         ("dataset_info.json", "features.label.names", None, "has to list the names"),
+        (
+            "dataset_info.json",
+            "features.more",
+            [{"a": {"_type": "ClassLabel", "names_file": "/etc/hostname"}}],
+            "has to list the names",
+        ),
         (
             "dataset_info.json",
             "features.label",

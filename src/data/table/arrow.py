@@ -129,7 +129,10 @@ class _DatasetTable(ArrowTable):
 
     @cached_property
     def fingerprint(self) -> str:
-        return content_digest(self.data_set)
+        try:
+            return content_digest(self.data_set)
+        except UNREADABLE as error:
+            raise cannot_be_read(self.source, error) from error
 
 
 def content_digest(rows: datasets.Dataset) -> str:
@@ -137,6 +140,7 @@ def content_digest(rows: datasets.Dataset) -> str:
 
     Its own fingerprint is random after a `map` or `filter` whose function cannot be pickled.
     """
+    rows.data.table.validate(full=True)  # before its rows are copied
     digest = hashlib.sha256(str(rows.features).encode())
     for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
         for batch in table.combine_chunks().to_batches():
@@ -179,30 +183,11 @@ def open_columns(path: Path, written_as: Format) -> ArrowTable:
             table = ArrowTable(str(path), schema, partial(_in_row_groups, file))
             table.total = file.metadata.num_rows
         else:
-            table = open_messages(str(path), [path], compression)
+            table = _open_messages(path, compression)
     except UNREADABLE as error:
         raise cannot_be_read(f"{path} ({written_as.kind.title()})", error) from error
     table.path = path
     return table
-
-
-def open_messages(source: str, paths: Sequence[Path], compression: str | None = None) -> ArrowTable:
-    """Return the table in Arrow IPC files, one after the other (see `ArrowTable`).
-
-    Raises:
-        OSError, pa.ArrowException: a file is no Arrow file, or is damaged.
-        UserError: the files differ in their columns, or a compressed one is too large.
-    """
-    schema, _ = _messages(paths[0], compression)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for path in paths:
-            own, messages = _messages(path, compression)
-            if own != schema:
-                raise UserError(f"{path} has other columns than {paths[0].name}")
-            yield from messages
-
-    return ArrowTable(source, schema, batches)
 
 
 def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
@@ -235,6 +220,13 @@ def _messages(path: Path, compression: str | None) -> tuple[pa.Schema, Iterator[
         stream = pa.ipc.open_stream(content)
         return stream.schema, iter(stream)
     return file.schema, map(file.get_batch, range(file.num_record_batches))
+
+
+def _open_messages(path: Path, compression: str | None) -> ArrowTable:
+    def batches() -> Iterator[pa.RecordBatch]:
+        return _messages(path, compression)[1]
+
+    return ArrowTable(str(path), _messages(path, compression)[0], batches)
 
 
 def _content(path: Path, compression: str | None) -> pa.NativeFile:

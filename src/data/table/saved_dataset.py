@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from src.data.table.arrow import ArrowTable, open_messages
+import datasets
+
+from src.data.table.arrow import ArrowTable, table_of_dataset
 from src.errors import UserError, first_line
 from src.files.checksum import check_is_file
 from src.files.links import is_inside
@@ -30,22 +33,26 @@ def open_saved_dataset(path: Path) -> ArrowTable:
             if not is_inside(path / name, path):
                 raise UserError(f"{path / name} is a link to a file elsewhere and is not read")
         state, info = (json.loads(read_bytes(path / name)) for name in (_STATE, _INFO))
-        names = [file["filename"] for file in state["_data_files"]]
-        for name in names:
-            if not is_inside(path / name, path):
-                raise UserError(f"{path}: {name!r} is outside of it and is not read")
-            check_is_file(path / name)
-        table = open_messages(str(path), [path / name for name in names])
-        table.total = sum(batch.num_rows for batch in table.batches())
-        table.fingerprint = str(state["_fingerprint"])
-        for column, feature in info["features"].items():
-            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
-                if not isinstance(feature.get("names"), list):
-                    raise UserError(f"{path / _INFO}: a ClassLabel has to list the names of labels")
-                table.labels[column] = feature["names"]
-        return table
+        for file in state["_data_files"]:
+            if not is_inside(path / file["filename"], path):
+                raise UserError(f"{path}: {file['filename']!r} is outside of it and is not read")
+            check_is_file(path / file["filename"])
+        if not _lists_names(info["features"]):
+            raise UserError(f"{path / _INFO}: a ClassLabel has to list the names of labels")
+        return table_of_dataset(str(path), datasets.Dataset.load_from_disk(path))
     except UserError:
         raise
     except Exception as error:  # a damaged description leads to errors of any class
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise UserError(f"{path} cannot be read as a data set ({reason}); save it again") from error
+
+
+def _lists_names(features: Any) -> bool:
+    """Return whether no feature makes up names of labels, or reads them from a file elsewhere."""
+    if isinstance(features, list):
+        return all(map(_lists_names, features))
+    if not isinstance(features, dict):
+        return True
+    if features.get("_type") == "ClassLabel" and not isinstance(features.get("names"), list):
+        return False
+    return all(map(_lists_names, features.values()))
