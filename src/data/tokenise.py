@@ -14,7 +14,7 @@ from filelock import FileLock
 from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-from src.data.leading_part import portions
+from src.data.leading_part import leading_pairs, leading_parts, portions
 from src.data.remarks import Truncation, total_truncation
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
@@ -135,10 +135,11 @@ def _write(
         rows: dict[str, list] = {name: [] for name in made}
         for portion in portions([sum(len(columns[name][i] or "") for name in read) for i in kept]):
             chosen = [[columns[name][i] for i in kept[portion]] for name in read]
-            encoded = encode_texts(chosen, tokenizer, max_length, token_types)
             if len(read) > 1:
+                encoded = encode_texts(chosen, tokenizer, max_length, token_types)
                 cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
-            else:
+            else:  # whole, to count what is cut off
+                encoded = _encoded(chosen, tokenizer, max_length, token_types)
                 cuts.append(_cuts(encoded.encodings, special))
             for name in made:
                 rows[name] += encoded[name]
@@ -183,7 +184,10 @@ def _cuts_of_pairs(
     texts: Sequence[Sequence[str]],
     special: int,
 ) -> Truncation:
-    """Count what was cut off pairs by tokenising them again: their overflow repeats tokens."""
+    """Count what was cut off pairs by tokenising them again, whole.
+
+    Their overflow repeats tokens: its size grows with the square of the texts' length.
+    """
     whole = tokenizer(*texts, return_attention_mask=False, verbose=False)["input_ids"]
     lost = [len(all_) - len(own) for all_, own in zip(whole, cut, strict=True)]
     tokens = sum(len(own) - special for own in whole)
@@ -198,12 +202,28 @@ def encode_texts(
 ) -> BatchEncoding:
     """Return token ids, cut at `max_length`; None cuts nothing.
 
+    Of a long text no more is tokenised than the ids depend on (see `src.data.leading_part`).
+
     Args:
         texts: the first texts of all inputs and, for pairs, the second ones.
         tokenizer: a fast tokenizer.
         max_length: maximum number of tokens of an input.
         token_types: whether to return `token_type_ids` too.
     """
+    if max_length is not None:
+        if len(texts) > 1:
+            texts = leading_pairs(texts[0], texts[1], tokenizer, max_length)
+        else:
+            texts = [leading_parts(texts[0], tokenizer, max_length)]
+    return _encoded(texts, tokenizer, max_length, token_types)
+
+
+def _encoded(
+    texts: Sequence[list[str]],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int | None,
+    token_types: bool,
+) -> BatchEncoding:
     return tokenizer(
         *texts,
         truncation=False if max_length is None else "longest_first",

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from src.data.leading_part import leading_pairs, leading_parts, portions
+from src.data.leading_part import portions
+from src.data.tokenise import encode_texts
 from src.encoders.saved_classifier import SavedClassifier
 from src.errors import UserError
 
@@ -46,16 +47,12 @@ class Predictor:
     ) -> dict[str, list[list[int]]]:
         """Return the texts' token ids; long texts are cut before they are tokenised."""
         tokenizer = self._classifier.tokenizer
-        inputs = (
-            [leading_parts(texts, tokenizer, self._max_length)]
-            if pairs is None
-            else [*leading_pairs(texts, pairs, tokenizer, self._max_length)]
-        )
+        inputs = [texts] if pairs is None else [texts, pairs]
+        types = "token_type_ids" in tokenizer.model_input_names
         encoded: dict[str, list[list[int]]] = defaultdict(list)
         for portion in portions([sum(map(len, own)) for own in zip(*inputs, strict=True)]):
             chosen = [list(own[portion]) for own in inputs]
-            found = tokenizer(*chosen, truncation=True, max_length=self._max_length)
-            for name, values in found.items():
+            for name, values in encode_texts(chosen, tokenizer, self._max_length, types).items():
                 encoded[name] += values
         return encoded
 

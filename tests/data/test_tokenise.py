@@ -191,3 +191,24 @@ def test_every_bit_of_the_file_counts(tokenizer, tmp_path):
         path.write_bytes(content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :])
         again = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
         assert again["input_ids"][:] == ids
+
+
+def test_of_long_pairs_no_more_is_cut_by_the_tokenizer_than_is_kept(
+    tokenizer, tmp_path, monkeypatch
+):
+    """The memory that its cutting takes grows with the square of a pair's length."""
+    first, second = "apple and river " * 400, "stone " * 1500
+    expected = tokenizer(first, second, truncation=True, max_length=16)["input_ids"]
+    cut, original = [], type(tokenizer).__call__
+
+    def watched(self, *texts, **options):
+        if options.get("truncation"):
+            cut.append(sum(len(text) for column in texts for text in column))
+        return original(self, *texts, **options)
+
+    monkeypatch.setattr(type(tokenizer), "__call__", watched)
+    pairs = rows([first], text_pair=[second])
+    tokens = tokenise(pairs, "f", tokenizer, 16, tmp_path, keep_blank=True)
+    assert tokens["input_ids"][:] == [expected]
+    assert truncation_of(tokens).cut == 1
+    assert 0 < sum(cut) < 1000
