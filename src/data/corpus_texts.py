@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -43,21 +44,15 @@ def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
             lines = _lines(file)
             yield from lines if kind == "text" else _paragraphs(lines)
         else:
-            yield from _in_column(open_table(file), column)
+            yield from texts_of(open_table(file), column)
 
 
-def _lines(file: Path) -> Iterator[str]:
-    for _, line in Lines(file, COMPRESSIONS.get(file.suffix.lower())).read():
-        yield line.rstrip("\r\n")
+def texts_of(table: Table, column: str) -> Iterator[str]:
+    """Yield the texts in a column of a table; a missing value, also NaN, is a blank text.
 
-
-def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
-    for is_blank, paragraph in groupby(lines, lambda line: not line.strip()):
-        if not is_blank:
-            yield "\n".join(paragraph)
-
-
-def _in_column(table: Table, column: str) -> Iterator[str]:
+    Raises:
+        UserError: there is no such column, or a value in it is not text.
+    """
     if table.columns and column not in table.columns:
         raise UserError(
             f"corpus {table.source} has no {table.entry} {column!r}, only "
@@ -69,4 +64,17 @@ def _in_column(table: Table, column: str) -> Iterator[str]:
         if "string" not in str(kind):
             raise UserError(f"corpus {table.source}: column {column!r} holds {kind}, not text")
     for row in table.rows():
-        yield "" if row.values.get(column) is None else text_of(table, row, column)
+        value = row.values.get(column)
+        missing = value is None or (isinstance(value, float) and math.isnan(value))
+        yield "" if missing else text_of(table, row, column)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    for _, line in Lines(file, COMPRESSIONS.get(file.suffix.lower())).read():
+        yield line.rstrip("\r\n")
+
+
+def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
+    for is_blank, paragraph in groupby(lines, lambda line: not line.strip()):
+        if not is_blank:
+            yield "\n".join(paragraph)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.configuration.options import Size
 from src.data.corpus import Corpus, text_column
+from src.data.corpus_texts import texts_of
 from src.data.file_task import FileTask
 from src.data.table.arrow import content_digest, table_of_dataset
 from src.data.table.base import Table
@@ -154,52 +154,56 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     objective: Any = MaskedLM()
     if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "collate"):
         objective, given = given
-    settings: dict[str, Any] = {"objective": objective, "column": column or "text", "size": size}
+    column = column or "text"
+    settings: dict[str, Any] = {"objective": objective, "column": column, "size": size}
     if isinstance(given, str) and given == OWN_TEXT:
         return TextAuxiliary(**settings, text=OWN_TEXT)
     if isinstance(given, str | os.PathLike):
         return TextAuxiliary(**settings, path=str(given))
+    return GivenTexts(**settings, corpus=_corpus_of(given, name, column))
+
+
+def _corpus_of(given: Any, name: str, column: str) -> Corpus:
+    """Return texts in memory as a corpus, a missing one as a blank text.
+
+    Raises:
+        UserError: they are in no known form, or one is not a text.
+    """
+    if not isinstance(given, datasets.Dataset):
+        table = MemoryTable(_rows_of(given, name, column), name)
+        kind = datasets.Features({column: datasets.Value("string")})
+        given = datasets.Dataset.from_dict({column: list(texts_of(table, column))}, kind)
+    if len(given) == 0:
+        raise UserError(f"auxiliary {name} holds no texts")
+    texts = text_column(given, column, name)
+    return Corpus(name, texts, content_digest(texts))
+
+
+def _rows_of(given: Any, name: str, column: str) -> list[Any]:
+    """Return a data frame, a column of one, or a list of texts or rows as rows."""
     if isinstance(given, pd.DataFrame):
-        given = given.to_dict("records")
-    if isinstance(given, pd.Series):
-        given = given.to_list()
-    rows = [row for row in given if isinstance(row, Mapping)] if isinstance(given, list) else []
-    if rows and len(rows) == len(given):
-        given = datasets.Dataset.from_list([dict(row) for row in rows])
-    if isinstance(given, datasets.Dataset):
-        texts = text_column(given, settings["column"], name)
-        return GivenTexts(**settings, corpus=Corpus(name, texts, content_digest(texts)))
-    if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
-        if not given:
-            raise UserError(f"auxiliary {name} holds no texts")
-        texts = text_column(_data_set_of(given, name), "text", name)
-        digest = hashlib.sha256("\x1f".join(given).encode("utf-8", "surrogatepass")).hexdigest()
-        return GivenTexts(**settings, corpus=Corpus(name, texts, digest))
-    raise UserError(
-        f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, for "
-        "masked language modelling, or (objective, texts) for another objective; got "
-        f"{_kind(given)}"
-    )
-
-
-def _kind(given: object) -> str:
-    """Return what a program passed, for a message, e.g. `list` or `list with a float`."""
-    kind = type(given).__name__
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        return kind
-    odd = next((type(item).__name__ for item in given if not isinstance(item, str)), None)
-    return kind if odd is None else f"{kind} with a {odd}"
-
-
-def _data_set_of(texts: Sequence[str], name: str) -> datasets.Dataset:
-    """Return texts as a data set; a lone surrogate is a `UserError`, as in a table."""
-    try:
-        return datasets.Dataset.from_dict({"text": list(texts)})
-    except UnicodeEncodeError as error:
+        return list(given.to_dict("records"))
+    items = given.to_list() if isinstance(given, pd.Series) else given
+    if not isinstance(items, Sequence) or isinstance(items, bytes):
         raise UserError(
-            f"auxiliary {name}: a text holds half of a surrogate pair (\\ud800 to \\udfff), which "
-            "is not text; write the whole character"
-        ) from error
+            f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, "
+            "for masked language modelling, or (objective, texts) for another objective; got "
+            f"{type(given).__name__}"
+        )
+    if _are_files(items):
+        raise UserError(
+            f'auxiliary {name} is a list of files; give a folder or a pattern ("texts/*.txt")'
+        )
+    return [item if isinstance(item, Mapping) else {column: item} for item in items]
+
+
+def _are_files(items: Sequence[Any]) -> bool:
+    """Return whether one of the items is a path, or all are the names of files that exist."""
+    if any(isinstance(item, os.PathLike) for item in items):
+        return True
+    # not Path.exists(), which raises an error for a long text
+    named = (isinstance(item, str) and os.path.exists(item) for item in items)  # noqa: PTH110
+    return len(items) > 0 and all(named)
 
 
 def encoder_of(given: AnyEncoder) -> Encoder:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import datasets
 import numpy as np
 import pandas as pd
@@ -25,9 +27,16 @@ from src.objectives.masked_lm import MaskedLM
         (datasets.Dataset.from_dict({"a": ["x"]}), None, r"no column 'text', only \['a'\]"),
         (datasets.Dataset.from_dict({"a": ["x"]}), "b", r"no column 'b', only \['a'\]"),
         (["fine", "half \ud800"], None, "half of a surrogate pair"),
-        (["fine", 3.5], None, r"got list with a float$"),
-        ([{"a": "x"}], None, r"no column 'text', only \['a'\]"),
-        (pd.DataFrame({"a": ["x"]}), None, r"no column 'text', only \['a'\]"),
+        (["fine", 3.5], None, "^dapt, row 2: the column 'text' must be a string, not float"),
+        ([{"a": "x"}], None, "no column 'text', only 'a'"),
+        (pd.DataFrame({"a": ["x"]}), None, "no column 'text', only 'a'"),
+        (
+            pd.DataFrame({"text": ["x", 3]}),
+            None,
+            "^dapt, row 2: the column 'text' must be a string",
+        ),
+        ([Path("a.txt"), "text"], None, r'is a list of files; .* a pattern \("texts/\*\.txt"\)'),
+        ([__file__, __file__], None, "^auxiliary dapt is a list of files; give a folder"),
         ([], None, "holds no texts"),
         ({"a": 1}, None, "must be 'task'"),
         (MaskedLM(), None, r"or \(objective, texts\) .* got MaskedLM"),
@@ -58,6 +67,28 @@ def test_the_named_column_is_the_text():
 def test_frames_and_rows_are_texts(given):
     texts = auxiliary_of(given, "dapt", "body", 1).corpus.texts
     assert texts.to_dict() == {"text": ["one", "two"]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.DataFrame({"text": ["one", np.nan], "unused": ["x", 3]}),
+        pd.Series(["one", None], dtype="string"),
+        pd.Series(["one", np.nan], dtype=object),
+        [{"text": "one"}, {"text": None}],
+        ["one", None],
+    ],
+    ids=["frame", "column of strings", "column of objects", "rows", "texts"],
+)
+def test_a_missing_text_is_blank(given):
+    corpus = auxiliary_of(given, "dapt", None, 1).corpus
+    assert corpus.texts.to_dict() == {"text": ["one", ""]}
+    assert corpus.fingerprint == auxiliary_of(["one", ""], "dapt", None, 1).corpus.fingerprint
+
+
+def test_texts_as_long_as_no_path_can_be_are_texts():
+    texts = ["x" * 10_000, "null \0", ""]
+    assert auxiliary_of(texts, "dapt", None, 1).corpus.texts.to_dict() == {"text": texts}
 
 
 def test_a_loader_part_or_stream_of_a_data_set_keeps_the_labels_names():

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+import pandas as pd
+
 from src.data.table.base import Row, Table
 from src.errors import UserError
 
@@ -59,6 +61,11 @@ class MemoryTable(Table):
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy or torch number as a Python number, and any other value as it is."""
+    """Return a NumPy or torch number as a Python number, pandas' missing value as None.
+
+    Any other value stays as it is.
+    """
+    if value is pd.NA or value is pd.NaT:
+        return None
     is_one = callable(getattr(value, "item", None)) and math.prod(getattr(value, "shape", ())) == 1
     return value.item() if is_one else value
