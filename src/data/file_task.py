@@ -48,6 +48,9 @@ class FileTask(TextSource):
         hub_config: its configuration.
         domain: unlabelled text of the domain; None where there is none.
         cache_dir: folder for a data set from the Hub.
+
+    Raises:
+        UserError: there is a `hub_config` without `hub`.
     """
 
     train: str | None = None
@@ -63,6 +66,14 @@ class FileTask(TextSource):
     hub_config: str | None = None
     domain: str | None = None
     cache_dir: str = "~/.cache/tartan"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hub_config is not None and self.hub is None:
+            raise UserError(
+                f"task.hub_config={self.hub_config} is for a data set on the Hub; give "
+                "task.hub=NAME too"
+            )
 
     def files(self) -> TaskFiles:
         """Return the tables as named; dev and test held out where they are not.

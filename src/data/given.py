@@ -154,10 +154,10 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     objective: Any = MaskedLM()
     if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "collate"):
         objective, given = given
+    if isinstance(given, str) and given == OWN_TEXT:
+        return TextAuxiliary(objective=objective, text=OWN_TEXT)
     column = column or "text"
     settings: dict[str, Any] = {"objective": objective, "column": column, "size": size}
-    if isinstance(given, str) and given == OWN_TEXT:
-        return TextAuxiliary(**settings, text=OWN_TEXT)
     if isinstance(given, str | os.PathLike):
         return TextAuxiliary(**settings, path=str(given))
     return GivenTexts(**settings, corpus=_corpus_of(given, name, column))

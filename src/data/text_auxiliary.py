@@ -41,6 +41,10 @@ TOKENISED_AHEAD = 100_000
 A run often sees only a small part of a larger corpus, whose examples are tokenised when a batch
 takes them. The batches are the same either way.
 """
+_OF_HUB = {"hub_config": None, "split": "train"}
+"""Options that say what to read of a data set on the Hub, with their values where none is given."""
+_OF_DOMAIN_TEXT = {**_OF_HUB, "column": "text", "size": None, "at_most": False}
+"""Options that domain text alone has, with their values where none is given."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,11 @@ class AuxiliaryText(Checked):
             raise UserError("give a path or a hub data set, not both")
         if self.text == "task" and (self.path is not None or self.hub is not None):
             raise UserError("text=task takes no path or hub data set")
+        given = [name for name, usual in _OF_DOMAIN_TEXT.items() if getattr(self, name) != usual]
+        if self.text == "task" and given:
+            raise UserError(f"{given[0]} is for domain text; the task's own is taken whole")
+        if self.hub is None and given and given[0] in _OF_HUB:
+            raise UserError(f"{given[0]} is for a data set on the Hub; give hub=NAME too")
         if self.labelled_only and self.text == "domain":
             raise UserError("labelled_only is for the task's own text; no domain text has labels")
 
@@ -243,7 +252,7 @@ class TextAuxiliary(AuxiliaryText):
 
     Attributes:
         objective: the task's objective.
-        optional: do without this task where neither `path` nor `hub` is given.
+        optional: do without this task of domain text where neither `path` nor `hub` is given.
     """
 
     objective: TaskObjective[TextEncoder]
@@ -255,7 +264,8 @@ class TextAuxiliary(AuxiliaryText):
 
     @property
     def left_out(self) -> bool:
-        return self.optional and self.path is None and self.hub is None
+        is_named = self.path is not None or self.hub is not None
+        return self.optional and self.text == "domain" and not is_named
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""

@@ -240,3 +240,8 @@ def test_splits_of_one_file_are_warned_of(tmp_path, said, one, other):
     named[other] = f"{tmp_path}/../{tmp_path.name}/{one}.csv"
     _, warnings = said(FileTask(**OWN, **named).load)
     assert f"task own: task.{one} and task.{other} name the same file, so that" in warnings[0]
+
+
+def test_a_configuration_of_no_data_set_is_refused():
+    with pytest.raises(UserError, match=r"^task.hub_config=en is for .* give task.hub=NAME too"):
+        FileTask("own", "accuracy", 32, train="a.csv", hub_config="en")

@@ -127,12 +127,24 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
         ({"path": "a.txt", "hub": "b"}, "not both"),
         ({"text": "task", "path": "a.txt"}, "takes no path or hub"),
         ({"text": "task", "hub": "b"}, "takes no path or hub"),
+        ({"text": "task", "size": 3.0}, "^size is for domain text; the task's own is taken whole"),
+        ({"text": "task", "at_most": True}, "^at_most is for domain text"),
+        ({"text": "task", "column": "body"}, "^column is for domain text"),
+        ({"text": "task", "split": "test"}, "^split is for domain text"),
+        ({"text": "task", "hub_config": "en"}, "^hub_config is for domain text"),
+        ({"path": "a.txt", "hub_config": "en"}, "^hub_config is for a data set on the Hub; give"),
+        ({"split": "test"}, "^split is for a data set on the Hub; give hub=NAME too"),
         ({"labelled_only": True}, "labelled_only is for the task's own text"),
     ],
 )
 def test_options_that_contradict_each_other_are_an_error(options, message):
     with pytest.raises(UserError, match=message):
         TextAuxiliary(objective=MaskedLM(), **options)
+
+
+def test_the_tasks_own_text_is_never_left_out():
+    assert not TextAuxiliary(objective=MaskedLM(), text="task", optional=True).left_out
+    assert TextAuxiliary(objective=MaskedLM(), optional=True).left_out
 
 
 def test_a_corpus_that_holds_the_tasks_own_files_is_told(toy, cache_dir, data_dir, caplog):
