@@ -27,7 +27,7 @@ from src.build_corpus.building import BEGUN, Building, Step, flush, read_json, w
 from src.build_corpus.executors import SlurmTasks, check_not_queued
 from src.build_corpus.parts import write_part
 from src.build_corpus.repeats import write_repeats
-from src.build_corpus.settings import Options, listed
+from src.build_corpus.settings import Options, listed, with_effect
 from src.build_corpus.shards import near_duplicate_steps, write_manifest, write_shard
 from src.build_corpus.sources import Source, find_sources
 from src.configuration.build import build
@@ -181,7 +181,7 @@ def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> 
     if wanted["layout"] != there["layout"]:
         raise UserError(f"{output} was begun by another version of this program; remove it")
     other = "name another folder: output=FOLDER"
-    ours, theirs = wanted["settings"], dict(there["settings"])
+    ours, theirs = wanted["settings"], with_effect(there["settings"])
     if theirs["bad_records"] == "refuse":
         theirs["bad_records"] = ours["bad_records"]  # there was none, so that nothing differs
     for option in differing(theirs, ours):

@@ -66,11 +66,17 @@ class Options:
         """Return the options that decide a corpus, besides its sources, for its manifest."""
         plain = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
         return {
-            **asdict(self.examples),
+            **with_effect(asdict(self.examples)),
             "field_of_study": sorted(listed(self.field_of_study)),
             **{name: getattr(self, name) for name in plain},
             "filters": self.filters,
         }
+
+
+def with_effect(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of examples without `words`, where this decides nothing."""
+    is_read = settings["by"] == "words"
+    return {name: value for name, value in settings.items() if is_read or name != "words"}
 
 
 def listed(value: Listed) -> list[str]:

@@ -299,6 +299,25 @@ def test_another_setting_is_refused(articles, tmp_path, monkeypatch, finished, o
 
 
 @pytest.mark.parametrize("finished", [False, True])
+def test_a_number_of_words_that_nothing_reads_decides_nothing(
+    articles, tmp_path, monkeypatch, finished
+):
+    output = tmp_path / "out"
+    if finished:
+        built(articles, output, words=4)
+    else:
+        half_built(articles, output, monkeypatch, words=4)
+    path = output / ("manifest.json" if finished else "building/begun.json")
+    noted = json.loads(path.read_text())
+    assert "words" not in noted["settings"]
+    noted["settings"]["words"] = 5  # as earlier versions wrote it
+    path.write_text(json.dumps(noted))
+    built(articles, output, words=6)
+    with pytest.raises(UserError, match="by is 'paragraph' there, 'words' here"):
+        built(articles, output, by="words", words=5)
+
+
+@pytest.mark.parametrize("finished", [False, True])
 def test_another_source_is_refused(articles, tmp_path, monkeypatch, finished):
     output = tmp_path / "out"
     if finished:
