@@ -54,7 +54,7 @@ def fields_of(record: Record) -> set[str]:
     """Return the fields of study that the record, or the `metadata` in it, names.
 
     Raises:
-        BadRecordError: the fields are not lists of the expected form.
+        BadRecordError: the fields are not lists of the expected form, or one is not Unicode.
     """
     inner = record.get("metadata")
     found: set[str] = set()
@@ -66,7 +66,7 @@ def fields_of(record: Record) -> set[str]:
                 name = entry.get("category") if is_object else entry
                 if not isinstance(name, str):
                     raise BadRecordError(f"{key!r} must be a list of fields of study")
-                found.add(name)
+                found.add(_whole(name, repr(key)))
     return found
 
 
@@ -74,12 +74,12 @@ def identity_of(record: Record) -> str:
     """Return the identifier that joins an article's metadata and text.
 
     Raises:
-        BadRecordError: the record has none.
+        BadRecordError: the record has none, or it is not Unicode.
     """
     for key in _IDENTITIES:
         value = record.get(key)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-            return str(value)
+            return _whole(str(value), repr(key))
     raise BadRecordError(f"has none of the keys {', '.join(_IDENTITIES)}")
 
 
@@ -90,12 +90,7 @@ def text_of(record: Record) -> str:
         BadRecordError: the layout is unknown, or the text holds half of a surrogate pair.
     """
     text = BREAK.join(_BLANK_LINES.sub("\n", part) for part in paragraphs_of(record))
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise BadRecordError("its text holds half of a surrogate pair") from error
-    return text
+    return _whole(text, "its text")
 
 
 def paragraphs_of(record: Record) -> Iterator[str]:
@@ -131,6 +126,16 @@ def paragraphs_of(record: Record) -> Iterator[str]:
             if not isinstance(text, str):
                 raise BadRecordError(f"a paragraph in {key!r} has no text but {_kind(text)}")
             yield text
+
+
+def _whole(text: str, what: str) -> str:
+    """Return the text after checking that it can be written as UTF-8."""
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadRecordError(f"{what} holds half of a surrogate pair") from error
+    return text
 
 
 def _annotated(content: object) -> str | list[str] | None:

@@ -12,6 +12,7 @@ from src.build_corpus.records import (
     identity_of,
     paragraphs_of,
     record_of,
+    text_of,
 )
 
 
@@ -128,3 +129,17 @@ def test_fields_of_another_kind_say_so(fields):
 def test_a_record_without_identity_says_so():
     with pytest.raises(BadRecordError, match="none of the keys paper_id"):
         identity_of({"paper_id": None, "id": ""})
+
+
+@pytest.mark.parametrize(
+    ("read", "record", "what"),
+    [
+        (fields_of, {"mag_field_of_study": ["Art", "\ud800"]}, "'mag_field_of_study'"),
+        (fields_of, {"metadata": {"fieldsOfStudy": "\udfff"}}, "'fieldsOfStudy'"),
+        (identity_of, {"paper_id": "\ud800"}, "'paper_id'"),
+        (text_of, {"text": "\ud800"}, "its text"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_a_bad_record_wherever_it_is(read, record, what):
+    with pytest.raises(BadRecordError, match=f"^{what} holds half of a surrogate pair"):
+        read(record)
