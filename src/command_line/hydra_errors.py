@@ -29,6 +29,8 @@ from src.configuration.template_names import TEMPLATE_NAMES
 from src.run_folder.stop import stop
 
 _CONF = Path(__file__).parents[2] / "conf"
+_GROUP = re.compile(r"\w[\w/]*")
+"""The form of a group's name."""
 _FULL = "HYDRA_FULL_ERROR"
 """Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
 _OURS = "TARTAN_ONE_LINE_ERRORS"
@@ -164,8 +166,9 @@ def _in_job(error: Exception) -> str:
 def _unnamed_choice(arguments: Sequence[str]) -> str | None:
     """Return what is wrong with a choice that is no name, which Hydra takes no notice of itself."""
     for argument in arguments:
-        group = argument.lstrip("+").partition("=")[0].partition("@")[0]
-        if not group or not (_CONF / group).is_dir():
+        name, equals, _ = argument.lstrip("+").partition("=")
+        group = name.partition("@")[0]
+        if not (equals and _GROUP.fullmatch(group)) or not (_CONF / group).is_dir():
             continue
         chosen = OverridesParser.create().parse_override(argument).value()
         several = chosen.list if isinstance(chosen, ChoiceSweep) else chosen

@@ -179,6 +179,13 @@ def test_null_is_no_choice(argument, advice, monkeypatch, capsys):
     assert capsys.readouterr().err == expected
 
 
+@pytest.mark.parametrize("other", ["/tmp", "x" * 5000, "/tmp=3", "../conf=3", "~weighting"])
+def test_an_argument_that_chooses_nothing_is_not_looked_at(other, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run", "--config-dir", other, "seed=4"])
+    with pytest.raises(ValueError, match="something else"):
+        run_command_line(lambda: (_ for _ in ()).throw(ValueError("something else")))
+
+
 def test_other_errors_of_these_classes_are_not_explained_away(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["run", "seed=4", "weighting=meta"])
     with pytest.raises(ValueError, match="something else"):
