@@ -77,7 +77,7 @@ def words_of_examples(text: str, options: ExampleOptions) -> Iterator[list[str]]
         yield from map(str.split, text.split(BREAK if options.by == "paragraph" else "\n"))
         return
     words = text.split()
-    size = options.words if options.by == "words" else len(words)
+    size = options.words if options.by == "words" else max(len(words), 1)
     yield from (words[start : start + size] for start in range(0, len(words), size))
 
 
