@@ -113,6 +113,13 @@ def test_a_data_frame_is_a_table():
     assert found.fingerprint == table_of(rows, "train").fingerprint
 
 
+def test_a_column_that_is_not_read_may_hold_anything():
+    row = {"text": "a", "label": "b", "meta": {1: 2, "a": 3, ("x", "y"): object}}
+    found = table_of([row], "train").fingerprint
+    assert found == table_of([dict(reversed(row.items()))], "train").fingerprint
+    assert found != table_of([row | {"text": "c"}], "train").fingerprint
+
+
 def test_the_splits_of_a_data_set_are_given_by_themselves():
     split = datasets.Dataset.from_dict({"text": ["x"], "label": ["a"]})
     with pytest.raises(UserError, match="of the splits train, validation; give each split by"):

@@ -39,7 +39,11 @@ class MemoryTable(Table):
 
     @cached_property
     def fingerprint(self) -> str:
-        rows = (json.dumps(row.values, default=repr, sort_keys=True) for row in self._rows)
+        # the columns sorted, but no keys in their values, which may be of several types
+        rows = (
+            json.dumps(dict(sorted(row.values.items())), default=repr, skipkeys=True)
+            for row in self._rows
+        )
         return hashlib.sha256("".join(rows).encode()).hexdigest()
 
     def _row(self, number: int, given: Any) -> Row:
