@@ -227,6 +227,8 @@ def encoder_of(given: AnyEncoder) -> Encoder:
         raise UserError(_no_model(given))
     if not isinstance(given, tuple) and hasattr(given, "load"):
         return load_encoder(given)
+    if isinstance(given, tuple) and len(given) != 2:
+        raise UserError(f"encoder is a tuple of {len(given)}; give encoder=(model, tokenizer)")
     encoder = _of_model(*given) if isinstance(given, tuple) else given
     if isinstance(encoder, TextEncoder):
         check_body(encoder)

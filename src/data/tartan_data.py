@@ -122,7 +122,8 @@ class TartanData(TaskData):
         )
         check_metric(metric, (), "metric")
         self._splits = {"train": train, "dev": dev, "test": test}
-        if not isinstance(auxiliaries, Mapping | None):
+        named = isinstance(auxiliaries, Mapping) and all(isinstance(n, str) for n in auxiliaries)
+        if auxiliaries is not None and not named:
             raise UserError(
                 f'auxiliaries must name its tasks, e.g. {{"tapt": "task"}}; got {auxiliaries!r:.80}'
             )

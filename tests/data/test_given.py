@@ -229,6 +229,7 @@ def bert(**options):
             "its body embeddings for 20; give this model's tok",
         ),
         ((bert(), "bert-base-uncased"), "the second is a str; give the tokenizer itself"),
+        ((bert(),), r"^encoder is a tuple of 1; give encoder=\(model, tokenizer\)"),
         (torch.nn.Linear(2, 2), r"must be \(model, tokenizer\) of Transformers, got Linear"),
     ],
 )
@@ -237,7 +238,7 @@ def test_an_encoder_that_cannot_be_trained_is_one_line(encoder, message):
         encoder_of(encoder)
 
 
-@pytest.mark.parametrize("given", [["task"], "task"])
+@pytest.mark.parametrize("given", [["task"], "task", {1: "task"}])
 def test_auxiliary_tasks_have_names(given):
     with pytest.raises(UserError, match=r'must name its tasks, e\.g\. {"tapt": "task"}; got '):
         TartanData([], auxiliaries=given)
