@@ -31,10 +31,16 @@ def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
         offline: what works without a connection, for the message.
 
     Raises:
-        UserError: no server answers; the message names `what`, the address and `offline`.
+        UserError: no server answers, or the address is none; the message names `what`, the
+            address and, where no server answers, `offline`.
     """
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {offline}")
+    if not url.startswith(("https://", "http://")):
+        raise UserError(
+            f"could not fetch {what}: {url} is no address of a server; one begins with https:// "
+            "(HF_ENDPOINT sets the Hub's)"
+        )
     request = urllib.request.Request(url, method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=CONNECT_TIMEOUT_S):

@@ -46,6 +46,12 @@ def test_a_server_with_the_file_is_reachable(tmp_path):
         check_reachable(f"{address}/file", "a file")
 
 
+@pytest.mark.parametrize("address", ["hub.example.org", "localhost:8080/hub", ""])
+def test_an_address_without_its_beginning_is_one_line(address):
+    with pytest.raises(UserError, match=r"a file: .* is no address .* https:// \(HF_ENDPOINT"):
+        check_reachable(address, "a file")
+
+
 def test_an_error_status_is_an_answer(tmp_path):
     with serving(tmp_path) as address:
         check_reachable(f"{address}/missing", "a file")
