@@ -87,7 +87,8 @@ def _in_folder(folder: Path) -> list[Path]:
             f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS)} files; tables of "
             f"another kind are named by a pattern: '{folder}/*.csv'"
         )
-    others = Counter(file.suffix.lower() or file.name for file in files if file not in set(texts))
+    left = (file for file in files if not format_of(file, _IN_FOLDERS))
+    others = Counter(file.suffix.lower() or file.name for file in left)
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         log.warning("corpus %s: files that are not read as text are left out: %s", folder, kinds)
