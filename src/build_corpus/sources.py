@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ class Source:
         """Yield the place and the content of each line that is not blank.
 
         Raises:
-            UserError: the file is damaged, has a line that is too long, or is being written to.
+            UserError: the file cannot be read, is damaged, has a line that is too long, or is being
+                written to.
         """
         number = 0
         try:
@@ -62,9 +64,12 @@ class Source:
                         raise UserError(f"{place}: longer than {most}, which no record may be")
                     if not line.isspace():
                         yield place, line
-        except (OSError, EOFError, zlib.error) as error:
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             reason = first_line(error)
             raise UserError(f"{self.name} is damaged after line {number}: {reason}") from error
+        except OSError as error:
+            place = f" after line {number}" if number else ""
+            raise UserError(f"{self.name} cannot be read{place}: {first_line(error)}") from error
         if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
             raise UserError(f"{self.name} is being written to; wait until it is whole")
 

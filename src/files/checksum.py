@@ -9,9 +9,16 @@ from src.errors import UserError
 
 
 def sha256_of(path: Path) -> str:
-    """Return the file's SHA-256 as 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the file's SHA-256 as 64 hexadecimal digits.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:  # which elsewhere would count as trouble with a file that is written
+        raise UserError(f"{path} cannot be read ({error.strerror})") from error
 
 
 def sidecar_of(path: Path) -> Path:

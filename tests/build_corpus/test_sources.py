@@ -96,3 +96,14 @@ def test_a_pipe_or_a_link_to_nothing_is_no_source(tmp_path):
     assert found.name == str(tmp_path / "a.jsonl")
     with pytest.raises(UserError, match="there is no file"):
         find_sources([str(tmp_path / "b.jsonl")], "sources")
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(folder):
+    (plain, packed, _) = find_sources([str(folder)], "sources")
+    (folder / "a.jsonl").unlink()
+    (folder / "a.jsonl").mkdir()
+    with pytest.raises(UserError, match=r"a\.jsonl cannot be read: .*Is a directory"):
+        list(plain.lines())
+    (folder / "b.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(UserError, match=r"b\.jsonl\.gz is damaged after line 0: "):
+        list(packed.lines())
