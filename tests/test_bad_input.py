@@ -157,7 +157,7 @@ FILES = {
     ),
     "paper task changed": case(
         "{folder}/acl_arc/train.jsonl is not the published file: its SHA-256 is e3b0c44298fc..., "
-        "expected 58eef60d2bbf...; fetch it again",
+        "expected 58eef60d2bbf...; replace it",
         "task=acl_arc",
         "data_dir={folder}",
         own_task=True,

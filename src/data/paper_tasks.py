@@ -104,10 +104,16 @@ class PaperTask(TextSource):
                 )
         else:
             path = download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
-        if sha256 is not None:
-            check_sha256(path, sha256)
-        else:
+        if sha256 is None:
             log.warning("no checksum is known for %s; it has SHA-256 %s", path, sha256_of(path))
+        elif self.data_dir is not None:
+            check_sha256(path, sha256, "replace it")
+        else:
+            try:
+                check_sha256(path, sha256, "run the same command to fetch it again")
+            except UserError:
+                path.unlink(missing_ok=True)  # or the next command would find it
+                raise
         return path
 
 

@@ -51,8 +51,13 @@ def check_is_file(path: Path, what: str = "") -> None:
         raise UserError(f"{named} does not exist")
 
 
-def check_sha256(path: Path, expected: str) -> None:
+def check_sha256(path: Path, expected: str, advice: str = "fetch it again") -> None:
     """Check a file against its published checksum.
+
+    Args:
+        path: the file.
+        expected: its SHA-256.
+        advice: what to do if it differs, for the message.
 
     Raises:
         UserError: the file is missing or differs.
@@ -62,5 +67,5 @@ def check_sha256(path: Path, expected: str) -> None:
     if found != expected:
         raise UserError(
             f"{path} is not the published file: its SHA-256 is {found[:12]}..., "
-            f"expected {expected[:12]}...; fetch it again"
+            f"expected {expected[:12]}...; {advice}"
         )

@@ -63,7 +63,7 @@ def test_a_local_file_with_another_checksum_is_refused(tmp_path):
     task = task_of(tmp_path, publish(tmp_path / "data" / "one"))
     with (tmp_path / "data" / "one" / "test.jsonl").open("a") as file:
         file.write("\n")
-    with pytest.raises(UserError, match=r"test\.jsonl is not the published file"):
+    with pytest.raises(UserError, match=r"test\.jsonl is not the published file: .*; replace it$"):
         task.files()
 
 
@@ -93,11 +93,15 @@ def test_a_download_lies_in_the_cache_folder(tmp_path):
 
 def test_a_download_with_another_checksum_is_refused(tmp_path):
     digests = publish(tmp_path / "www")
-    digests["train.jsonl"] = "0" * 64
+    published = tmp_path / "www" / "train.jsonl"
+    content = published.read_bytes()
+    published.write_bytes(content[:-5])
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, url=address, local=False)
-        with pytest.raises(UserError, match="not the published file"):
+        with pytest.raises(UserError, match=r"not the published .*; run the same command to fetch"):
             task.files()
+        published.write_bytes(content)
+        task.files()  # fetches what is there by now
 
 
 def test_a_file_that_the_server_lacks_is_an_error_of_one_line(tmp_path):
