@@ -42,13 +42,18 @@ def check_is_file(path: Path, what: str = "") -> None:
         what: words for the file in the message, before its name.
 
     Raises:
-        UserError: it does not exist, or is a folder.
+        UserError: it does not exist, is a folder, or is neither, as a pipe is.
     """
     named = f"{what} {path}".strip()
     if path.is_dir():
         raise UserError(f"{named} is a folder; name a file in it")
-    if not path.is_file():
+    if not path.exists():
         raise UserError(f"{named} does not exist")
+    if not path.is_file():
+        raise UserError(
+            f"{named} is no regular file; write it to one (python -m src.predict reads standard "
+            "input with input=-)"
+        )
 
 
 def check_sha256(path: Path, expected: str, advice: str = "fetch it again") -> None:
