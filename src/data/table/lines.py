@@ -24,6 +24,17 @@ UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeErr
 """Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
 
 
+_OTHERS = {
+    "PK\x03\x04": "an archive, as Excel's .xlsx is; save it as CSV (UTF-8)",
+    "\x1f\udc8b": "gzip; let the file's name end in .gz",
+    "(\udcb5/\udcfd": "zstd; let the file's name end in .zst",
+    "PAR1\x15": "Parquet; let the file's name end in .parquet",
+    "ARROW1\0": "Arrow; let the file's name end in .arrow",
+}
+"""Other kinds of files, by what they begin with, surrogates standing for bytes beyond ASCII."""
+_BEGINNINGS = tuple(_OTHERS)
+
+
 class Lines:
     """Lines with their line ends, counted from 1; each reading starts from the beginning.
 
@@ -122,8 +133,8 @@ def _flaw_of(line: str) -> str | None:
     """Return what is wrong with a line, in which surrogates stand for bytes that are not UTF-8."""
     if len(line) > LONGEST_ROW:
         return f"longer than {LONGEST_ROW:,} characters, which no row may be"
-    if line.startswith("PK\x03\x04"):
-        return "no text but an archive, as Excel's .xlsx is; save it as CSV (UTF-8)"
+    if line.startswith(_BEGINNINGS):
+        return f"no text but {next(k for b, k in _OTHERS.items() if line.startswith(b))}"
     if line.startswith(("\udcff\udcfe", "\udcfe\udcff")):
         return "not UTF-8 but UTF-16; save the file as UTF-8"
     if "\0" in line:
