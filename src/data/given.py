@@ -113,6 +113,11 @@ def table_of(given: Examples, name: str) -> Table:
             f"{name} is a DatasetDict, of the splits {', '.join(map(str, given))}; give each split "
             'by itself: TartanData(data["train"], data["validation"], ...)'
         )
+    if isinstance(given, Mapping):
+        raise UserError(
+            f"{name} is one mapping of columns; give datasets.Dataset.from_dict(...) or "
+            "pandas.DataFrame(...)"
+        )
     if isinstance(given, pd.DataFrame):
         given = given.to_dict("records")
     if isinstance(given, Iterable) or hasattr(given, "__getitem__"):

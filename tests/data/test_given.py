@@ -126,6 +126,11 @@ def test_the_splits_of_a_data_set_are_given_by_themselves():
         table_of(datasets.DatasetDict(train=split, validation=split), "train")
 
 
+def test_a_mapping_of_columns_is_no_list_of_rows():
+    with pytest.raises(UserError, match=r"^train is one mapping of columns; give datasets\."):
+        table_of({"text": ["a", "b"], "label": ["x", "y"]}, "train")
+
+
 def test_equal_data_sets_have_equal_fingerprints():
     """Also after a `map` with a function that cannot be pickled, where `datasets` draws one."""
 
