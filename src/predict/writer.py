@@ -159,15 +159,16 @@ class Writer:
 
     def _fitted(self, row: Row) -> pa.Table:
         """Return a row of JSON in the columns that the first rows have."""
-        with self._fitting(self._table.where(row.number)):
-            values = {n: _as_text(v) if self._is_csv else v for n, v in row.values.items()}
-            fitted = pa.Table.from_pylist([values], self._own)
-            (kept,) = fitted.to_pylist()
-            for name, value in values.items():
-                # NaN, which Python's JSON has, equals nothing
-                if name not in kept or _finite(kept[name]) != _finite(value):
-                    raise ValueError(f"the first rows have no field {name!r} of this kind")
-        return fitted
+        where, columns = self._table.where(row.number), []
+        for name in row.values:
+            if name not in self._own.names:
+                with self._fitting(f"{where}, field {name!r}"):
+                    raise ValueError("the first rows have no such field")
+        for field in self._own:
+            value = row.values.get(field.name)
+            with self._fitting(f"{where}, field {field.name!r}"):
+                columns.append(_column(_as_text(value) if self._is_csv else value, field.type))
+        return pa.Table.from_arrays(columns, schema=self._own)
 
     @contextmanager
     def _fitting(self, where: str) -> Iterator[None]:
@@ -198,6 +199,27 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             group = None
     if group:
         yield group
+
+
+def _column(value: Any, kind: pa.DataType) -> pa.Array:
+    """Return a value of JSON as the only one of a column.
+
+    Raises:
+        ValueError: it does not fit into the column; the message says why.
+        pa.ArrowException, TypeError, OverflowError: the same.
+    """
+    try:
+        column = pa.array([value], kind)
+    except pa.ArrowInvalid as error:
+        if "null" in str(kind):
+            raise ValueError("it was null or empty in the first rows") from error
+        raise
+    # NaN, which Python's JSON has, equals nothing
+    if _finite(column[0].as_py()) != _finite(value):
+        if "struct" in str(kind):
+            raise ValueError("its objects differ in their fields")
+        raise ValueError(f"{value!r:.40} is no {kind}, as the first rows have there")
+    return column
 
 
 def _json(value: Any) -> str:

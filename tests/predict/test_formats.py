@@ -181,11 +181,22 @@ def test_any_format_turns_into_any_other(predict, tmp_path, source):
 
 def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(predict, tmp_path):
     for later, target, said in (
-        ('"n": "x"', "b.parquet", "line 102: cannot be parquet"),
-        ('"m": 1', "b.csv", "line 102: cannot be csv .*no field 'm'"),
-        ('"n": "\\ud800"', "b.csv", "line 102: cannot be csv .*surrogates not allowed"),
+        ('"n": "x"', "b.parquet", "field 'n': cannot be parquet .*'x' with type str: .* to int64"),
+        ('"n": 1.5', "b.parquet", "field 'n': cannot be parquet .*1.5 is no int64, as the first"),
+        (
+            '"o": 1',
+            "b.parquet",
+            r"field 'o': cannot be parquet \(it was null or empty in the first",
+        ),
+        ('"l": [1]', "b.parquet", r"field 'l': cannot be parquet \(it was null or empty in the"),
+        ('"s": {"a": 1}', "b.parquet", r"field 's': .* \(its objects differ in their fields\)"),
+        ('"s": {"c": 1}', "b.parquet", r"field 's': .* \(its objects differ in their fields\)"),
+        ('"m": 1', "b.csv", r"field 'm': cannot be csv \(the first rows have no such field\)"),
+        ('"n": "\\ud800"', "b.csv", "field 'n': cannot be csv .*surrogates not allowed"),
     ):
-        lines = ['{"text": "a", "n": 1}'] * 101 + [f'{{"text": "b", {later}}}']
+        said = f"line 102, {said}"
+        first = '{"text": "a", "n": 1, "o": null, "l": [], "s": {"a": 1, "b": null}}'
+        lines = [first] * 101 + [f'{{"text": "b", {later}}}']
         (tmp_path / "a.jsonl").write_text("\n".join(lines))
         with pytest.raises(UserError, match=rf"{said}.*ends in \.jsonl"):
             predict(tmp_path / "a.jsonl", tmp_path / target, resume=False)
