@@ -185,6 +185,11 @@ def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> 
     if theirs["bad_records"] == "refuse":
         theirs["bad_records"] = ours["bad_records"]  # there was none, so that nothing differs
     for option in differing(theirs, ours):
+        if option == "evaluated":  # a checksum, which says nothing
+            raise UserError(
+                f"{output} holds another corpus: it leaves out the dev and test texts of other "
+                f"tasks (task=, tasks=); {other}"
+            )
         raise UserError(
             f"{output} holds another corpus: {option} is {theirs.get(option)!r} there, "
             f"{ours.get(option)!r} here; {other}"

@@ -53,7 +53,7 @@ def test_examples_with_texts_of_dev_and_test_stay_out_and_are_counted(tmp_path, 
     assert texts_of(tmp_path / "out") == [clean[0], *allowed, *clean[1:]]
     assert corpus.manifest.counts["examples"]["contaminated"] == 2
     built(tmp_path / "in", tmp_path / "plain", decontaminate=12)
-    with pytest.raises(UserError, match="evaluated is None there, '"):
+    with pytest.raises(UserError, match="it leaves out the dev and test texts of other tasks"):
         built(tmp_path / "in", tmp_path / "plain", tasks={"task": config})
 
 
