@@ -65,7 +65,7 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
         if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from error
         raise
-    except (OSError, UserError, KeyboardInterrupt):
+    except BaseException:
         scratch.unlink(missing_ok=True)
         raise
     scratch.replace(path)

@@ -20,15 +20,18 @@ from src.files.durable import (
 from tests.conftest import ROOT
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+@pytest.mark.parametrize(
+    "error", [OSError(5, "Input/output error"), ValueError(), RuntimeError(), KeyboardInterrupt()]
+)
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(error, tmp_path):
     path = tmp_path / "file"
     write_durably(path, lambda scratch: scratch.write_text("old"))
 
     def fail(scratch):
         scratch.write_text("half of the n")
-        raise OSError(5, "Input/output error")
+        raise error
 
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(type(error)):
         write_durably(path, fail)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
