@@ -41,6 +41,8 @@ Say = Callable[[str], object]
 """A function that takes a line about the progress."""
 Files = Mapping[str, list[Source]]
 """The files of articles (`sources`) and those of their fields of study (`metadata`)."""
+_NO_JOB = -1
+"""datatrove's job number for a step of which all tasks were done before."""
 
 
 def build_corpus(options: Options, say: Say) -> CorpusFolder | None:
@@ -99,24 +101,25 @@ def _steps(building: Building, options: Options, files: Files) -> Iterator[Step]
 
 def _run(building: Building, steps: Iterator[Step], executor: Any, say: Say) -> bool:
     """Run the steps, or submit them as jobs; return whether they are finished."""
-    previous, jobs = None, []
+    previous, submits, jobs = None, False, []
     for name, tasks, pipeline in steps:
         marks = str(building.folder / "tasks" / name)
         given = {"pipeline": [*pipeline, flush], "tasks": tasks, "logging_dir": marks}
         step = build(executor | {"_partial_": True}, "executor")(**given)
         if isinstance(step, SlurmTasks):
-            step.depends = previous
-            jobs.append(step)
+            step.depends, submits = previous, True
         step.run()
-        previous = step
-        say(f"{name}: {tasks:,} tasks {f'in job {step.job_id}' if jobs else 'done'}")
-        if name in ("metadata", "sources") and not jobs:
+        previous, done = step, "done"
+        if submits:
+            done = "done before" if step.job_id == _NO_JOB else f"in job {step.job_id}"
+            jobs += [] if step.job_id == _NO_JOB else [step.job_id]
+            # at once: a step that cannot be submitted leaves the jobs before it
+            write_json(building.folder / "jobs.json", jobs)
+        say(f"{name}: {tasks:,} tasks {done}")
+        if name in ("metadata", "sources") and not submits:
             for told in chain.from_iterable(note["told"] for note in building.noted(name)):
                 say(f"left out: {told}")
-    if jobs:
-        queued = [step.job_id for step in jobs if step.job_id != -1]  # -1: all was done before
-        write_json(building.folder / "jobs.json", queued)
-    return not jobs
+    return not submits
 
 
 def _filters(configs: dict[str, Any]) -> list[PipelineStep]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -112,6 +113,34 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     built(articles, tmp_path / "local")
     local = read_corpus_folder(tmp_path / "local").manifest
     assert (corpus.manifest.shards, corpus.manifest.counts) == (local.shards, local.counts)
+
+
+def test_jobs_are_noted_before_one_cannot_be_submitted(articles, tmp_path, monkeypatch):
+    """And steps that an earlier command has done are called so."""
+    building = tmp_path / "out" / "building"
+    (notes := tmp_path / "notes").mkdir()
+    (tmp_path / "bin").mkdir()
+    failing = SBATCH.replace("{notes}", str(notes)).replace(
+        "#!/bin/bash\n", f"#!/bin/bash\n[ $(ls {notes} | wc -l) = 2 ] && exit 1\n"
+    ).replace("{{", "{").replace("}}", "}")  # fmt: skip
+    programs(tmp_path / "bin", monkeypatch, sbatch=failing, scontrol="#!/bin/bash\necho here")
+    given = composed(articles, tmp_path / "out", "executor=slurm", "executor.partition=cpu")
+    with pytest.raises(subprocess.CalledProcessError):
+        build_corpus(given, print)
+    assert json.loads((building / "jobs.json").read_text()) == ["100", "101"]
+    said = []
+    marks = building / "tasks" / "sources" / "completions"
+    marks.mkdir(parents=True, exist_ok=True)
+    for rank in range(3):
+        (marks / f"{rank:05d}").touch()
+    (tmp_path / "bin" / "sbatch").write_text(SBATCH.format(notes=notes))
+    build_corpus(given, said.append)
+    assert said[:3] == [
+        f"{tmp_path}/out was begun before; going on",
+        "sources: 3 tasks done before",
+        "repeats: 1 tasks in job 102",
+    ]
+    assert json.loads((building / "jobs.json").read_text()) == ["102", "103", "104"]
 
 
 def test_slurm_finds_a_checkout_whose_path_has_spaces(monkeypatch, tmp_path):
