@@ -88,7 +88,9 @@ class Articles:
 
         def is_named(record: Record) -> bool:
             found = fields_of(record)
-            seen.fields.update(found or {"none"})
+            seen.fields.update(
+                sorted(found) or ["none"]
+            )  # a set's order is another in each process
             return not wanted.isdisjoint(map(str.casefold, found))
 
         return is_named if wanted else lambda record: True

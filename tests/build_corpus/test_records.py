@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from src.build_corpus.articles import Articles, Seen
 from src.build_corpus.records import (
     BadRecordError,
     fields_of,
@@ -143,3 +145,11 @@ def test_a_record_without_identity_says_so():
 def test_half_of_a_surrogate_pair_is_a_bad_record_wherever_it_is(read, record, what):
     with pytest.raises(BadRecordError, match=f"^{what} holds half of a surrogate pair"):
         read(record)
+
+
+def test_fields_are_noted_in_an_order_that_no_process_decides():
+    seen, names = Seen(), [f"field {number:02d}" for number in range(20)]
+    options = SimpleNamespace(field_of_study="art")
+    is_named = Articles(None, options, ())._is_named(seen)
+    is_named({"mag_field_of_study": names[::-1]})
+    assert list(seen.fields) == names
