@@ -15,6 +15,8 @@ from src.errors import UserError
 def process_lock(path: Path, busy: str) -> Iterator[None]:
     """Hold the lock file `path`; the file stays there afterwards.
 
+    The holder may remove it: whoever waits then locks a new file, not the one without a name.
+
     Args:
         path: the lock file.
         busy: message for when another process holds the lock.

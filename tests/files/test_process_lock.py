@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+
 import pytest
 
 from src.errors import UserError
@@ -19,6 +21,23 @@ def test_a_lock_is_held_by_one_and_let_go_of(tmp_path):
         raise KeyError
     with process_lock(lock, "busy"):
         pass
+
+
+def test_a_lock_file_that_its_holder_removes_is_not_held_by_who_waited(tmp_path, monkeypatch):
+    """Between its opening and its locking: a third process would lock a new file."""
+    path, lock = tmp_path / "a.lock", fcntl.flock
+    removed = []
+
+    def late(descriptor, operation):
+        if not removed:
+            removed.append(path.unlink())
+        return lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with process_lock(path, "busy"):
+        assert removed
+        with pytest.raises(UserError, match=r"^busy$"), process_lock(path, "busy"):
+            pytest.fail("two hold it")
 
 
 def test_a_folder_that_cannot_be_one_is_an_error(tmp_path):
