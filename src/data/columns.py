@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from src.configuration.did_you_mean import did_you_mean
 from src.data.table.base import Table
 from src.data.table.delimited import DelimitedTable
+from src.data.table.text_lines import TextLines
 from src.errors import UserError
 
 TEXT_NAMES = (
@@ -87,6 +88,7 @@ def columns_to_predict(
     """Return the columns to predict from: those that are named, else those of the training data.
 
     Where the training columns are unknown, the texts are in `text`, or in the only column of words.
+    Lines of text have no other name than `text`.
 
     Raises:
         UserError: a column does not exist, or the table has single texts where the classifier was
@@ -97,6 +99,8 @@ def columns_to_predict(
     if not table.columns:  # no rows either
         return Columns()
     taken = _checked(table, {"text": text, "text_pair": pair})
+    if isinstance(table, TextLines) and trained is not None:
+        trained = replace(trained, text="text")
     if trained is None:
         return Columns(text or find_text(table, taken, "text", ("text",)), "", pair)
     if trained.pair is None and pair is not None:

@@ -36,6 +36,8 @@ STREAM = "-"
 """Name that stands for standard input or output."""
 _Streamed = Literal["csv", "tsv", "jsonl"]
 _STREAMED = get_args(_Streamed)
+_READ = (*TABLES, "text")
+"""Kinds of files that texts are read from."""
 _OF_MODEL = (".safetensors", ".json", ".txt", ".model")
 """Endings of the files that hold weights, configurations and vocabularies."""
 
@@ -101,7 +103,7 @@ def predict_file(settings: Settings) -> Predicted:
         )
     written_as = None if path is None else _format_of_output(path)
     if settings.input != STREAM:
-        table = open_table(source)  # before the output is looked at: it is named first
+        table = open_table(source, _READ)  # before the output is looked at: it is named first
     with ExitStack() as stack:
         if path is not None:
             stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import src.data.table.base
+import src.predict.predict
 import src.predict.writer
 from src.errors import UserError
 from src.predict.output import unfinished_file
@@ -363,3 +364,41 @@ def test_new_columns_can_have_a_prefix(predict, tmp_path):
     header, row = read_csv((tmp_path / "b.csv").read_bytes())
     assert header == ["text", "predicted_label", *(f"new_{name}" for name in ADDED)]
     assert row[:2] == ["x", "before"]
+
+
+@pytest.mark.parametrize("target", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("gz", ["", ".gz"])
+def test_lines_of_text_are_rows_and_blank_ones_too(predict, tmp_path, target, gz):
+    lines = ["one, two", "", "  three ", 'a "quote"', "café"]
+    content = "\r\n".join(lines).encode()
+    (tmp_path / f"in.txt{gz}").write_bytes(gzip.compress(content) if gz else content)
+    done = predict(tmp_path / f"in.txt{gz}", tmp_path / f"out.{target}")
+    rows = read_rows(tmp_path / f"out.{target}", target)
+    assert [row["text"] for row in rows] == lines
+    assert list(rows[0]) == ["text", *ADDED]
+    assert done.rows == len(lines)
+
+
+def test_lines_of_text_go_on_after_an_interruption(predict, tmp_path, monkeypatch):
+    monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 2)
+    (tmp_path / "in.txt").write_text("".join(f"text {i}\n" for i in range(7)))
+    predict(tmp_path / "in.txt", tmp_path / "whole.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr(src.predict.predict.Predictor, "predict", _twice())
+        with pytest.raises(UserError, match="no more"):
+            predict(tmp_path / "in.txt", tmp_path / "out.csv")
+    assert predict(tmp_path / "in.txt", tmp_path / "out.csv").resumed == 4
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def _twice():
+    """A prediction that works twice."""
+    original, calls = src.predict.predict.Predictor.predict, []
+
+    def predicted(self, *texts):
+        calls.append(texts)
+        if len(calls) > 2:
+            raise UserError("no more")
+        return original(self, *texts)
+
+    return predicted

@@ -65,6 +65,15 @@ def test_what_is_not_there_is_an_error_that_lists_what_is(table, named, trained,
         columns_to_predict(table, *named, trained)
 
 
+def test_lines_of_text_have_no_other_name_than_text(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    lines = open_table(tmp_path / "a.txt", ("text",))
+    assert columns_to_predict(lines, None, None, Columns("description", "")).text == "text"
+    assert columns_to_predict(lines, None, None, None).text == "text"
+    with pytest.raises(UserError, match=r"a\.txt has no column 'more', .*: text_pair=COLUMN"):
+        columns_to_predict(lines, None, None, Columns("package", "", "more"))
+
+
 def test_a_classifier_carries_its_columns_wherever_it_goes(tmp_path):
     run = tmp_path / "run"
     (run / "classifier").mkdir(parents=True)

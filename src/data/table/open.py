@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import datasets
@@ -15,6 +15,7 @@ from src.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_
 from src.data.table.json_rows import JsonTable
 from src.data.table.lines import Lines
 from src.data.table.saved_dataset import is_saved_dataset, open_saved_dataset
+from src.data.table.text_lines import TextLines
 from src.errors import UserError, first_line
 from src.files.checksum import check_is_file
 from src.files.reachable import check_reachable
@@ -22,10 +23,14 @@ from src.files.reachable import check_reachable
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
 
-def open_table(path: Path) -> Table:
+def open_table(path: Path, kinds: Sequence[str] = TABLES) -> Table:
     """Open the table in a file, plain or compressed, or in a folder that `save_to_disk` wrote.
 
     Only as much is read as tells its columns.
+
+    Args:
+        path: the file or folder.
+        kinds: the kinds of files that are read.
 
     Raises:
         UserError: the file does not exist, is of an unknown kind, or its beginning is malformed.
@@ -36,10 +41,9 @@ def open_table(path: Path) -> Table:
     check_is_file(path)
     if path.suffix.lower() in _SPREADSHEETS:
         raise UserError(f"{path} is a spreadsheet program's own file; save it as CSV (UTF-8)")
-    found = format_of(path, TABLES)
+    found = format_of(path, kinds)
     if found is None:
-        lines = "; of lines of text make JSONL (docs/predict.md)" if path.suffix == ".txt" else ""
-        raise UserError(f"{path}: the name must end in {endings_of(TABLES)}{lines}")
+        raise UserError(f"{path}: the name must end in {endings_of(kinds)}")
     if found.kind in COLUMNAR:
         return open_columns(path, found)
     return open_lines(path, found)
@@ -52,6 +56,8 @@ def open_lines(path: Path | None, written_as: Format) -> Table:
         UserError: its beginning is malformed.
     """
     lines = Lines(path, written_as.compression)
+    if written_as.kind == "text":
+        return TextLines(lines)
     if written_as.kind in ("csv", "tsv"):
         return DelimitedTable(lines, "," if written_as.kind == "csv" else "\t")
     return JsonTable(lines, written_as.kind)
