@@ -68,6 +68,7 @@ class GivenTask(FileTask):
 
     def files(self) -> TaskFiles:
         """Return the given tables, and how missing splits are held out of train."""
+        self._warn_of_equal_files()
         return TaskFiles(
             train=self.tables["train"],
             dev=self.tables.get("dev") or self._held_out("dev"),

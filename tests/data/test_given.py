@@ -205,6 +205,16 @@ def test_rows_of_a_data_frame_without_a_label_are_unlabelled_text(cache_dir):
     assert (len(found.splits.train), len(found.rows("tapt"))) == (12, 16)
 
 
+def test_one_file_for_two_splits_is_warned_of(cache_dir, tmp_path, caplog):
+    lines = [f"text {i},{'ab'[i % 2]}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", *lines]))
+    _ = TartanData(
+        tmp_path / "a.csv", test=str(tmp_path / "a.csv"), encoder="tiny", cache_dir=cache_dir
+    ).prepared
+    said = [record.getMessage() for record in caplog.records]
+    assert any("train and test name the same file, so that scores" in line for line in said), said
+
+
 def test_warnings_name_the_arguments_of_a_program(cache_dir, caplog):
     rows = [{"body": "many words " * 20, "kind": "ab"[i % 2], "text_pair": "x"} for i in range(20)]
     data = TartanData(rows, encoder="tiny", cache_dir=cache_dir, label="kind", max_length=16)
