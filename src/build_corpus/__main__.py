@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import hydra
 from omegaconf import DictConfig
 
-from src.build_corpus.building import shown
+from src.build_corpus.building import counts_in_words
 from src.command_line.hydra_errors import run_command_line
 from src.data.corpus_manifest import MANIFEST, CorpusFolder
 from src.errors import UserError, printable
@@ -40,7 +40,7 @@ def summary_of(corpus: CorpusFolder) -> Iterator[str]:
     for kind, done in (("records", "read"), ("examples", "made")):
         left = dict(counts[kind])
         first, kept = left.pop(done), left.pop("kept")
-        yield f"{kind:9} {first:,} {done}, {kept:,} kept; left out: {shown(left)}"
+        yield f"{kind:9} {first:,} {done}, {kept:,} kept; left out: {counts_in_words(left)}"
     yield (
         f"corpus    {counts['words']:,} words in {len(corpus.manifest.shards)} shards, "
         f"{size / 1e9:.3g} GB"

@@ -74,7 +74,7 @@ def flush(data: object, rank: int, world_size: int) -> None:
     os.sync()
 
 
-def shown(counts: Mapping[str, int]) -> str:
+def counts_in_words(counts: Mapping[str, int]) -> str:
     """Return counts in words: `1,234 too short, 5 bad`."""
     return ", ".join(f"{count:,} {key.replace('_', ' ')}" for key, count in counts.items())
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from src.build_corpus.building import Building, shown
+from src.build_corpus.building import Building, counts_in_words
 from src.errors import UserError
 
 AT_ONCE = 1 << 22
@@ -40,7 +40,8 @@ def write_repeats(
         named = ", ".join(most) or "not asked for"
         raise UserError(
             f"no examples in {records.pop('read'):,} records of {len(files)} files: "
-            f"{shown(records)}; of the examples: {shown(found)}; fields of study: {named}"
+            f"{counts_in_words(records)}; of the examples: {counts_in_words(found)}; fields of "
+            f"study: {named}"
         )
     dropped = [np.zeros(len(part) // 2, dtype=bool) for part in keys]
     if deduplicate:

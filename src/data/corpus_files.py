@@ -14,7 +14,7 @@ from src.files.links import is_inside
 
 log = logging.getLogger(__name__)
 
-KINDS = ("text", "markdown", *TABLES)
+CORPUS_KINDS = ("text", "markdown", *TABLES)
 """Kinds of corpus files, in the order in which their texts are read."""
 _IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
 """Kinds of files that are read from a folder; others in it are seldom unlabelled text."""
@@ -41,21 +41,23 @@ def files_of(path: Path) -> list[Path]:
         files = [file for file in found if file.is_file()]
         if not files:
             raise UserError(f"corpus {path} matches no files")
-        return sorted(files, key=lambda file: KINDS.index(kind_of(file)))
+        return sorted(files, key=lambda file: CORPUS_KINDS.index(kind_of(file)))
     return [path]
 
 
 def kind_of(file: Path) -> str:
-    """Return the kind of a file, one of `KINDS`, by the ending of its name; of a data set, `arrow`.
+    """Return the kind of a file, one of `CORPUS_KINDS`, by the ending of its name.
+
+    A data set that `save_to_disk` wrote is of the kind `arrow`.
 
     Raises:
         UserError: the name does not end in any of the known endings.
     """
     if is_saved_dataset(file):
         return "arrow"
-    found = format_of(file, KINDS)
+    found = format_of(file, CORPUS_KINDS)
     if found is None:
-        raise UserError(f"corpus {file}: the name must end in {endings_of(KINDS)}")
+        raise UserError(f"corpus {file}: the name must end in {endings_of(CORPUS_KINDS)}")
     return found.kind
 
 
@@ -92,4 +94,4 @@ def _in_folder(folder: Path) -> list[Path]:
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         log.warning("corpus %s: files that are not read as text are left out: %s", folder, kinds)
-    return sorted(texts, key=lambda file: KINDS.index(kind_of(file)))
+    return sorted(texts, key=lambda file: CORPUS_KINDS.index(kind_of(file)))

@@ -109,7 +109,7 @@ def predict_file(settings: Settings) -> Predicted:
             stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))
             if source.exists() and path.exists() and source.samefile(path):
                 raise UserError("input and output are the same file; name another output")
-            stack.enter_context(disk_advice(path))
+            stack.enter_context(disk_advice(path.parent))
         if settings.input == STREAM:
             table = open_lines(None, _format_of_stream(settings.format, written_as))
         if written_as is None:
