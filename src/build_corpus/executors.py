@@ -128,6 +128,25 @@ class SlurmTasks(SlurmPipelineExecutor):
         here = f'export PATH={programs}:"$PATH" PYTHONPATH={code}:"$PYTHONPATH"'
         super().__init__(partition=partition, env_command=env_command or here, **options)
 
+    def launch_job(self) -> None:
+        """Submit the tasks that are not finished.
+
+        Raises:
+            UserError: there is no SLURM, or it takes no job.
+        """
+        try:
+            super().launch_job()
+        except FileNotFoundError as error:
+            raise UserError(
+                f"executor=slurm: {error.filename} is not installed here; run the command where "
+                "jobs can be submitted"
+            ) from error
+        except subprocess.CalledProcessError as error:
+            raise UserError(
+                f"sbatch takes no job (it ended with {error.returncode} and says why above); the "
+                "same command continues, once jobs submitted before have finished"
+            ) from error
+
     def launch_merge_stats(self) -> None:
         """Do nothing: the manifest holds the counts that these statistics would."""
 

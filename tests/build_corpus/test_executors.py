@@ -125,7 +125,7 @@ def test_jobs_are_noted_before_one_cannot_be_submitted(articles, tmp_path, monke
     ).replace("{{", "{").replace("}}", "}")  # fmt: skip
     programs(tmp_path / "bin", monkeypatch, sbatch=failing, scontrol="#!/bin/bash\necho here")
     given = composed(articles, tmp_path / "out", "executor=slurm", "executor.partition=cpu")
-    with pytest.raises(subprocess.CalledProcessError):
+    with pytest.raises(UserError, match=r"^sbatch takes no job \(it ended with 1 and says why"):
         build_corpus(given, print)
     assert json.loads((building / "jobs.json").read_text()) == ["100", "101"]
     said = []
@@ -153,6 +153,13 @@ def test_slurm_finds_a_checkout_whose_path_has_spaces(monkeypatch, tmp_path):
     )
     call = f"{step.env_command}\npython -c 'import found'"
     assert subprocess.run(["bash", "-c", call], check=False).returncode == 0
+
+
+def test_a_machine_without_slurm_is_one_line(articles, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    given = composed(articles, tmp_path / "out", "executor=slurm", "executor.partition=cpu")
+    with pytest.raises(UserError, match=r"^executor=slurm: \w+ is not installed here"):
+        build_corpus(given, print)
 
 
 def test_slurm_wants_a_partition(articles, tmp_path):
