@@ -115,10 +115,8 @@ def _is_empty(label: object) -> bool:
 
 
 def _check_columns(table: Table, columns: Columns) -> None:
-    if not table.columns:
-        raise UserError(f"{table.source} holds no examples")
     for name in (columns.text, columns.pair, columns.label):
-        if name is not None and name not in table.columns:
+        if name is not None and table.columns and name not in table.columns:
             raise UserError(
                 f"{table.source} has no column {name!r}, only "
                 f"{', '.join(map(repr, table.columns))}; all files of a task must name their "
