@@ -38,7 +38,7 @@ from src.files.durable import note_checksum, write_durably
 from src.methods.checkpoint_io import load_whole
 from src.predict.predict import Settings, predict_file
 from src.report.report import report_of
-from src.report.verdicts.comparison import Choice
+from src.report.verdicts.comparison import ComparisonOptions
 from src.report.write import write_report
 from src.run_folder.lock import exclusive_run
 from src.run_folder.stored import check_same_inputs, stored_result
@@ -136,7 +136,7 @@ class Targets:
         predict_file(Settings(str(model), str(file), str(target), text="text", device="cpu"))
 
     def _report(self, at: Path, _: Path) -> None:
-        write_report(report_of(at, Choice()), at / "out")
+        write_report(report_of(at, ComparisonOptions()), at / "out")
 
     def _run(self, at: Path, _: Path) -> None:
         with exclusive_run(at):

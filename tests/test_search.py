@@ -9,7 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from src.report.report import report_of
-from src.report.verdicts.comparison import Choice
+from src.report.verdicts.comparison import ComparisonOptions
 from src.run_folder.run_next import RUN_NEXT
 from tests.in_process import CONF, config_of, recorded_run, toy
 from tests.test_launchers import DIGITS, states_in
@@ -68,7 +68,7 @@ def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cl
     assert not [o for o in overrides if "search" in o or "evaluate_test" in o]
     config_of([o for o in overrides if not o.startswith("seed=")])
 
-    report = report_of(folder, Choice())
+    report = report_of(folder, ComparisonOptions())
     assert report.benches == []
     assert report.progress.counts == {"finished": 3}
     assert "3 of them not evaluated on test" in "".join(map(str, report.inventory))

@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.report.report import report_of
-from src.report.verdicts.comparison import Choice
+from src.report.verdicts.comparison import ComparisonOptions
 from tests.programs import called_for_text
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     assert set(spent) == {"finetune", "tapt", "meta_tartan"}
     assert max(spent.values()) < 1.3 * min(spent.values())  # batches of 8 are of unlike length
     assert (tmp_path / FOLDER / "report" / "report.html").is_file()
-    (bench,) = report_of(tmp_path / FOLDER, Choice()).benches
+    (bench,) = report_of(tmp_path / FOLDER, ComparisonOptions()).benches
     assert len(bench.bench.settings) == 3
     assert not list(tmp_path.glob("pilot-*"))
 
@@ -63,9 +63,9 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     (record,) = (tmp_path / FOLDER / ".sweeps").iterdir()
     commands = json.loads((record / "plan.json").read_text())["commands"]
     assert all("hydra.searchpath=" in command for command in commands)
-    assert {run.command for run in report_of(tmp_path / FOLDER, Choice()).found.runs} == set(
-        commands
-    )
+    assert {
+        run.command for run in report_of(tmp_path / FOLDER, ComparisonOptions()).found.runs
+    } == set(commands)
 
     again = compare(*options)
     assert again.returncode == 0, again.stderr
