@@ -88,9 +88,8 @@ class Articles:
 
         def is_named(record: Record) -> bool:
             found = fields_of(record)
-            seen.fields.update(
-                sorted(found) or ["none"]
-            )  # a set's order is another in each process
+            # sorted, because a set's order is another in each process
+            seen.fields.update(sorted(found) or ["none"])
             return not wanted.isdisjoint(map(str.casefold, found))
 
         return is_named if wanted else lambda record: True
