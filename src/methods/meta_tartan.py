@@ -43,8 +43,8 @@ class MetaTartan(TaskMixing):
             eta: learning rate of the task weights' logits (the paper searches 1e-1, 5e-2, 3e-2 and
                 1e-2); None takes 5e-2.
             settings: `lr` (or `optimisation`), `head_lr`, `weighting`, `tasks`, `heads`,
-                `meta_head`, `stage`, `metrics`: see `TaskMixing.for_data`. Another `weighting`
-                takes no `eta`.
+                `meta_head`, `stage`, `metrics`, `inner_products`, `sampled`: see
+                `TaskMixing.for_data`. Another `weighting` takes no `eta`.
 
         Raises:
             UserError: the data cannot be read, or do not fit the method.
