@@ -264,10 +264,7 @@ def _checked(config: DictConfig) -> Path:
     unknown = [name for name in values["sections"] if name not in SECTIONS]
     if unknown:
         raise UserError(f"sections: {unknown[0]} is not one of {', '.join(SECTIONS)}")
-    output = output_file(values["output"])
-    if output is None:
-        raise UserError("output: name a file for the figures")
-    return output
+    return output_file(values["output"])
 
 
 def machine(config: DictConfig) -> dict[str, Any]:

@@ -53,8 +53,6 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
         check(values[name], Count, name)
     check(values["examples"], Sequence[Count], "examples")
     output = output_file(values["output"])
-    if output is None:
-        raise UserError("output: name a file for the figures")
     words = _in_fresh_process(_words_of, values["encoder"])
     options = [values[name] for name in ("steps", "batch_size", "max_length")]
     workers = values["workers"]

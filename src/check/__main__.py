@@ -14,7 +14,6 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from src.command_line.hydra_errors import run_command_line
-from src.command_line.output_file import output_file
 from src.errors import UserError
 from src.run_folder.name import run_name
 from src.run_folder.stop import stop
@@ -32,7 +31,9 @@ def main(config: DictConfig) -> None:
 
 
 def _check(config: DictConfig) -> None:
-    output = output_file(config.output)
+    from src.command_line.output_file import output_file
+
+    output = None if config.output is None else output_file(config.output)
     # the profiler that tells peaks of memory says on stderr when it starts and stops
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 

@@ -9,15 +9,13 @@ from src.configuration.values import check
 from src.errors import UserError
 
 
-def output_file(value: str | None) -> Path | None:
+def output_file(value: str) -> Path:
     """Return the file of the option `output`, after checking that it can be written.
 
     Raises:
-        UserError: it is a folder, or its folder does not exist.
+        UserError: it is no text, is a folder, or its folder does not exist.
     """
-    check(value, Text | None, "output")
-    if value is None:
-        return None
+    check(value, Text, "output")
     path = Path(value).expanduser()
     if path.is_dir() or not path.parent.is_dir():
         why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
