@@ -162,8 +162,12 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
 
 def has_no_end_task(config: DictConfig) -> bool:
     """Return whether a run is continued pre-training alone, judged by held-out text."""
-    target = f"{HeldOutText.__module__}.{HeldOutText.__qualname__}"
-    return str(config.task.get("_target_", "")) == target
+    return _makes(config.task, HeldOutText)
+
+
+def _makes(node: DictConfig, kind: type) -> bool:
+    """Return whether a config's node makes an object of exactly this class."""
+    return bool(node.get("_target_") == f"{kind.__module__}.{kind.__qualname__}")
 
 
 def _without_end_task(
@@ -372,9 +376,8 @@ def _check_weighting(
     Raises:
         UserError: they are not, or an option of the weighting is invalid.
     """
-    uniform = f"{Uniform.__module__}.{Uniform.__qualname__}"
     together = any(mixes_with_end_task(module_class(stage)) for stage in stages.values())
-    if not together and config.weighting.get("_target_") != uniform:
+    if not together and not _makes(config.weighting, Uniform):
         log.warning("weighting is not read: method=%s does not mix tasks", config.method.name)
     for stage_name, stage in stages.items():
         module_type, option = module_class(stage), f"method.stages.{stage_name}.sampled"

@@ -73,7 +73,7 @@ class Comparison:
 
     @property
     def smallest(self) -> float:
-        """The smallest p that this number of values, and of comparisons, can have."""
+        """The smallest two-sided p that so few values, over so many comparisons, can have."""
         return 1.0 if self.test is None else min(1.0, self.test.smallest_two_sided * self.family)
 
     @property
