@@ -100,7 +100,7 @@ def _together(facts: Facts) -> Iterator[str]:
 
 _SMALL = f"an encoder of text of fewer than {SMALL_ENCODER // 10**6} million parameters"
 _TAPT_GAINED = (
-    "was 11.7 points of macro-F1 ahead of fine-tuning on test, at the cost of 360 steps of "
+    "was 11.7 points of macro-F1 ahead of fine-tuning on test, at about the cost of 360 steps of "
     "fine-tuning (95 % interval 6.4 to 17.0, 3 seeds). With a third of that budget it was 9.0 "
     "points behind; with three times the budget the difference is not decided. On ACL-ARC it was "
     "3.2 ahead"
@@ -135,10 +135,10 @@ DECISIONS = (
         applies=lambda facts: _is_small(facts) and facts.train >= ENOUGH_LABELS,
         method="finetune",
         because=(
-            "with all-MiniLM-L6-v2 and the cost of 1,800 steps of fine-tuning, pre-training first "
-            "and MT-TARTAN with equal weights were within chance of fine-tuning on SciERC (3,219 "
-            "labels); on ChemProt (4,169) MT-TARTAN was 0.8 points of micro-F1 ahead on test (0.3 "
-            "to 1.4, 5 seeds), on dev within chance, and pre-training first 1.3 behind. "
+            "with all-MiniLM-L6-v2 and about the cost of 1,800 steps of fine-tuning, pre-training "
+            "first and MT-TARTAN with equal weights were within chance of fine-tuning on SciERC "
+            "(3,219 labels); on ChemProt (4,169) MT-TARTAN was 0.8 points of micro-F1 ahead on test "
+            "(0.3 to 1.4, 5 seeds), on dev within chance, and pre-training first 1.3 behind. "
             "Fine-tuning is the simplest (docs/results.md)"
         ),
         details=lambda facts: (_size(facts), f"{facts.train:,} training examples"),

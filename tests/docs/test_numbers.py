@@ -6,8 +6,10 @@ from itertools import combinations
 from statistics import mean
 
 import pytest
+from scipy.stats import ttest_1samp
 
 from src.report.labels import metric_label
+from src.report.statistics.holm import holm
 from src.study.estimate import LEAST_SEEDS, contrast_of
 from src.study.format import bounds
 from src.study.part import Contrast, all_parts, read_part
@@ -20,8 +22,12 @@ WITH_DOMAIN_TEXT = ("meta_tartan_dapt_1", "meta_tartan_dapt_10", "mt_tartan_dapt
 """Settings of SciERC whose auxiliary text is of ACL papers."""
 OF_DOCSTRINGS = (
     "finetune", "tapt", "dapt_10", "dapt_tapt_10", "mt_tartan_10", "meta_tartan_10",
+    "mt_tartan_10_0.95_head_rate",
 )  # fmt: skip
-DECIDED = {("tapt", "mt_tartan_10"), ("dapt_10", "mt_tartan_10"), ("dapt_10", "meta_tartan_10")}
+DECIDED = {
+    ("tapt", "mt_tartan_10"), ("dapt_10", "mt_tartan_10"), ("dapt_10", "meta_tartan_10"),
+    ("tapt", "mt_tartan_10_0.95_head_rate"),
+}  # fmt: skip
 """Pairs of these that differ by more than chance."""
 
 
@@ -124,6 +130,34 @@ def test_readme_begins_with_the_case_in_which_training_together_paid(setting, sa
     assert (found.interval.low <= 0) == ("within chance" in said)
 
 
+def test_no_lead_of_readme_survives_a_correction_for_all_of_its_comparisons():
+    leads, p_values = [], []
+    for part in all_parts():
+        base, *others = read_part(part).main.values()
+        for cell in others:
+            rows = rows_of(part, cell) + rows_of(part, base)
+            found = contrast_of(Contrast(plus=[cell], minus=[base]), rows, "test").values
+            leads.append(mean(found.values()) > 0)
+            p_values.append(ttest_1samp(list(found.values()), 0).pvalue)
+    corrected = holm(p_values)
+    assert "no lead survives Holm's correction for 15 comparisons" in words_of("README.md")
+    assert len(p_values) == 15
+    assert min(p for p, lead in zip(corrected, leads, strict=True) if lead) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("setting", "base", "said"),
+    [
+        ("mt_tartan", "finetune_head_rate", "MT-TARTAN's gap is {} if fine-tuning too has"),
+        ("mt_tartan_0.95_head_rate", "finetune", "{} with the settings of `custom_mt`"),
+    ],
+)
+def test_readme_says_what_the_rate_of_the_head_does_to_the_gap(setting, base, said):
+    rows = rows_of("suspects", f"3x/{setting}") + rows_of("suspects", f"3x/{base}")
+    gap = contrast_of(Contrast(plus=[f"3x/{base}"], minus=[f"3x/{setting}"]), rows, "test")
+    assert said.format(f"{100 * gap.mean:.1f}") in words_of("README.md")
+
+
 @pytest.mark.parametrize("setting", ["finetune", "tapt", "mt_tartan", "meta_tartan"])
 def test_there_are_as_many_seeds_as_the_pages_say(setting):
     assert len(rows_of("scierc", f"3x/{setting}")) == 5
@@ -143,8 +177,16 @@ def test_there_are_as_many_seeds_as_the_pages_say(setting):
         ),
         ("docstrings", "mt_tartan_10", "dapt_10", "test", "and {} ahead of DAPT ({} to {})"),
         (
+            "docstrings", "mt_tartan_10_0.95_head_rate", "tapt", "test",
+            "with the settings of `custom_mt` {} ahead of TAPT ({} to {})",
+        ),
+        (
             "docstrings", "meta_tartan_10", "dapt_10", "test",
-            "META-TARTAN {} ahead of DAPT ({} to {}); the other differences",
+            "META-TARTAN {} ahead of DAPT ({} to {}); other differences of these and fine-tuning",
+        ),
+        (
+            "scierc", "meta_tartan_dapt_1", "meta_tartan", "test",
+            "for each example META-TARTAN is {} lower ({} to {}, 3 seeds)",
         ),
         ("chemprot", "mt_tartan", "finetune", "test", "{} ahead ({} to {}, 5 seeds), on dev"),
         (
