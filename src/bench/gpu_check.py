@@ -7,100 +7,57 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
-from typing import Any, Literal
 
-import numpy as np
+import pandas as pd
 import torch
 from rich.console import Console
-from rich.table import Table
 
+from src.command_line.tables import titled_table
 from src.core.seeding import generator_for
 
 OUTPUT = Path("gpu_check")
-"""Folder of logs, texts and the bench's figures."""
+"""Folder of texts and the bench's figures."""
 SHAPES = ((128, 128), (32, 512))
 """Numbers of examples in a batch, each with the length of the longest text [tokens]."""
-ENCODER = "roberta_base_random"
-PROCESSES = "tests/distributed/test_processes.py"
+TESTS = ("tests/core", "tests/methods", "tests/cuda/test_on_gpu.py", "tests/cuda/test_runs.py")
+_PROCESSES = "tests/distributed/test_processes.py"
+TESTS_OF_TWO_GPUS = (
+    f"{_PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill",
+    f"{_PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one",
+)
 WORDS = "the of and in to was is for on as with by at from his an were are which this"
 TIMEOUT_S = 3600
 """Time after which an item has failed [s]."""
 
-Verdict = Literal["passed", "failed", "measured", "skipped"]
+
+def tests_of(chosen: str) -> list[str]:
+    """Return the arguments of Python that run tests."""
+    return ["-m", "pytest", "-m", "not manual", chosen]
 
 
-@dataclass(frozen=True)
-class Item:
-    """A program to run: tests or a bench.
+def bench_of(batch: int, longest: int, folder: Path, *, dropout: bool) -> list[str]:
+    """Return the arguments of Python that run the bench on texts that fill such batches.
 
-    Attributes:
-        name: name in the table.
-        arguments: arguments of Python.
-        figures: the file that the bench writes; None for tests.
-        devices: number of GPUs that it needs.
+    Args:
+        batch: number of examples in a batch.
+        longest: length of the longest text [tokens].
+        folder: folder of the figures and, below it, of the texts.
+        dropout: whether the encoder has attention dropout.
     """
-
-    name: str
-    arguments: Sequence[str]
-    figures: Path | None = None
-    devices: int = 1
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of an item.
-
-    Attributes:
-        name: the item's name.
-        verdict: `passed` for tests, `measured` for a bench, or `failed` or `skipped`.
-        detail: the reason or the figures, in one line.
-    """
-
-    name: str
-    verdict: Verdict
-    detail: str
-
-
-def items(folder: Path) -> list[Item]:
-    """Return all items in order; they write their files to `folder`."""
-    sharded = f"{PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one"
-    several = f"{PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill"
-    return [
-        _tests("training steps (tests/core)", "tests/core"),
-        _tests("modules and runs (tests/methods)", "tests/methods"),
-        _tests("packed against padded in bf16", "tests/cuda/test_on_gpu.py"),
-        _tests("equal for a seed, and after a kill", "tests/cuda/test_runs.py"),
-        _tests("DDP (NCCL)", several, devices=2),
-        _tests("FSDP2 (NCCL)", sharded, devices=2),
-        *(_measured(*shape, folder, dropout) for shape in SHAPES for dropout in (True, False)),
-    ]
-
-
-def _tests(name: str, *chosen: str, devices: int = 1) -> Item:
-    return Item(name, ["-m", "pytest", "-m", "not manual", *chosen], devices=devices)
-
-
-def _measured(batch: int, longest: int, folder: Path, dropout: bool) -> Item:
-    """Return the bench on texts that fill such batches, with or without attention dropout."""
-    name = f"{batch} x {longest}" + ("" if dropout else ", no attention dropout")
-    file = folder / f"{batch}x{longest}{'' if dropout else '-no-dropout'}.json"
     texts = folder / f"texts-{longest}"
+    corpus = texts / "corpus.jsonl"
     options = [f"task.{split}={texts / split}.jsonl" for split in ("train", "dev", "test")]
-    corpus = texts / "corpus.txt"
     options += ["task.name=made_up", f"task.domain={corpus}", "auxiliary.size=all"]
     options.append(f"micro_batch_size={batch}")
     if not dropout:
         options.append("+encoder.sizes.attention_probs_dropout_prob=0.0")
-    arguments = [
-        "-m", "src.bench", "sections=[floor,peers,waits,memory]", f"encoders=[{ENCODER}]",
+    figures = folder / f"{batch}x{longest}{'' if dropout else '-no-dropout'}.json"
+    return [
+        "-m", "src.bench", "sections=[floor,peers,waits,memory]", "encoders=[roberta_base_random]",
         f"batch_size={batch}", "data.task=files", f"data.max_length={longest}",
-        f"data.corpus={corpus}", f"options={json.dumps(options)}", f"output={file}",
+        f"data.corpus={corpus}", f"options={json.dumps(options)}", f"output={figures}",
     ]  # fmt: skip
-    return Item(name, arguments, figures=file)
 
 
 def write_texts(folder: Path, longest: int, batch: int) -> None:
@@ -115,98 +72,48 @@ def write_texts(folder: Path, longest: int, batch: int) -> None:
         batch: number of examples in a batch; there are 8 batches of train and 16 of the corpus.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    words = np.array(WORDS.split())
     rng = generator_for(0, "gpu_check", longest)
-
-    def text() -> str:
-        return " ".join(rng.choice(words, int(rng.integers(longest // 2, 3 * longest // 2))))
-
-    for split, size in (("train", 8 * batch), ("dev", 4 * batch), ("test", batch)):
-        rows = ({"text": text(), "label": "ab"[number % 2]} for number in range(size))
-        lines = [json.dumps(row) + "\n" for row in rows]
-        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
-    corpus = [text() + "\n" for _ in range(16 * batch)]
-    (folder / "corpus.txt").write_text("".join(corpus), encoding="utf-8")
+    for name, batches in (("train", 8), ("dev", 4), ("test", 1), ("corpus", 16)):
+        lengths = rng.integers(longest // 2, 3 * longest // 2, batches * batch)
+        rows = pd.DataFrame({"text": [" ".join(rng.choice(WORDS.split(), n)) for n in lengths]})
+        rows["label"] = (rows.index % 2).map({0: "a", 1: "b"})
+        rows.to_json(folder / f"{name}.jsonl", orient="records", lines=True)
 
 
-def run_item(item: Item, devices: int, folder: Path) -> Outcome:
-    """Run an item, and log its output to a file in `folder`.
-
-    Args:
-        item: the item.
-        devices: number of GPUs of this machine.
-        folder: folder of the log.
-    """
-    if devices < item.devices:
-        return Outcome(item.name, "skipped", f"needs {item.devices} GPUs, there is {devices}")
-    log = folder / f"{''.join(c if c.isalnum() else '_' for c in item.name)}.log"
-    environment = {**os.environ, "TARTAN_TEST_DEVICE": "cuda"}
+def run_item(arguments: list[str]) -> str:
+    """Run tests or a bench, whose output goes to the terminal, and return the outcome."""
     began = time.monotonic()
-    with log.open("w", encoding="utf-8") as output:
-        try:
-            code = subprocess.run(
-                [sys.executable, *item.arguments], env=environment, stdout=output,
-                stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
-            ).returncode  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return Outcome(item.name, "failed", f"not finished after {TIMEOUT_S} s; see {log}")
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() or [""]
-    if code:
-        return Outcome(item.name, "failed", f"{lines[-1].strip()}; see {log}")
-    if item.figures is not None:
-        measured = json.loads(item.figures.read_text(encoding="utf-8"))
-        return Outcome(item.name, "measured", summarise(measured))
-    return Outcome(item.name, "passed", f"{lines[-1].strip()} ({time.monotonic() - began:.0f} s)")
-
-
-def summarise(measured: Mapping[str, Any]) -> str:
-    """Return the bench's figures in one line: floor, MFU, peers, waits, memory.
-
-    MFU is the step's throughput, divided by that of large square matrix products on the same GPU.
-    """
-    rate, rows = measured["floor"]["matrix_rate"], measured["floor"]["rows"]
-    figures = [
-        f"{row['method']} {row['ratio']['median']:.2f} x its floor, MFU "
-        f"{row['flops'] / row['seconds'] / rate:.0%} of {rate / 1e12:.0f} TFLOP/s, "
-        f"{row['tokens'] / row['seconds']:,.0f} tokens/s, {row['padding_share']:.0%} padding"
-        for row in rows
-    ]
-    figures += [
-        f"{row['peer']} ({row['case']}) {row['ratio']['median']:.2f} x this program's step"
-        for row in measured["peers"]["rows"]
-    ]
-    waits = mean(len(row["places"]) for row in measured["waits"]["rows"])
-    peak = max(row["peak"] for row in measured["memory"]["rows"])
-    return "; ".join([*figures, f"{waits:.1f} waits a step", f"{peak / 2**20:,.0f} MiB a step"])
-
-
-def outcome_table(outcomes: Sequence[Outcome]) -> Table:
-    """Return the table of all outcomes."""
-    styles = {"passed": "green", "failed": "bold red", "measured": "cyan", "skipped": "yellow"}
-    table = Table(title="on this machine's GPUs", title_justify="left", title_style="bold")
-    for column in ("item", "outcome", "detail"):
-        table.add_column(column, overflow="fold")
-    for outcome in outcomes:
-        verdict = f"[{styles[outcome.verdict]}]{outcome.verdict}[/]"
-        table.add_row(outcome.name, verdict, outcome.detail)
-    return table
+    environment = {**os.environ, "TARTAN_TEST_DEVICE": "cuda"}
+    try:
+        subprocess.run([sys.executable, *arguments], env=environment, timeout=TIMEOUT_S, check=True)
+    except subprocess.CalledProcessError as error:
+        return f"failed (exit code {error.returncode})"
+    except subprocess.TimeoutExpired:
+        return f"failed (not finished after {TIMEOUT_S} s)"
+    return f"passed ({time.monotonic() - began:.0f} s)"
 
 
 def main() -> int:
-    """Run all items and print the table; return 1 if one failed or there is no GPU."""
+    """Run all items and print their outcomes; return 1 if one failed or there is no GPU."""
     if not torch.cuda.is_available():
         print("error: gpu_check needs a GPU that PyTorch can use; there is none", file=sys.stderr)
         return 1
-    OUTPUT.mkdir(exist_ok=True)
+    folder = OUTPUT.resolve()
+    items = {chosen: tests_of(chosen) for chosen in (*TESTS, *TESTS_OF_TWO_GPUS)}
     for batch, longest in SHAPES:
-        write_texts(OUTPUT.resolve() / f"texts-{longest}", longest, batch)
-    console, outcomes = Console(), []
-    for item in items(OUTPUT.resolve()):
-        console.print(f"{item.name} ...", highlight=False)
-        outcomes.append(run_item(item, torch.cuda.device_count(), OUTPUT.resolve()))
-        console.print(f"  {outcomes[-1].verdict}", highlight=False)
-    console.print(outcome_table(outcomes))
-    return int(any(outcome.verdict == "failed" for outcome in outcomes))
+        write_texts(folder / f"texts-{longest}", longest, batch)
+        for dropout in (True, False):
+            name = f"{batch} x {longest}{'' if dropout else ', no attention dropout'}"
+            items[name] = bench_of(batch, longest, folder, dropout=dropout)
+    table = titled_table("on this machine's GPUs", "item", "outcome")
+    outcomes = []
+    for name, arguments in items.items():
+        print(f"\n{name} ...", flush=True)
+        alone = name in TESTS_OF_TWO_GPUS and torch.cuda.device_count() < 2
+        outcomes.append("skipped (needs 2 GPUs)" if alone else run_item(arguments))
+        table.add_row(name, outcomes[-1])
+    Console().print(table)
+    return int(any(outcome.startswith("failed") for outcome in outcomes))
 
 
 if __name__ == "__main__":
