@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import hydra
 import torch
@@ -19,26 +19,22 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from src.bench.ablations import measure_ablations
+from src.bench.ablations import AblationRow, measure_ablations
 from src.bench.case import Case
-from src.bench.evaluation import measure_evaluation
-from src.bench.floor import measure_floor
-from src.bench.growth import draw_growth, measure_growth
+from src.bench.evaluation import EvaluationRow, measure_evaluation
+from src.bench.floor import FloorRow, measure_floor
+from src.bench.growth import Growth, measure_growth
 from src.bench.measure import measure_matrix_rate
-from src.bench.memory import measure_memory
-from src.bench.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
-from src.bench.start_up import measure_start
-from src.bench.tables import (
-    ablation_table,
-    evaluation_table,
-    floor_table,
-    growth_table,
-    memory_table,
-    peer_table,
-    start_table,
-    waits_table,
+from src.bench.memory import MemoryRow, measure_memory, with_growth
+from src.bench.peers import (
+    PeerRow,
+    compare_with_published,
+    compare_with_torchjd,
+    compare_with_trainer,
 )
-from src.bench.waits import measure_waits
+from src.bench.row import Row, table_of
+from src.bench.start_up import StartUp, measure_starts
+from src.bench.waits import WaitsRow, measure_waits
 from src.command_line.hydra_errors import run_command_line
 from src.command_line.output_file import output_file
 from src.command_line.quiet import quiet_libraries
@@ -51,23 +47,32 @@ from src.methods.precision import resolve_precision
 from src.run_folder.stop import stop
 
 MINILM, ROBERTA = "minilm", "roberta_base_random"
-SECTIONS = ("floor", "ablations", "peers", "waits", "memory", "growth", "evaluation", "start_up")
+Section = Literal[
+    "floor", "ablations", "peers", "waits", "memory", "growth", "evaluation", "start_up"
+]
 """Methods of `Sections`."""
+_OPTIONS = {
+    "sections": Sequence[Section],
+    "encoders": Sequence[Text],
+    "rounds": Count | None,
+    "batch_size": Count,
+    "warm_up": Natural,
+}
+"""Types of the bench's own options."""
 _TYPES = {"bf16-mixed": torch.bfloat16, "64-true": torch.float64}
 """Type of matrix products by the precision; float32 in others."""
 
 
 class Sections:
-    """Measures and prints the sections of the bench.
+    """Measures the sections of the bench.
 
     Args:
         config: the config (`conf/bench.yaml`).
         scratch: a folder for the cases' runs.
-        console: the console for the tables.
     """
 
-    def __init__(self, config: DictConfig, scratch: Path, console: Console) -> None:
-        self._config, self._scratch, self._console = config, scratch, console
+    def __init__(self, config: DictConfig, scratch: Path) -> None:
+        self._config, self._scratch = config, scratch
         self._options = [
             f"task={config.data.task}",
             f"task.max_length={config.data.max_length}",
@@ -86,7 +91,7 @@ class Sections:
         precision = resolve_precision(run.trainer.precision, accelerator)
         self._dtype = _TYPES.get(precision, torch.float32)
 
-    def floor(self) -> dict[str, Any]:
+    def floor(self) -> list[FloorRow]:
         """Time each method's step against its floor (see `src.bench.floor`)."""
         rate = measure_matrix_rate(self._device, self._dtype)
         cases = [(MINILM, "finetune", 0), (MINILM, "mt_tartan", 1), (MINILM, "meta_tartan", 1)]
@@ -96,54 +101,41 @@ class Sections:
             cases += [(MINILM, "mt_tartan", 4), (MINILM, "meta_tartan", 4)]
             cases += [(ROBERTA, "finetune", 0), (ROBERTA, "mt_tartan", 1)]
             cases += [(ROBERTA, "meta_tartan", 2), (ROBERTA, "meta_tartan", 4)]
-        rows = [
+        return [
             measure_floor(
-                self._case(method, tasks, encoder),
-                encoder,
-                self._rounds,
-                self._scratch / "floor",
-                warm_up=int(self._config.warm_up),
-                dtype=self._dtype,
+                self._case(method, tasks, encoder), encoder, self._rounds, self._scratch / "floor",
+                warm_up=int(self._config.warm_up), matrix_rate=rate,
             )
             for encoder, method, tasks in cases
             if encoder in self._config.encoders
-        ]
-        self._console.print(floor_table(rows, rate))
-        return {"matrix_rate": rate, "rows": [asdict(row) for row in rows]}
+        ]  # fmt: skip
 
-    def ablations(self) -> dict[str, Any]:
+    def ablations(self) -> list[AblationRow]:
         """Time a step without each optimisation."""
-        rows = measure_ablations(
-            self._case("meta_tartan", 1), self._rounds, self._scratch / "ablations", self._device
-        )
-        self._console.print(ablation_table(rows))
-        return {"rows": [asdict(row) for row in rows]}
+        case = self._case("meta_tartan", 1)
+        return measure_ablations(case, self._rounds, self._scratch / "ablations", self._device)
 
-    def peers(self) -> dict[str, Any]:
+    def peers(self) -> list[PeerRow]:
         """Time other programs' steps against this one's."""
         folder, rounds, device = self._scratch / "peers", self._rounds, self._device
-        rows = [
+        return [
             compare_with_published(self._case("meta_tartan", 1), rounds, folder, device),
             compare_with_trainer(self._case("finetune", 0), rounds, folder, device),
             compare_with_trainer(self._case("tapt", 0), rounds, folder, device),
             compare_with_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
         ]
-        self._console.print(peer_table(rows))
-        return {"rows": [asdict(row) for row in rows]}
 
-    def waits(self) -> dict[str, Any]:
+    def waits(self) -> list[WaitsRow]:
         """Count how often the host waits for the GPU in a step."""
         if self._device.type != "cuda":
-            self._console.print("waits for the GPU: not measured, because there is no GPU")
-            return {"rows": []}
-        rows = [
+            print("waits for the GPU: not measured, because there is no GPU")
+            return []
+        return [
             measure_waits(self._case(method, tasks), self._scratch / "waits", self._device)
             for method, tasks in (("finetune", 0), ("mt_tartan", 1), ("meta_tartan", 1))
         ]
-        self._console.print(waits_table(rows))
-        return {"rows": [asdict(row) for row in rows]}
 
-    def memory(self) -> dict[str, Any]:
+    def memory(self) -> list[MemoryRow]:
         """Measure the peak memory of a step."""
         numbers = (1, 2, 4, 8, 16) if self._full else (1, 2, 4)
         cases = [self._case("finetune", 0), self._case("mt_tartan", 1)]
@@ -151,11 +143,9 @@ class Sections:
         composed = [self._case("aang", number) for number in (1, 24, 40)]
         folder = self._scratch / "memory"
         rows = [row for case in cases for row in measure_memory([case], folder, self._device)]
-        rows += measure_memory(composed, folder, self._device)
-        self._console.print(memory_table(rows))
-        return {"rows": [asdict(row) for row in rows]}
+        return with_growth([*rows, *measure_memory(composed, folder, self._device)])
 
-    def growth(self) -> dict[str, Any]:
+    def growth(self) -> list[Growth]:
         """Time a step for several numbers of tasks, batch sizes and body sizes."""
         size = int(self._config.batch_size)
         numbers = (1, 2, 4, 8) if self._full else (1, 2, 4)
@@ -170,38 +160,27 @@ class Sections:
                 width: self._case("meta_tartan", 1, ROBERTA, width=width) for width in widths
             },
         }
-        growths = [
+        return [
             measure_growth(along, by_size, self._rounds, self._scratch / "growth", self._device)
             for along, by_size in cases.items()
         ]
-        self._console.print(growth_table(growths))
-        picture = Path(str(self._config.output)).with_suffix(".png")
-        draw_growth(growths, picture)
-        return {"rows": [asdict(growth) for growth in growths], "picture": str(picture)}
 
-    def evaluation(self) -> dict[str, Any]:
+    def evaluation(self) -> list[EvaluationRow]:
         """Measure the throughput of evaluations on dev."""
-        rows = [
+        return [
             measure_evaluation(
                 self._case("finetune", 0, encoder), encoder, self._rounds,
                 self._scratch / "evaluation", self._device,
             )
             for encoder in self._config.encoders
         ]  # fmt: skip
-        self._console.print(evaluation_table(rows))
-        return {"rows": [asdict(row) for row in rows]}
 
-    def start_up(self) -> dict[str, Any]:
+    def start_up(self) -> list[StartUp]:
         """Time a run from the command to its first step, with an empty and a filled cache."""
-        method = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
+        options = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
         if self._corpus is not None:
-            method.append(f"auxiliary.dapt.path={self._corpus}")
-        rows = [
-            measure_start(what, [*self._options, *method], self._scratch / "start" / str(number))
-            for number, what in enumerate(("whole corpus, first start", "whole corpus, from cache"))
-        ]
-        self._console.print(start_table(rows))
-        return {"rows": [asdict(row) for row in rows]}
+            options.append(f"auxiliary.dapt.path={self._corpus}")
+        return measure_starts([*self._options, *options], self._scratch / "start")
 
     def _case(
         self,
@@ -213,9 +192,8 @@ class Sections:
     ) -> Case:
         options = [f"encoder={encoder or self._encoder}", *self._options]
         if width is not None:
-            heads = width // 64
             sizes = {"hidden_size": width, "intermediate_size": 4 * width}
-            sizes |= {"num_attention_heads": heads}
+            sizes |= {"num_attention_heads": width // 64}
             options += [f"+encoder.sizes.{name}={value}" for name, value in sizes.items()]
         size = batch_size or int(self._config.batch_size)
         return Case(method, tasks, size, options, self._corpus)
@@ -228,43 +206,27 @@ def main(config: DictConfig) -> None:
     keep_freed_memory()  # as a run does
     logging.getLogger("src").setLevel(logging.ERROR)  # without the remarks of a run on its data
     console = Console(width=None if sys.stdout.isatty() else 120)
+    values: Any = OmegaConf.to_container(config)
     try:
-        output = _checked(config)
+        for name, kind in _OPTIONS.items():
+            check(values[name], kind, name)
+        output = output_file(values["output"])
     except UserError as error:
         stop(error)
-    measured: dict[str, Any] = {
-        "machine": machine(config),
-        "config": OmegaConf.to_container(config),
-    }
+    measured: dict[str, Any] = {"machine": machine(config), "config": values}
     with tempfile.TemporaryDirectory() as scratch:
-        bench = Sections(config, Path(scratch), console)
-        for name in config.sections:
+        bench = Sections(config, Path(scratch))
+        for name in values["sections"]:
             try:
-                measured[name] = getattr(bench, name)()
+                rows: Sequence[Row] = getattr(bench, name)()
             except UserError as error:
                 stop(f"{name}: {error}")
+            if rows:
+                console.print(table_of(rows))
+            measured[name] = {"rows": [asdict(row) for row in rows]}
             # after each section, so that an interruption loses no figures
             output.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     console.print(f"figures in {output}", highlight=False)
-
-
-def _checked(config: DictConfig) -> Path:
-    """Return the file for the figures, after checking the options of the bench.
-
-    Raises:
-        UserError: an option has an invalid value.
-    """
-    values = OmegaConf.to_container(config)
-    assert isinstance(values, dict)
-    for name in ("sections", "encoders"):
-        check(values[name], Sequence[Text], name)
-    check(values["rounds"], Count | None, "rounds")
-    check(values["batch_size"], Count, "batch_size")
-    check(values["warm_up"], Natural, "warm_up")
-    unknown = [name for name in values["sections"] if name not in SECTIONS]
-    if unknown:
-        raise UserError(f"sections: {unknown[0]} is not one of {', '.join(SECTIONS)}")
-    return output_file(values["output"])
 
 
 def machine(config: DictConfig) -> dict[str, Any]:

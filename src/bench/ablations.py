@@ -14,6 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from src.bench.case import BuiltCase, Case, build_case
 from src.bench.manual_step import ManualStep
 from src.bench.measure import Ratio, ratio, time_interleaved
+from src.bench.row import Row
 from src.core.clock import now
 from src.cpu.attention import attention
 from src.cpu.dropout import replace_dropout
@@ -115,7 +116,7 @@ NO_ATTENTION_DROPOUT = "no attention dropout: fused attention"
 
 
 @dataclass(frozen=True)
-class AblationRow:
+class AblationRow(Row):
     """The time of a step without an optimisation, divided by that of a step with it.
 
     Attributes:
@@ -124,9 +125,14 @@ class AblationRow:
         used: whether runs use it by default.
     """
 
+    title = "time of a META-TARTAN step without an optimisation, divided by that with it"
+    columns = ("optimisation", "time without / with", "by default")
     name: str
     ratio: Ratio
     used: bool
+
+    def cells(self) -> tuple[str, ...]:
+        return self.name, str(self.ratio), "on" if self.used else "off"
 
 
 def measure_ablations(

@@ -45,7 +45,7 @@ _SPACES = {
     40: ["auxiliary=aang_td_ed"],
 }
 """Options that compose a space of objectives, by their number; the single one is in all spaces."""
-_AUXILIARIES = ("dapt", "tapt", "dapt2", "dapt3", *(f"dapt{number}" for number in range(4, 17)))
+_AUXILIARIES = ("dapt", "tapt", *(f"dapt{number}" for number in range(2, 17)))
 """Names of auxiliary tasks, of which a case has the first ones."""
 
 
@@ -118,7 +118,7 @@ class Case:
 
 
 def run_case(
-    case: Case, steps: int, folder: Path, observers: Sequence[pl.Callback], *more: str
+    case: Case, steps: int, folder: Path, observers: Sequence[pl.Callback]
 ) -> StageOutcome:
     """Train the case's stage as a run does.
 
@@ -127,9 +127,8 @@ def run_case(
         steps: number of steps.
         folder: the run folder, which is emptied.
         observers: further callbacks.
-        more: further overrides of the config.
     """
-    config = case.config(steps, folder, *more)
+    config = case.config(steps, folder)
     stages = enabled_stages(config)
     name = STAGE_OF[case.method]
     return StageChain(config, folder, prepare(config, stages)).run(name, stages[name], observers)

@@ -15,9 +15,9 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
-from rich.table import Table
 
 from src.bench.corpus_case import BuildRow, ReadRow, measure_build, measure_reading
+from src.bench.row import table_of
 from src.bench.synthetic_articles import SyntheticArticles
 from src.command_line.hydra_errors import run_command_line
 from src.command_line.output_file import output_file
@@ -27,8 +27,6 @@ from src.configuration.options import Count
 from src.configuration.values import check
 from src.errors import UserError
 from src.run_folder.stop import stop
-
-MIB = 1 << 20
 
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="bench_corpus")
@@ -67,8 +65,8 @@ def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
         reads.append(_in_fresh_process(measure_reading, corpus, values["encoder"], *options))
         measured = {"build": [asdict(row) for row in builds], "read": [asdict(r) for r in reads]}
         output.write_text(json.dumps({"config": values, **measured}, indent=1) + "\n")
-    console.print(build_table(builds))
-    console.print(read_table(reads))
+    console.print(table_of(builds))
+    console.print(table_of(reads))
     console.print(f"figures in {output}", highlight=False)
 
 
@@ -84,45 +82,6 @@ def _in_fresh_process(function: Any, *arguments: Any) -> Any:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=quiet_libraries) as pool:
         return pool.submit(function, *arguments).result()
-
-
-def build_table(rows: Sequence[BuildRow]) -> Table:
-    """Return the table of builds; memory is that of processes without pages of files."""
-    table = _table(
-        "building a corpus; peak memory without pages of files", "examples", "with repeats",
-        "articles", "GB", "processes", "s", "examples/s", "MiB, one process", "MiB, all",
-    )  # fmt: skip
-    for row in rows:
-        seconds = f"{row.seconds:.0f}" + (" (resumed)" if row.resumed else "")
-        rate = "" if row.resumed else f"{row.made / row.seconds:,.0f}"
-        table.add_row(
-            f"{row.kept:,}", f"{row.made:,}", f"{row.articles:,}", f"{row.bytes / 1e9:.2f}",
-            str(row.workers), seconds, rate, f"{row.largest / MIB:,.0f}", f"{row.all / MIB:,.0f}",
-        )  # fmt: skip
-    return table
-
-
-def read_table(rows: Sequence[ReadRow]) -> Table:
-    """Return the table of reading; memory as in `build_table`, and pages of files separately."""
-    table = _table(
-        "reading random batches, without the model; memory without pages of files",
-        "examples", "s to first batch", "read", "read/s", "MiB at start", "MiB, peak",
-        "MiB of files",
-    )  # fmt: skip
-    for row in rows:
-        table.add_row(
-            f"{row.examples:,}", f"{row.start:.2f}", f"{row.read:,}",
-            f"{row.read / row.seconds:,.0f}", f"{row.before / MIB:,.0f}",
-            f"{row.peak / MIB:,.0f}", f"{row.mapped / MIB:,.0f}",
-        )  # fmt: skip
-    return table
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table
 
 
 if __name__ == "__main__":

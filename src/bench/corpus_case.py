@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from src.bench.process_memory import peak_memory
+from src.bench.row import Row
 from src.bench.synthetic_articles import FIELD
 from src.configuration.build import build
 from src.configuration.quoting import quoted_path
 from src.data.corpus_manifest import read_corpus_folder
 from src.errors import UserError
 
+MIB = 1 << 20
+
 
 @dataclass(frozen=True)
-class BuildRow:
+class BuildRow(Row):
     """The cost of a build.
 
     Attributes:
@@ -34,6 +37,11 @@ class BuildRow:
         all: peak memory of all processes together, likewise [bytes].
     """
 
+    title = "building a corpus; peak memory without pages of files"
+    columns = (
+        "examples", "with repeats", "articles", "GB", "processes", "s", "examples/s",
+        "MiB, one process", "MiB, all",
+    )  # fmt: skip
     workers: int
     articles: int
     made: int
@@ -44,9 +52,17 @@ class BuildRow:
     largest: int
     all: int
 
+    def cells(self) -> tuple[str, ...]:
+        return (
+            f"{self.kept:,}", f"{self.made:,}", f"{self.articles:,}", f"{self.bytes / 1e9:.2f}",
+            str(self.workers), f"{self.seconds:.0f}" + (" (resumed)" if self.resumed else ""),
+            "" if self.resumed else f"{self.made / self.seconds:,.0f}",
+            f"{self.largest / MIB:,.0f}", f"{self.all / MIB:,.0f}",
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
-class ReadRow:
+class ReadRow(Row):
     """The cost of reading batches of a whole corpus.
 
     Attributes:
@@ -59,6 +75,11 @@ class ReadRow:
         mapped: peak of the pages of files, of which the corpus is one [bytes].
     """
 
+    title = "reading random batches, without the model; memory without pages of files"
+    columns = (
+        "examples", "s to first batch", "read", "read/s", "MiB at start", "MiB, peak",
+        "MiB of files",
+    )  # fmt: skip
     examples: int
     start: float
     read: int
@@ -66,6 +87,13 @@ class ReadRow:
     before: int
     peak: int
     mapped: int
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            f"{self.examples:,}", f"{self.start:.2f}", f"{self.read:,}",
+            f"{self.read / self.seconds:,.0f}", f"{self.before / MIB:,.0f}",
+            f"{self.peak / MIB:,.0f}", f"{self.mapped / MIB:,.0f}",
+        )  # fmt: skip
 
 
 def measure_build(

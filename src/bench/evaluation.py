@@ -10,12 +10,13 @@ from lightning.fabric.utilities import move_data_to_device
 
 from src.bench.case import Case, build_case
 from src.bench.measure import Ratio, ratio
+from src.bench.row import Row
 from src.core.clock import now
 from src.objectives.layout import count_tokens_and_padding
 
 
 @dataclass(frozen=True)
-class EvaluationRow:
+class EvaluationRow(Row):
     """The throughput of evaluations.
 
     Attributes:
@@ -24,9 +25,16 @@ class EvaluationRow:
         tokens_per_second: the median.
     """
 
+    title = "evaluation of dev"
+    columns = ("encoder", "examples/s", "tokens/s")
     encoder: str
     examples_per_second: Ratio
     tokens_per_second: float
+
+    def cells(self) -> tuple[str, ...]:
+        rate = self.examples_per_second
+        examples = f"{rate.median:,.0f} ({rate.low:,.0f} to {rate.high:,.0f})"
+        return self.encoder, examples, f"{self.tokens_per_second:,.0f}"
 
 
 def measure_evaluation(

@@ -9,19 +9,18 @@ attention and the embeddings' gradient).
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import lightning.pytorch as pl
-import torch
 from torch import nn
 
 from src.bench.case import Case, run_case
-from src.bench.measure import Ratio, measure_products_rate, ratio
-from src.core.clock import PassClock, now
+from src.bench.measure import Ratio, ratio
+from src.bench.row import Row
+from src.core.clock import now
 from src.core.passes import Passes, Purpose
 from src.core.task import Batch, StepBatch, Task
 from src.cpu.row_gradients import RowGradientBody
@@ -82,19 +81,14 @@ class FloorProbe(pl.Callback):
     Attributes:
         steps: time of each counted step [s].
         floors: time of its floor [s].
-        inside: time of the step that its passes and its update take [s].
-        positions: number of positions of each micro-batch of the counted steps' tasks.
     """
 
     def __init__(self, warm_up: int) -> None:
         self.steps: list[float] = []
         self.floors: list[float] = []
-        self.inside: list[float] = []
-        self.positions: list[int] = []
         self._warm_up = warm_up
         self._floor: Floor | None = None
         self._began: float | None = None
-        self._inside_before = 0.0
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
@@ -119,24 +113,17 @@ class FloorProbe(pl.Callback):
         if self._floor is None:
             return
         ended = now(pl_module.device)
-        assert isinstance(pl_module.clock, PassClock)
-        inside = pl_module.clock.seconds()
         with trainer.precision_plugin.forward_context():
             self._floor.step(batch)
         after = now(pl_module.device)
         if self._began is not None:
             self.steps.append(ended - self._began)
             self.floors.append(after - ended)
-            self.inside.append(inside - self._inside_before)
-            self.positions += [
-                part.positions for own in batch.tasks.values() for part in own.micro_batches
-            ]
-        self._inside_before = inside
         self._began = now(pl_module.device)
 
 
 @dataclass(frozen=True)
-class FloorRow:
+class FloorRow(Row):
     """A case compared with its floor.
 
     Attributes:
@@ -145,36 +132,39 @@ class FloorRow:
         tasks: number of auxiliary tasks.
         passes: number of forward and backward passes of the floor.
         ratio: a step's time divided by the floor's.
-        inside: median share of a step's time that its passes and its update take; the others are
-            inner products, the mixture, the meta head, fetching the batch, logging and callbacks.
         seconds: median time of a step [s].
         flops: floating-point operations of a step.
         tokens: number of tokens of a step, without padding.
         padding_share: share of padding in the positions that go through the body.
-        products_rate: throughput of the body's matrix products by themselves, with the sizes of a
-            micro-batch [FLOP/s].
+        matrix_rate: throughput of products of large square matrices on the same device [FLOP/s].
     """
 
+    title = "time of a step, divided by its floor's: median (quartiles)"
+    columns = (
+        "encoder", "method", "auxiliary tasks", "passes", "time / floor", "s/step", "tokens/s",
+        "padding", "of large matrices' FLOP/s",
+    )  # fmt: skip
     encoder: str
     method: str
     tasks: int
     passes: int
     ratio: Ratio
-    inside: float
     seconds: float
     flops: float
     tokens: float
     padding_share: float
-    products_rate: float
+    matrix_rate: float
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.encoder, self.method, str(self.tasks), str(self.passes), str(self.ratio),
+            f"{self.seconds:.3f}", f"{self.tokens / self.seconds:,.0f}",
+            f"{self.padding_share:.1%}", f"{self.flops / self.seconds / self.matrix_rate:.0%}",
+        )  # fmt: skip
 
 
 def measure_floor(
-    case: Case,
-    encoder: str,
-    steps: int,
-    folder: Path,
-    warm_up: int,
-    dtype: torch.dtype = torch.float32,
+    case: Case, encoder: str, steps: int, folder: Path, warm_up: int, matrix_rate: float
 ) -> FloorRow:
     """Train a case, and time each of `steps` steps and its floor.
 
@@ -184,27 +174,19 @@ def measure_floor(
         steps: number of steps to count.
         folder: the run folder.
         warm_up: see `FloorProbe`.
-        dtype: type of the body's matrix products.
+        matrix_rate: see `FloorRow`.
     """
     probe = FloorProbe(warm_up)
     outcome = run_case(case, warm_up + 1 + steps, folder, [probe])
-    body = outcome.module.body
-    layers = Counter(
-        (layer.out_features, layer.in_features)
-        for layer in body.modules()
-        if isinstance(layer, nn.Linear)
-    )
-    rows = round(sum(probe.positions) / len(probe.positions))
     return FloorRow(
         encoder=encoder,
         method=case.method,
         tasks=case.tasks,
         passes=1 + case.tasks + (case.method == "meta_tartan"),
         ratio=ratio(probe.steps, probe.floors),
-        inside=median(a / b for a, b in zip(probe.inside, probe.steps, strict=True)),
         seconds=median(probe.steps),
         flops=sum(outcome.cost.flops.values()) / outcome.steps,
         tokens=sum(outcome.cost.tokens.values()) / outcome.steps,
         padding_share=outcome.cost.padding_share,
-        products_rate=measure_products_rate(layers, rows, outcome.module.device, dtype),
+        matrix_rate=matrix_rate,
     )

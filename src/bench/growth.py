@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
 import torch
-from matplotlib import pyplot
 from scipy import stats
 
 from src.bench.case import Case, build_case
 from src.bench.manual_step import ManualStep
 from src.bench.measure import time_interleaved
-from src.figures.style import COLOURS
+from src.bench.row import Row
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(Row):
     """The time of a META-TARTAN step as a function of one size.
 
     Attributes:
@@ -34,11 +29,20 @@ class Growth:
         slope_error: standard error of the slope.
     """
 
+    title = "time of a META-TARTAN step"
+    columns = ("size", "from", "to", "s/step", "slope (log-log)")
     along: str
     sizes: list[float]
     seconds: list[float]
     slope: float
     slope_error: float
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.along, f"{min(self.sizes):,.0f}", f"{max(self.sizes):,.0f}",
+            f"{self.seconds[0]:.3f} to {self.seconds[-1]:.3f}",
+            f"{self.slope:.2f} ± {self.slope_error:.2f}",
+        )  # fmt: skip
 
 
 def measure_growth(
@@ -69,18 +73,3 @@ def measure_growth(
     seconds = [median(values) / 3 for values in times.values()]
     line = stats.linregress(np.log(sizes), np.log(seconds))
     return Growth(along, sizes, seconds, float(line.slope), float(line.stderr))
-
-
-def draw_growth(growths: Sequence[Growth], path: Path) -> None:
-    """Draw the time of a step over each size, on logarithmic axes."""
-    figure, axes = pyplot.subplots(
-        1, len(growths), figsize=(3.4 * len(growths), 3), sharey=True, layout="constrained"
-    )
-    for axis, growth in zip(axes, growths, strict=True):
-        axis.loglog(growth.sizes, growth.seconds, "o-", color=COLOURS[0])
-        axis.set_xlabel(growth.along)
-        axis.set_title(f"slope {growth.slope:.2f} ± {growth.slope_error:.2f}", fontsize=10)
-        axis.grid(visible=True, which="both", alpha=0.3)
-    axes[0].set_ylabel("seconds a step")
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)

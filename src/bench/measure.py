@@ -1,4 +1,4 @@
-"""Measures ratios of times, and rates of matrix products."""
+"""Measures ratios of times, and the rate of matrix products."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.utils.benchmark import Timer
 
 from src.core.clock import now
 
@@ -83,54 +84,6 @@ def measure_matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float
     """
     size = 8192 if device.type == "cuda" else 1536
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-    left @ right
-    done, began = 0, now(device)
-    while now(device) - began < seconds:
-        for _ in range(4):
-            left @ right
-        done += 4
-    return done * 2 * size**3 / (now(device) - began)
-
-
-def measure_products_rate(
-    layers: Mapping[tuple[int, int], int],
-    rows: int,
-    device: torch.device,
-    dtype: torch.dtype,
-    seconds: float = 1.0,
-) -> float:
-    """Measure the throughput of the matrix products of linear layers by themselves [FLOP/s].
-
-    These are the products of the forward pass, of the inputs' gradient and of the weights'
-    gradient.
-
-    Args:
-        layers: number of layers by `(outputs, inputs)`.
-        rows: number of rows of the inputs.
-        device: the device.
-        dtype: type of the matrices.
-        seconds: duration of the measurement [s].
-    """
-    operands = {
-        (out, into): [
-            torch.randn(shape, device=device, dtype=dtype)
-            for shape in ((rows, into), (out, into), (rows, out))
-        ]
-        for out, into in layers
-    }
-
-    def products() -> None:
-        for sizes, number in layers.items():
-            inputs, weights, gradient = operands[sizes]
-            for _ in range(number):
-                inputs @ weights.T
-                gradient @ weights
-                gradient.T @ inputs
-
-    products()
-    done, began = 0, now(device)
-    while now(device) - began < seconds:
-        products()
-        done += 1
-    each = sum(3 * 2 * rows * out * into * number for (out, into), number in layers.items())
-    return done * each / (now(device) - began)
+    operands = {"left": left, "right": right}
+    timer = Timer("left @ right", globals=operands, num_threads=torch.get_num_threads())
+    return 2 * size**3 / timer.blocked_autorange(min_run_time=seconds).mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import torch
 
 from src.bench.case import Case, build_case
 from src.bench.manual_step import ManualStep
+from src.bench.row import Row
 from src.core.memory import parameter_bytes, peak_bytes
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
@@ -20,7 +21,7 @@ BATCHES = 2
 
 
 @dataclass(frozen=True)
-class MemoryRow:
+class MemoryRow(Row):
     """The peak memory of a step, without parameters and the optimiser's state.
 
     Attributes:
@@ -28,12 +29,21 @@ class MemoryRow:
         tasks: number of auxiliary tasks.
         peak: peak memory, with gradients and activations [bytes].
         heads: part of it that gradients of the auxiliary tasks' heads take [bytes].
+        growth: share by which each further task raises the rest of the peak, compared with the
+            method's first row.
     """
 
+    title = "peak memory of a step"
+    columns = ("method", "auxiliary tasks", "MiB", "growth for each task, without its head")
     method: str
     tasks: int
     peak: int
     heads: int
+    growth: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        growth = "" if self.growth is None else f"{self.growth:+.2%}"
+        return self.method, str(self.tasks), f"{self.peak / 2**20:,.0f}", growth
 
 
 def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) -> list[MemoryRow]:
@@ -62,3 +72,15 @@ def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) ->
             )
         )
     return rows
+
+
+def with_growth(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
+    """Return the rows with the growth of each method's peak."""
+    firsts: dict[str, MemoryRow] = {}
+    grown = []
+    for row in rows:
+        first = firsts.setdefault(row.method, row)
+        added = (row.peak - row.heads) - (first.peak - first.heads)
+        more = row.tasks - first.tasks
+        grown.append(replace(row, growth=added / more / first.peak) if more else row)
+    return grown

@@ -12,6 +12,7 @@ from src.bench.case import BuiltCase, Case, build_case
 from src.bench.manual_step import ManualStep
 from src.bench.measure import Ratio, ratio
 from src.bench.published_step import PublishedStep
+from src.bench.row import Row
 from src.bench.torchjd_step import TorchJDStep
 from src.bench.transformers_trainer import classifier_around, masked_lm_around, trainer_times
 from src.core.clock import now
@@ -19,7 +20,7 @@ from src.encoders.text_encoder import require_text_encoder
 
 
 @dataclass(frozen=True)
-class PeerRow:
+class PeerRow(Row):
     """The time of another program's step, divided by that of this program's.
 
     Attributes:
@@ -28,9 +29,14 @@ class PeerRow:
         ratio: the ratio of times.
     """
 
+    title = "time of another program's step, divided by this one's"
+    columns = ("program", "case", "ratio")
     peer: str
     case: str
     ratio: Ratio
+
+    def cells(self) -> tuple[str, ...]:
+        return self.peer, self.case, str(self.ratio)
 
 
 def compare_with_published(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:

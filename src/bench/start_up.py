@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from src.bench.row import Row
 from src.configuration.quoting import quoted_path
 from src.errors import UserError
+from src.methods.fit import STEP_LOG
 from src.run_folder.result import read_result
 
 TIMEOUT_S = 1800
@@ -19,52 +20,62 @@ TIMEOUT_S = 1800
 
 
 @dataclass(frozen=True)
-class StartUp:
+class StartUp(Row):
     """The time of a start.
 
     Attributes:
         what: name of the start.
         seconds: time from the command to the end of the first step [s].
         seconds_to_end: time to the end of the process, which evaluates on dev and test [s].
-        lines: number of texts of all auxiliary tasks.
+        texts_per_second: number of auxiliary texts, divided by the time that the start takes longer
+            than one that finds all of them in the cache; None for that one.
     """
 
+    title = "time from the command"
+    columns = ("start", "s to the first step", "s to the end", "prepared texts/s")
     what: str
     seconds: float
     seconds_to_end: float
-    lines: int
+    texts_per_second: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        rate = "" if self.texts_per_second is None else f"{self.texts_per_second:,.0f}"
+        return self.what, f"{self.seconds:.1f}", f"{self.seconds_to_end:.1f}", rate
 
 
-def measure_start(what: str, overrides: Sequence[str], folder: Path) -> StartUp:
-    """Run the command line for one step.
+def measure_starts(overrides: Sequence[str], folder: Path) -> list[StartUp]:
+    """Run the command line for one step, twice.
 
     Args:
-        what: name of the start.
-        overrides: overrides of the run's config.
-        folder: the run folder.
+        overrides: overrides of the run's config, with an empty `cache_dir`.
+        folder: a folder for the runs.
 
     Raises:
-        UserError: the run failed; the message holds its last line.
+        UserError: a run failed; the message holds its last line.
     """
-    began = time.perf_counter()
+    first, to_end = _measure(overrides, folder / "first")
+    cached, cached_to_end = _measure(overrides, folder / "cached")
+    auxiliaries = read_result(folder / "first").auxiliaries.values()
+    texts = sum(auxiliary.examples for auxiliary in auxiliaries)
+    rate = texts / (first - cached) if first > cached else None
+    return [
+        StartUp("whole corpus, first start", first, to_end, rate),
+        StartUp("whole corpus, from cache", cached, cached_to_end, None),
+    ]
+
+
+def _measure(overrides: Sequence[str], folder: Path) -> tuple[float, float]:
+    """Return the times to the first step and to the end of a run [s]."""
     place = f"hydra.run.dir={quoted_path(folder)}"
     command = [sys.executable, "-m", "src.run", *overrides, "max_steps=1", place]
-    first = None
-    log = folder / "steps.csv"
-    # a file, because a run that fills a pipe would wait for its reader
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-        while process.poll() is None:
-            if first is None and log.exists() and log.stat().st_size:
-                first = time.perf_counter() - began
-            if time.perf_counter() - began > TIMEOUT_S:
-                process.kill()
-            time.sleep(0.01)
-        seconds = time.perf_counter() - began
-        errors.seek(0)
-        said = errors.read().strip().splitlines() or ["?"]
-    if process.returncode != 0 or first is None:
-        raise UserError(f"the run of {what} failed: {said[-1]}")
-    result = read_result(folder)
-    lines = sum(auxiliary.examples for auxiliary in result.auxiliaries.values())
-    return StartUp(what, first, seconds, lines)
+    began = time.time()
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines() or ["?"]
+        raise UserError(f"a run failed: {said[-1]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"a run has not ended after {TIMEOUT_S} s") from error
+    ended = time.time()
+    # the log is written after the step
+    return (folder / STEP_LOG).stat().st_mtime - began, ended - began

@@ -10,10 +10,11 @@ import torch
 
 from src.bench.case import Case, build_case
 from src.bench.manual_step import ManualStep
+from src.bench.row import Row
 
 
 @dataclass(frozen=True)
-class WaitsRow:
+class WaitsRow(Row):
     """The lines at which the host waited for the GPU in one step.
 
     Attributes:
@@ -22,9 +23,15 @@ class WaitsRow:
         places: `file:line` of each wait.
     """
 
+    title = "waits for the GPU in a step"
+    columns = ("method", "auxiliary tasks", "waits", "lines")
     method: str
     tasks: int
     places: list[str]
+
+    def cells(self) -> tuple[str, ...]:
+        lines = ", ".join(sorted(set(self.places)))
+        return self.method, str(self.tasks), str(len(self.places)), lines
 
 
 def measure_waits(case: Case, folder: Path, device: torch.device) -> WaitsRow:

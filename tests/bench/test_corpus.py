@@ -8,8 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from src.bench.corpus import build_table, read_table
 from src.bench.corpus_case import measure_build, measure_reading
+from src.bench.row import table_of
 from src.bench.synthetic_articles import SyntheticArticles
 
 WORDS = [f"{a}{b}" for a in "bcdfgh" for b in "aeiou"]
@@ -47,6 +47,6 @@ def test_a_corpus_of_the_set_size_is_built_and_read(tmp_path):
     assert read.start > 0
     assert read.before > 0
     console = Console(record=True, width=200)
-    console.print(build_table([built]))
-    console.print(read_table([read]))
+    console.print(table_of([built]))
+    console.print(table_of([read]))
     assert f"{built.kept:,}" in console.export_text()

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.bench.measure import (
-    Ratio,
-    measure_matrix_rate,
-    measure_products_rate,
-    ratio,
-    time_interleaved,
-)
+from src.bench.measure import Ratio, measure_matrix_rate, ratio, time_interleaved
 
 CPU = torch.device("cpu")
 
@@ -39,8 +33,3 @@ def test_functions_are_timed_in_both_orders_after_a_round_that_is_not_counted():
 
 def test_the_rate_of_large_products_is_plausible():
     assert 1e8 < measure_matrix_rate(CPU, torch.float32, seconds=0.05) < 1e16
-
-
-def test_the_rate_of_layers_products_is_plausible():
-    layers = {(32, 16): 2, (16, 32): 1}
-    assert 1e6 < measure_products_rate(layers, 8, CPU, torch.float32, seconds=0.05) < 1e16
