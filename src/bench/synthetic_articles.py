@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -83,28 +84,21 @@ class SyntheticArticles:
             lengths = 1 + rng.poisson(self.paragraphs - 1, count)
             fields = rng.choice(len(_FIELDS), count, p=_SHARES)
             fresh = self._paragraphs(rng, int(lengths.sum()))
-            repeated = np.flatnonzero(rng.random(len(fresh)) < _REPEATS)
-            for place, which in zip(
-                repeated, rng.integers(len(known), size=len(repeated)), strict=True
-            ):
-                fresh[place] = known[which]
-            end = 0
+            for place in np.flatnonzero(rng.random(len(fresh)) < _REPEATS):
+                fresh[place] = known[rng.integers(len(known))]
+            left = iter(fresh)
             for number, (length, field) in enumerate(zip(lengths, fields, strict=True)):
-                begin, end = end, end + int(length)
+                abstract, *body = islice(left, int(length))
                 yield {
                     "paper_id": str(shard * articles + start + number),
                     "mag_field_of_study": _FIELDS[field] or None,
-                    "abstract": [{"section": "Abstract", "text": fresh[begin]}],
-                    "body_text": [{"section": "", "text": text} for text in fresh[begin + 1 : end]],
+                    "abstract": [{"section": "Abstract", "text": abstract}],
+                    "body_text": [{"section": "", "text": text} for text in body],
                 }
 
     def _paragraphs(self, rng: np.random.Generator, count: int) -> list[str]:
         lengths = np.clip(np.exp(rng.normal(np.log(_WORDS) - 0.18, 0.6, count)), 3, 400).astype(int)
         # the cube makes the first words frequent, roughly as in natural text
         chosen = (len(self.words) * rng.random(int(lengths.sum())) ** 3).astype(np.int64)
-        words = np.asarray(self.words, dtype=object)[chosen].tolist()
-        texts, end = [], 0
-        for length in lengths.tolist():
-            begin, end = end, end + length
-            texts.append(" ".join(words[begin:end]))
-        return texts
+        words = np.asarray(self.words, dtype=object)[chosen]
+        return [" ".join(own) for own in np.split(words, np.cumsum(lengths)[:-1])]
