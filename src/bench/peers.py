@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import TrainingArguments
 
 from src.bench.case import BuiltCase, Case, build_case
 from src.bench.manual_step import ManualStep
-from src.bench.measure import Ratio, ratio
+from src.bench.measure import Ratio, ratio, time_interleaved
 from src.bench.published_step import PublishedStep
 from src.bench.row import Row
 from src.bench.torchjd_step import TorchJDStep
-from src.bench.transformers_trainer import classifier_around, masked_lm_around, trainer_times
+from src.bench.transformers_trainer import trainer_times, transformers_model
 from src.core.clock import now
+from src.core.task import StepBatch
 from src.encoders.text_encoder import require_text_encoder
 
 
@@ -45,7 +48,10 @@ def compare_with_published(case: Case, rounds: int, folder: Path, device: torch.
     encoder = require_text_encoder(built.prepared.encoder, "the bench")
     size = int(built.config.micro_batch_size)
     peer = PublishedStep(built, encoder.tokenizer.pad_token_id, size, device)
-    return PeerRow("published code's step", _name(case), _ratio_to(peer, built, rounds, device))
+    # it makes its micro-batches on the CPU
+    batches = built.batches(torch.device("cpu"))
+    found = _ratio_to(peer.step, batches, built, rounds, device)
+    return PeerRow("published code's step", _name(case), found)
 
 
 def compare_with_torchjd(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:
@@ -53,27 +59,28 @@ def compare_with_torchjd(case: Case, rounds: int, folder: Path, device: torch.de
     whole = [f"micro_batch_size={case.batch_size}", "weighting=upgrad"]
     built = build_case(case, rounds + 1, folder, *whole)
     peer = TorchJDStep(built, "UPGrad", device)
-    name = f"{_name(case)}, weighting=upgrad"
-    return PeerRow("TorchJD mtl_backward", name, _ratio_to(peer, built, rounds, device))
+    found = _ratio_to(peer.step, built.batches(device), built, rounds, device)
+    return PeerRow("TorchJD mtl_backward", f"{_name(case)}, weighting=upgrad", found)
 
 
-def _ratio_to(peer: Any, built: BuiltCase, rounds: int, device: torch.device) -> Ratio:
+def _ratio_to(
+    peer: Callable[[StepBatch], None],
+    batches: Sequence[StepBatch],
+    built: BuiltCase,
+    rounds: int,
+    device: torch.device,
+) -> Ratio:
     """Return the time of the peer's step, divided by that of the case's own, on equal batches."""
-    own = ManualStep(built, device)
-    own_seconds: list[float] = []
-    peer_seconds: list[float] = []
-    for number in range(rounds + 1):
-        # the published step makes its micro-batches on the CPU
-        runs = [
-            (own, built.batch(number, device), own_seconds),
-            (peer, built.batch(number, peer.batch_device), peer_seconds),
-        ]
-        for step, batch, seconds in runs if number % 2 else runs[::-1]:
-            began = now(device)
-            step.step(batch)
-            if number:
-                seconds.append(now(device) - began)
-    return ratio(peer_seconds, own_seconds)
+
+    def on_each(
+        step: Callable[[StepBatch], None], batches: Sequence[StepBatch]
+    ) -> Callable[[], None]:
+        left = iter(batches)
+        return lambda: step(next(left))
+
+    own = on_each(ManualStep(built, device).step, built.batches(device))
+    times = time_interleaved({"own": own, "peer": on_each(peer, batches)}, rounds, device)
+    return ratio(times["peer"], times["own"])
 
 
 def compare_with_trainer(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:
@@ -83,10 +90,6 @@ def compare_with_trainer(case: Case, rounds: int, folder: Path, device: torch.de
     """
     built = build_case(case, rounds + 2, folder)
     prepared = built.prepared
-    masked_lm = case.method == "tapt"
-    body: Any = built.module.body
-    labels = len(prepared.end_task.labels)
-    model = masked_lm_around(body) if masked_lm else classifier_around(body, labels)
     own, own_times = ManualStep(built, device), []
 
     def after_step(number: int) -> None:
@@ -95,15 +98,26 @@ def compare_with_trainer(case: Case, rounds: int, folder: Path, device: torch.de
         own_times.append(now(device) - began)
 
     rows = prepared.splits.train
-    if masked_lm:
-        (_, examples), *_ = prepared.auxiliaries.values()
-        rows = examples.rows
-    times = trainer_times(
-        model, require_text_encoder(prepared.encoder, "the bench").tokenizer, rows,
-        masked_lm=masked_lm, batch_size=case.batch_size, steps=rounds + 2,
-        lr=built.module.optimisation.body_lr, bf16=built.precision.startswith("bf16"),
-        folder=folder / "trainer", after_step=after_step,
-    )  # fmt: skip
+    labels: int | None = len(prepared.end_task.labels)
+    if case.method == "tapt":
+        ((_, examples),) = prepared.auxiliaries.values()
+        rows, labels = examples.rows, None
+    body: Any = built.module.body
+    arguments = TrainingArguments(
+        output_dir=str(folder / "trainer"),
+        per_device_train_batch_size=case.batch_size,
+        max_steps=rounds + 2,
+        learning_rate=built.module.optimisation.body_lr,
+        bf16=built.precision.startswith("bf16"),
+        use_cpu=device.type == "cpu",
+        save_strategy="no",
+        report_to=[],
+        logging_strategy="no",
+        disable_tqdm=True,
+        seed=0,
+    )
+    tokenizer = require_text_encoder(prepared.encoder, "the bench").tokenizer
+    times = trainer_times(transformers_model(body, labels), tokenizer, rows, arguments, after_step)
     # the first two steps allocate memory
     return PeerRow("Hugging Face Trainer", _name(case), ratio(times[2:], own_times[2:]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,9 +35,6 @@ class PublishedStep:
         pad_id: id of the tokenizer's padding token.
         micro_batch_size: number of examples that go through the body at once.
         device: the device of the copies.
-
-    Attributes:
-        batch_device: the device on which `step` takes its batch.
     """
 
     def __init__(
@@ -57,17 +55,17 @@ class PublishedStep:
         self._trained = [p for m in (self._body, *self._heads) for p in m.parameters()]
         self._clip = module.optimisation.clip_norm
         self._optimiser = torch.optim.AdamW(self._trained, lr=module.optimisation.body_lr)
-        self.batch_device = torch.device("cpu")
         self._pad_id, self._size = pad_id, micro_batch_size
         self._rng = np.random.default_rng(0)
 
     def step(self, batch: StepBatch) -> None:
-        """Take one optimiser step."""
+        """Take one optimiser step on a batch that is on the CPU."""
         assert batch.meta_batch is not None
         with self._case.autocast(self._device):
-            gradients = []
-            for name, head in zip(self._names, self._heads, strict=True):
-                gradients.append(self._gradient(head, self._micro_batches(batch.tasks[name])))
+            gradients = [
+                self._gradient(head, self._micro_batches(batch.tasks[name]))
+                for name, head in zip(self._names, self._heads, strict=True)
+            ]
             self._fit_meta_head(self._micro_batches(batch.tasks[self._names[0]]))
             meta = self._gradient(self._meta_head, self._micro_batches(batch.meta_batch))
         for index, gradient in enumerate(gradients):
@@ -88,13 +86,13 @@ class PublishedStep:
         """Return random micro-batches of the batch's examples, as `(token ids, labels)`."""
         examples = []
         for part in batch.micro_batches:
-            starts, lengths = (each.cpu() for each in spans(part.inputs))
-            ids = part.inputs["input_ids"].cpu().flatten()
+            starts, lengths = spans(part.inputs)
+            ids = part.inputs["input_ids"].flatten()
             labels = torch.full_like(ids, IGNORED)
             if "positions" in part.inputs:
-                labels[part.inputs["positions"].cpu()] = part.inputs["targets"].cpu()
+                labels[part.inputs["positions"]] = part.inputs["targets"]
             else:
-                labels[starts] = part.inputs["labels"].cpu()
+                labels[starts] = part.inputs["labels"]
             for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
                 own = slice(start, start + length)
                 examples.append((ids[own].numpy(), labels[own].numpy()))
@@ -119,21 +117,13 @@ class PublishedStep:
     def _loss(self, head: nn.Module, hidden: Tensor, labels: Tensor) -> Tensor:
         if any(head is own for own in (self._heads[0], self._meta_head)):
             return F.cross_entropy(head(hidden[:, 0]), labels[:, 0])
-        logits = head(hidden, self._embeddings())
+        body: Any = self._body
+        logits = head(hidden, body.get_input_embeddings().weight)
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-
-    def _embeddings(self) -> Tensor:
-        weight: Tensor = self._body.get_input_embeddings().weight  # type: ignore[operator]
-        return weight
 
     def _fit_meta_head(self, parts: list[tuple[Tensor, Tensor]]) -> None:
         optimiser = torch.optim.AdamW(self._meta_head.parameters(), lr=self._settings.lr)
-        examples = 0
-        chosen = []
-        for ids, labels in parts:
-            if examples < self._settings.examples:
-                chosen.append((ids, labels))
-                examples += len(ids)
+        chosen = parts[: math.ceil(self._settings.examples / self._size)]
         for _ in range(self._settings.steps):
             optimiser.zero_grad()
             for ids, labels in chosen:

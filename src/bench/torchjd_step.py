@@ -22,15 +22,11 @@ class TorchJDStep:
         case: the case.
         aggregator: name of a class of `torchjd.aggregation`.
         device: the device of the copies.
-
-    Attributes:
-        batch_device: the device on which `step` takes its batch.
     """
 
     def __init__(self, case: BuiltCase, aggregator: str, device: torch.device) -> None:
         module = case.module
         self._case, self._device = case, device
-        self.batch_device = device
         self._objectives = {task.name: task.objective for task in module.tasks}
         body, heads = copy.deepcopy((module.body, list(module.heads.values())))
         self._body, self._heads = body.to(device), [head.to(device) for head in heads]

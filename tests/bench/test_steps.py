@@ -21,7 +21,7 @@ from src.bench.memory import MemoryRow, measure_memory, with_growth
 from src.bench.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
 from src.bench.published_step import PublishedStep
 from src.bench.row import table_of
-from src.bench.transformers_trainer import classifier_around, masked_lm_around
+from src.bench.transformers_trainer import transformers_model
 from src.bench.waits import measure_waits
 from src.cpu.attention import IMPLEMENTATION
 from tests.conftest import ROOT
@@ -168,7 +168,7 @@ def test_each_optimisation_is_measured(case, tmp_path):
 def test_peers_get_torchs_own_dropout_and_attention(case, tmp_path):
     built = build_case(case("meta_tartan", 1), 2, tmp_path)
     published = PublishedStep(built, pad_id=0, micro_batch_size=3, device=CPU)
-    peers = [classifier_around(built.module.body, 3), masked_lm_around(built.module.body)]
+    peers = [transformers_model(built.module.body, labels) for labels in (3, None)]
     for body in [published._body, *(peer.base_model for peer in peers)]:
         assert body.config._attn_implementation == "sdpa"
         kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
