@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import lightning.pytorch as pl
 import torch
 from hydra import compose
 from lightning.fabric.utilities import move_data_to_device
@@ -22,7 +21,6 @@ from src.data.task_data import TaskData
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import StageChain
 from src.methods.module import TaskMixing
-from src.methods.outcome import StageOutcome
 from src.methods.precision import resolve_precision
 
 STAGE_OF = {
@@ -115,23 +113,6 @@ class Case:
                 f"auxiliary.{n}.path={self.corpus}" for n, k in kinds.items() if k == "mlm_domain"
             ]
         return ["auxiliary=none", *chosen]
-
-
-def run_case(
-    case: Case, steps: int, folder: Path, observers: Sequence[pl.Callback]
-) -> StageOutcome:
-    """Train the case's stage as a run does.
-
-    Args:
-        case: the case.
-        steps: number of steps.
-        folder: the run folder, which is emptied.
-        observers: further callbacks.
-    """
-    config = case.config(steps, folder)
-    stages = enabled_stages(config)
-    name = STAGE_OF[case.method]
-    return StageChain(config, folder, prepare(config, stages)).run(name, stages[name], observers)
 
 
 def build_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:

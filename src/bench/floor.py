@@ -17,13 +17,15 @@ from typing import Any
 import lightning.pytorch as pl
 from torch import nn
 
-from src.bench.case import Case, run_case
+from src.bench.case import STAGE_OF, Case
 from src.bench.measure import Ratio, ratio
 from src.bench.row import Row
 from src.core.clock import now
 from src.core.passes import Passes, Purpose
 from src.core.task import Batch, StepBatch, Task
 from src.cpu.row_gradients import RowGradientBody
+from src.experiment.prepare import enabled_stages, prepare
+from src.experiment.run import StageChain
 from src.methods.module import TaskMixing
 
 
@@ -177,7 +179,9 @@ def measure_floor(
         matrix_rate: see `FloorRow`.
     """
     probe = FloorProbe(warm_up)
-    outcome = run_case(case, warm_up + 1 + steps, folder, [probe])
+    config = case.config(warm_up + 1 + steps, folder)
+    stages, name = enabled_stages(config), STAGE_OF[case.method]
+    outcome = StageChain(config, folder, prepare(config, stages)).run(name, stages[name], [probe])
     return FloorRow(
         encoder=encoder,
         method=case.method,
