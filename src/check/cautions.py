@@ -53,17 +53,13 @@ def cautions(facts: Facts, method: str) -> Iterator[str]:
 def _about_dev(facts: Facts, method: str) -> Iterator[str]:
     if facts.dev < SMALL_DEV:
         weights = " and the task weights" if method == "meta_tartan" else ""
+        error = 100 * math.sqrt(1 / max(1, facts.dev))  # two of an accuracy of 50 %
         yield (
             f"dev has {facts.dev} examples, on which the choice of the checkpoint{weights} "
             f"rest{'' if weights else 's'}: by chance alone an accuracy there is off by up to "
-            f"{_two_errors(facts.dev):.0f} points (two standard errors); compare methods over "
+            f"{error:.0f} points (two standard errors); compare methods over "
             "several seeds"
         )
-
-
-def _two_errors(examples: int) -> float:
-    """Return two standard errors of an accuracy of 50 % [percentage points]."""
-    return 100 * math.sqrt(1 / max(1, examples))
 
 
 def _about_labels(facts: Facts) -> Iterator[str]:

@@ -38,7 +38,6 @@ class Rate:
     A *position* is a token or padding in a micro-batch; for images, an example.
 
     Attributes:
-        task: the task's name.
         seconds: time of a forward and backward pass, per position [s].
         forward_seconds: time of a forward pass alone, per position [s].
         measured: number of positions whose passes were timed.
@@ -46,7 +45,6 @@ class Rate:
         head: size of the task's head [bytes].
     """
 
-    task: str
     seconds: float
     forward_seconds: float
     measured: int
@@ -160,7 +158,6 @@ class PassTimer:
                 if seconds > ENOUGH_SECONDS:
                     break
         return Rate(
-            task=task.name,
             seconds=seconds / measured,
             forward_seconds=forward / measured,
             measured=measured,

@@ -20,8 +20,8 @@ BODY = 1000
 MEASURED = Measured(
     machine=Machine("cpu", "32-true", update_seconds=0.5, body=BODY),
     rates={
-        END_TASK: Rate(END_TASK, 0.01, 0.003, 100, held=70, head=10),
-        "dapt": Rate("dapt", 0.02, 0.005, 100, held=90, head=20),
+        END_TASK: Rate(0.01, 0.003, 100, held=70, head=10),
+        "dapt": Rate(0.02, 0.005, 100, held=90, head=20),
     },
     positions={END_TASK: {4: 100.0, 8: 200.0, 2: 50.0}, "dapt": {8: 300.0}},
     dev=1000,
