@@ -42,10 +42,11 @@ def _check(config: DictConfig) -> None:
     from src.command_line.quiet import quiet_libraries
 
     quiet_libraries()
-    found = findings_of(config)
-    print_findings(found)
+    found, advice = findings_of(config)
+    print_findings(found, advice)
     if output is not None:
-        text = json.dumps(asdict(found), indent=1, ensure_ascii=False, allow_nan=False)
+        numbers = asdict(found) | {"recommendation": asdict(advice)}
+        text = json.dumps(numbers, indent=1, ensure_ascii=False, allow_nan=False)
         try:
             output.write_text(f"{text}\n", encoding="utf-8")
         except OSError as error:

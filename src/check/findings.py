@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import torch
 from omegaconf import DictConfig
 
@@ -20,7 +20,6 @@ from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
 from src.check.facts import Facts
 from src.check.inputs import Inputs, Source, read_inputs
 from src.check.leakage import (
-    Contents,
     InCorpus,
     Repeated,
     Shared,
@@ -29,7 +28,7 @@ from src.check.leakage import (
     repeated,
     shared,
 )
-from src.check.lengths import Lengths, lengths_of, token_lengths
+from src.check.lengths import Lengths, lengths_of
 from src.check.near import NearDuplicate, near_duplicates
 from src.check.rates import PassTimer
 from src.check.recommendation import Recommendation, recommend
@@ -40,7 +39,6 @@ from src.check.table_experiments import experiment_asked_for
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
 from src.core.memory import peak_of_process
 from src.data.decontaminate import held_out_of
-from src.data.held_out_in_corpus import folded
 from src.data.image_task import ImageTask
 from src.data.remarks import Kind
 from src.data.text_task import TextTask
@@ -83,7 +81,6 @@ class Findings:
         process: peak memory of the process before the measurements [bytes].
         memory: memory of the machine, or of the accelerator if there is one; None if unknown
             [bytes].
-        recommendation: the recommended method, with reasons and warnings.
         remarks: warnings that the run itself will log when it starts, without those about texts and
             labels, which are among the recommendation's.
     """
@@ -108,11 +105,10 @@ class Findings:
     measured: Measured
     process: int
     memory: int | None
-    recommendation: Recommendation
     remarks: list[str]
 
 
-def findings_of(config: DictConfig) -> Findings:
+def findings_of(config: DictConfig) -> tuple[Findings, Recommendation]:
     """Read and count what a run would read, and measure a few passes; train nothing.
 
     Raises:
@@ -124,25 +120,18 @@ def findings_of(config: DictConfig) -> Findings:
         check_top_level(config, beside=["output"])
         inputs = read_inputs(config, stages)
         plans, missing = method_plans(config, inputs)
-        labels = inputs.labels()
-        counts = count_labels(inputs.prepared.end_task.labels, labels)
-        sources = inputs.sources()
+        task, texts = inputs.prepared.end_task, inputs.labelled_texts
+        sources, contents = inputs.sources(), _contents(inputs)
         lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
-        texts = _texts(inputs)
-        contents = _contents(inputs, texts, labels)
-        task = inputs.prepared.end_task
-        held_out = held_out_of(task) if isinstance(task, TextTask) else None
         corpora = [
-            in_corpus(source.name, source.texts, contents, held_out=held_out)
+            in_corpus(source.name, source.texts, contents, held_out_of(task))
             for source in sources
-            if source.domain
+            if source.domain and isinstance(task, TextTask)
         ]
-        near = _near_duplicates(inputs, texts)
-        again = [repeated(split, found) for split, found in contents.items()]
-        # dev against train, test against train, test against dev
-        pairs = [
-            shared(split, contents[split], other, contents[other])
-            for other, split in combinations(contents, 2)
+        near = [
+            near_duplicates(split, own, texts["train"])
+            for split, own in texts.items()
+            if split != "train"
         ]
         process = peak_of_process()
         with memory_advice(config, "micro_batch_size", "the measured passes"):
@@ -156,25 +145,23 @@ def findings_of(config: DictConfig) -> Findings:
             )
             for plan in plans
         ]
-        memory = _memory_of(measured.machine.device)
-        held = _memory_share(estimates, measured, process, memory)
-        facts = _facts(
-            config, inputs, plans, counts, lengths, vocabulary, again, pairs, near, corpora, held,
-            tuple(dict.fromkeys(oddities)),
-        )  # fmt: skip
-        return Findings(
-            task=inputs.prepared.end_task.name,
-            metric=inputs.prepared.end_task.metric,
+        found = Findings(
+            task=task.name,
+            metric=task.metric,
             encoder=inputs.prepared.encoder.name,
             method=str(config.method.name),
-            counts=counts,
+            counts=count_labels(task.labels, inputs.labels()),
             unlabelled=inputs.unlabelled,
             lengths=lengths,
             vocabulary=vocabulary,
-            repeated=again,
-            shared=pairs,
-            same=_same_texts(inputs, texts),
-            near=near,
+            repeated=[repeated(split, own) for split, own in contents.items()],
+            # dev against train, test against train, test against dev
+            shared=[
+                shared(split, contents[split], other, contents[other])
+                for other, split in combinations(contents, 2)
+            ],
+            same=same_texts(texts, task.labels),
+            near=list(chain.from_iterable(near)),
             corpora=corpora,
             auxiliaries={n: len(examples.rows) for n, (_, examples) in inputs.auxiliaries.items()},
             unusable=inputs.unusable,
@@ -182,10 +169,11 @@ def findings_of(config: DictConfig) -> Findings:
             missing=missing,
             measured=measured,
             process=process,
-            memory=memory,
-            recommendation=recommend(facts),
+            memory=_memory_of(measured.machine.device),
             remarks=remarks,
         )
+        facts = _facts(config, inputs, plans, found, tuple(dict.fromkeys(oddities)))
+        return found, recommend(facts)
 
 
 def _look_at_texts(
@@ -196,61 +184,22 @@ def _look_at_texts(
         sample = sample_of(source.texts, source.name)
         if encoder is None or not sample.texts:
             continue
-        found = token_lengths(sample.texts, encoder)
-        lengths.append(lengths_of(source, sample, found, encoder.max_positions))
+        lengths.append(lengths_of(source, sample, encoder))
         if source.domain or source.name == "train":
             words = vocabulary_of(source.name, sample.texts, encoder)
             vocabulary += [words] if words is not None else []
     return lengths, [reference_vocabulary(encoder), *vocabulary] if encoder and vocabulary else []
 
 
-def _texts(inputs: Inputs) -> dict[str, list[str]]:
-    """Return the texts of each split, of pairs both as one; empty for images."""
-    task = inputs.prepared.end_task
-    if not isinstance(task, TextTask):
-        return {}
-    return {split: getattr(task, split).whole for split in inputs.split_names}
-
-
-def _contents(
-    inputs: Inputs, texts: Mapping[str, Sequence[str]], labels: Mapping[str, np.ndarray]
-) -> dict[str, Contents]:
+def _contents(inputs: Inputs) -> dict[str, pd.DataFrame]:
     """Return the contents of the splits; empty for kinds of tasks that are not known here."""
     task = inputs.prepared.end_task
-    if isinstance(task, TextTask):
-        return {split: contents_of(texts[split], own) for split, own in labels.items()}
+    contents: dict[str, list[Any]] = {n: own.whole for n, own in inputs.labelled_texts.items()}
     if isinstance(task, ImageTask):
-        images = {split: [i.tobytes() for i in getattr(task, split).images] for split in labels}
-        return {split: contents_of(images[split], own) for split, own in labels.items()}
-    return {}
-
-
-def _same_texts(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> list[SameText]:
-    task = inputs.prepared.end_task
-    if not isinstance(task, TextTask):
-        return []
-    return same_texts({split: getattr(task, split) for split in texts}, texts, task.labels)
-
-
-def _near_duplicates(inputs: Inputs, texts: Mapping[str, Sequence[str]]) -> list[NearDuplicate]:
-    """Return dev and test texts that nearly duplicate a training text but do not equal one."""
-    task = inputs.prepared.end_task
-    if not isinstance(task, TextTask):
-        return []
-    trained = set(map(folded, texts["train"]))
-    found = []
-    for split in (name for name in texts if name != "train"):
-        near = near_duplicates(split, texts[split], "train", texts["train"])
-        found += [one for one in near if folded(one.text) not in trained]
-    return [_numbered(one, task) for one in found]
-
-
-def _numbered(near: NearDuplicate, task: TextTask) -> NearDuplicate:
-    """Add the lines at which both examples are in their files, where these are known."""
-    own, other = getattr(task, near.split).numbers, task.train.numbers
-    if own is None or other is None:
-        return near
-    return replace(near, number=own[near.index], other_number=other[near.other_index])
+        images = {split: getattr(task, split).images for split in inputs.split_names}
+        contents = {split: [image.tobytes() for image in own] for split, own in images.items()}
+    labels = inputs.labels()
+    return {split: contents_of(own, labels[split]) for split, own in contents.items()}
 
 
 def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Measured:
@@ -272,20 +221,13 @@ def _facts(
     config: DictConfig,
     inputs: Inputs,
     plans: list[MethodPlan],
-    counts: Counts,
-    lengths: list[Lengths],
-    vocabulary: list[Vocabulary],
-    again: list[Repeated],
-    pairs: list[Shared],
-    near: list[NearDuplicate],
-    corpora: list[InCorpus],
-    memory: float | None,
+    found: Findings,
     oddities: tuple[str, ...],
 ) -> Facts:
-    encoder, task = inputs.encoder_of_text, inputs.prepared.end_task
+    encoder, counts = inputs.encoder_of_text, found.counts
     own = next(plan for plan in plans if plan.configured)
     learning = [stage for stage in own.stages if stage.meta_gradient]
-    train = next((found for found in vocabulary if found.source == "train"), None)
+    train = next((one for one in found.vocabulary if one.source == "train"), None)
     return Facts(
         experiment=experiment_asked_for(),
         text=encoder is not None,
@@ -298,23 +240,23 @@ def _facts(
         missing_in_dev=counts.missing("dev"),
         missing_in_test=counts.missing("test") if "test" in counts.splits else (),
         imbalance=counts.imbalance,
-        metric=task.metric,
+        metric=found.metric,
         weighs_labels=_weighs_labels(config),
         domain=_domain_examples(inputs),
-        seen={p.split: p.folded / p.examples for p in pairs if p.other == "train"},
+        seen={p.split: p.folded / p.examples for p in found.shared if p.other == "train"},
         near={
-            split: sum(one.split == split for one in near) / counts.of(split)
+            split: sum(one.split == split for one in found.near) / counts.of(split)
             for split in counts.splits
             if split != "train"
         },
-        test_in_dev=sum(p.folded for p in pairs if (p.split, p.other) == ("test", "dev")),
-        contradicted=next((r.contradicted / r.examples for r in again if r.split == "train"), 0.0),
-        held_out_in_corpus=max((sum(found.folded.values()) for found in corpora), default=0),
-        cut={found.source: (found.cut, found.enough) for found in lengths},
+        test_in_dev=sum(p.folded for p in found.shared if (p.split, p.other) == ("test", "dev")),
+        contradicted=sum(r.contradicted / r.examples for r in found.repeated[:1]),  # of train
+        held_out_in_corpus=max((sum(one.folded.values()) for one in found.corpora), default=0),
+        cut={one.source: (one.cut, one.enough) for one in found.lengths},
         longest_read=None if encoder is None else encoder.max_positions,
-        more_pieces=None if train is None else train.times(vocabulary[0]),
-        unknown={found.source: found.unknown for found in vocabulary[1:]},
-        memory=memory,
+        more_pieces=None if train is None else train.times(found.vocabulary[0]),
+        unknown={one.source: one.unknown for one in found.vocabulary[1:]},
+        memory=_memory_share(found),
         method=own.name,
         batch_size=learning[0].settings.batch_size if learning else None,
         head_from_batch=any(
@@ -368,19 +310,17 @@ def _remarks() -> Iterator[tuple[list[str], list[str]]]:
         log.propagate = before
 
 
-def _memory_share(
-    estimates: list[MethodEstimate], measured: Measured, process: int, memory: int | None
-) -> float | None:
+def _memory_share(found: Findings) -> float | None:
     """Return the share of the memory that the command's method takes; None if that is unknown.
 
     On a CPU it includes the process's own memory, which holds the parameters already.
     """
-    if memory is None:
+    if found.memory is None:
         return None
-    own = next(found.bytes for found in estimates if found.configured)
-    machine = measured.machine
-    beside = process - machine.body if machine.device == "cpu" else 0
-    return (own + beside) / memory
+    own = next(method.bytes for method in found.estimates if method.configured)
+    machine = found.measured.machine
+    beside = found.process - machine.body if machine.device == "cpu" else 0
+    return (own + beside) / found.memory
 
 
 def _memory_of(device: str) -> int | None:

@@ -85,14 +85,20 @@ class Inputs:
             for name in self.split_names
         }
 
+    @property
+    def labelled_texts(self) -> dict[str, LabelledTexts]:
+        """The texts of each split; empty for images."""
+        task = self.prepared.end_task
+        text = isinstance(task, TextTask)
+        return {name: getattr(task, name) for name in self.split_names} if text else {}
+
     def sources(self) -> list[Source]:
         """Return the texts of the splits and of the auxiliary tasks; empty for images."""
         task, splits = self.prepared.end_task, self.prepared.splits
         if not isinstance(task, TextTask):
             return []
         found = []
-        for name in self.split_names:
-            labelled: LabelledTexts = getattr(task, name)
+        for name, labelled in self.labelled_texts.items():
             texts = datasets.Dataset.from_dict({"text": labelled.whole})
             found.append(Source(name, texts, getattr(splits, name), task.max_length))
         for name, (own, examples) in self.domain_texts().items():

@@ -19,21 +19,6 @@ _AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
-class Contents:
-    """A split's examples as 64-bit hashes of their content, with their labels.
-
-    Attributes:
-        exact: hashes of the contents, uint64 `(examples,)`.
-        folded: hashes of the contents regardless of case and white space, uint64 `(examples,)`.
-        labels: label indices, int `(examples,)`.
-    """
-
-    exact: np.ndarray
-    folded: np.ndarray
-    labels: np.ndarray
-
-
-@dataclass(frozen=True)
 class Repeated:
     """Numbers of examples whose content occurs more than once in a split.
 
@@ -84,7 +69,7 @@ class InCorpus:
         texts: number of the corpus' texts that were compared, without blank ones.
         whole: whether these are all texts of the corpus.
         sharing: number of its texts that share 13 words in a row with a dev or test text (see
-            `src.data.overlap`); None where that was not counted.
+            `src.data.overlap`).
         repeated: number of its texts beyond the first of each, regardless of case and white space.
         exact: number of examples in the corpus, by split (dev and test).
         folded: the same regardless of case and white space.
@@ -93,10 +78,10 @@ class InCorpus:
     auxiliary: str
     texts: int
     whole: bool
+    sharing: int
     repeated: int
     exact: dict[str, int]
     folded: dict[str, int]
-    sharing: int | None = None
 
 
 def hashes(contents: Iterable[str | bytes]) -> np.ndarray:
@@ -110,80 +95,75 @@ def hashes(contents: Iterable[str | bytes]) -> np.ndarray:
     return hashed
 
 
-def contents_of(contents: Sequence[str | bytes], labels: np.ndarray) -> Contents:
-    """Return the contents of a split as hashes; only texts are compared regardless of case."""
+def contents_of(contents: Sequence[str | bytes], labels: np.ndarray) -> pd.DataFrame:
+    """Return the examples of a split: their contents as hashes, and their labels.
+
+    The columns are `exact`, `folded` (regardless of case and white space, for texts) and `label`.
+    """
     plain = [folded(content) if isinstance(content, str) else content for content in contents]
-    return Contents(hashes(contents), hashes(plain), labels)
+    return pd.DataFrame({"exact": hashes(contents), "folded": hashes(plain), "label": labels})
 
 
-def repeated(split: str, contents: Contents) -> Repeated:
-    """Count the contents that a split holds more than once."""
-    count = len(contents.exact)
-    frame = pd.DataFrame({"content": contents.folded, "label": contents.labels})
-    several = frame.groupby("content")["label"].nunique() > 1
+def repeated(split: str, own: pd.DataFrame) -> Repeated:
+    """Count the contents that a split (see `contents_of`) holds more than once."""
+    several = own.groupby("folded")["label"].nunique() > 1
     return Repeated(
         split=split,
-        examples=count,
-        exact=count - len(np.unique(contents.exact)),
-        folded=count - len(np.unique(contents.folded)),
+        examples=len(own),
+        exact=int(own["exact"].duplicated().sum()),
+        folded=int(own["folded"].duplicated().sum()),
         contradictory=int(several.sum()),
-        contradicted=int(frame["content"].map(several).sum()),
+        contradicted=int(own["folded"].map(several).sum()),
     )
 
 
-def shared(split: str, own: Contents, other: str, others: Contents) -> Shared:
-    """Count the examples of `split` whose content is in another split."""
-    there = np.isin(own.folded, others.folded)
-    pairs = pd.MultiIndex.from_arrays([own.folded, own.labels])
-    same = pairs.isin(pd.MultiIndex.from_arrays([others.folded, others.labels]))
+def shared(split: str, own: pd.DataFrame, other: str, others: pd.DataFrame) -> Shared:
+    """Count the examples of `split` whose content is in another split (see `contents_of`)."""
+    there = own["folded"].isin(others["folded"])
+    labelled, known = (pd.MultiIndex.from_frame(one[["folded", "label"]]) for one in (own, others))
     return Shared(
         split=split,
         other=other,
-        examples=len(own.exact),
-        exact=int(np.isin(own.exact, others.exact).sum()),
+        examples=len(own),
+        exact=int(own["exact"].isin(others["exact"]).sum()),
         folded=int(there.sum()),
-        other_label=int((there & ~same).sum()),
+        other_label=int((there & ~labelled.isin(known)).sum()),
     )
 
 
 def in_corpus(
     auxiliary: str,
     texts: datasets.Dataset,
-    splits: Mapping[str, Contents],
+    splits: Mapping[str, pd.DataFrame],
+    held_out: HeldOutGrams,
     most: int = MOST_CORPUS_TEXTS,
-    held_out: HeldOutGrams | None = None,
 ) -> InCorpus:
     """Count the dev and test examples whose text is in a corpus.
 
     Args:
         auxiliary: name of the auxiliary task.
         texts: rows with the column `text`; blank ones are left out.
-        splits: contents by split; those of `train` are not counted.
+        splits: contents by split (see `contents_of`); those of `train` are not counted.
+        held_out: dev and test texts, with which the corpus' texts may share words.
         most: maximum number of texts that are compared.
-        held_out: dev and test texts, to count the corpus' texts that overlap with one; None does
-            not count these.
     """
     whole = len(texts) <= most
     if not whole:
         order = generator_for(0, "check", "corpus", auxiliary).permutation(len(texts))
         texts = texts.select(np.sort(order[:most]))
-    exact, plain = [], []
-    sharing = None if held_out is None else 0
+    sharing, parts = 0, []
     for batch in texts.iter(_AT_ONCE):
         filled = [text for text in batch["text"] if text and not text.isspace()]
-        exact.append(hashes(filled))
-        plain.append(hashes(map(folded, filled)))
-        if held_out is not None and sharing is not None:
-            sharing += int(held_out.contaminates(filled).sum())
-    all_exact, all_plain = np.unique(np.concatenate(exact)), np.concatenate(plain)
-    distinct = np.unique(all_plain)
+        sharing += int(held_out.contaminates(filled).sum())
+        parts.append(contents_of(filled, np.zeros(len(filled))))
+    found = pd.concat(parts)
     apart = {name: own for name, own in splits.items() if name != "train"}
     return InCorpus(
         auxiliary=auxiliary,
-        texts=len(all_plain),
+        texts=len(found),
         whole=whole,
-        repeated=len(all_plain) - len(distinct),
-        exact={n: int(np.isin(c.exact, all_exact).sum()) for n, c in apart.items()},
-        folded={n: int(np.isin(c.folded, distinct).sum()) for n, c in apart.items()},
         sharing=sharing,
+        repeated=int(found["folded"].duplicated().sum()),
+        exact={name: int(own["exact"].isin(found["exact"]).sum()) for name, own in apart.items()},
+        folded={n: int(own["folded"].isin(found["folded"]).sum()) for n, own in apart.items()},
     )

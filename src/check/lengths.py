@@ -24,8 +24,7 @@ class Lengths:
     Attributes:
         source: name of a split, or of an auxiliary task.
         texts: number of texts (blank ones of a corpus not counted).
-        looked_at: number of texts that were tokenised, none of them blank.
-        whole: whether these are all texts that are not blank, rather than a random sample.
+        whole: whether the quantiles are of all these texts, rather than of a random sample.
         median: median of the lengths.
         p95: 95 % quantile of the lengths.
         longest: greatest length.
@@ -33,12 +32,10 @@ class Lengths:
         cut: share of all texts that are cut.
         lost: share of all tokens that are cut off.
         enough: recommended `max_length`, at which less than 1 % of the texts are cut.
-        readable: the longest input that the encoder reads; None for no limit.
     """
 
     source: str
     texts: int
-    looked_at: int
     whole: bool
     median: float
     p95: float
@@ -47,7 +44,6 @@ class Lengths:
     cut: float
     lost: float
     enough: int
-    readable: int | None
 
 
 def token_lengths(texts: list[str], encoder: TextEncoder) -> np.ndarray:
@@ -62,22 +58,13 @@ def token_lengths(texts: list[str], encoder: TextEncoder) -> np.ndarray:
     return np.fromiter((len(ids) for ids in encoded["input_ids"]), dtype=np.int64)
 
 
-def lengths_of(
-    source: Source, sample: Sample, lengths: np.ndarray, readable: int | None
-) -> Lengths:
-    """Return a summary of the lengths of a source's texts.
-
-    Args:
-        source: the texts.
-        sample: those that were tokenised.
-        lengths: their lengths, int `(texts,)`.
-        readable: the longest input that the encoder reads; None for no limit.
-    """
+def lengths_of(source: Source, sample: Sample, encoder: TextEncoder) -> Lengths:
+    """Return a summary of the lengths of a source's texts, of which a sample is tokenised."""
+    lengths = token_lengths(sample.texts, encoder)
     cuts = truncation_of(source.rows)
     return Lengths(
         source=source.name,
         texts=cuts.texts,
-        looked_at=len(sample.texts),
         whole=sample.whole,
         median=float(np.median(lengths)),
         p95=float(np.quantile(lengths, 0.95)),
@@ -86,7 +73,6 @@ def lengths_of(
         cut=cuts.cut / cuts.texts if cuts.texts else 0.0,
         lost=cuts.lost / cuts.tokens if cuts.tokens else 0.0,
         enough=enough_length(lengths),
-        readable=readable,
     )
 
 

@@ -1,22 +1,22 @@
-"""Finds the examples of a split that nearly duplicate one of another split."""
+"""Finds the examples of a split that nearly duplicate one of train."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from src.data.held_out_in_corpus import folded
 from src.data.near_duplicates import nearest_duplicates
+from src.data.text_task import LabelledTexts
 
 
 @dataclass(frozen=True)
 class NearDuplicate:
-    """An example that nearly duplicates one of another split.
+    """An example that nearly duplicates one of train.
 
     Attributes:
         split: name of the example's split.
-        other: name of the other split.
         index: index of the example in its split.
-        other_index: index of the most similar example in the other split.
+        other_index: index of the most similar example in train.
         similarity: Jaccard similarity of the two texts' word grams, in (0, 1].
         text: the example's text.
         number: the line or row of the example in its file; None where it is not known.
@@ -24,24 +24,28 @@ class NearDuplicate:
     """
 
     split: str
-    other: str
     index: int
     other_index: int
     similarity: float
     text: str
-    number: int | None = None
-    other_number: int | None = None
+    number: int | None
+    other_number: int | None
 
 
-def near_duplicates(
-    split: str, own: Sequence[str], other: str, others: Sequence[str]
-) -> list[NearDuplicate]:
-    """Return the near-duplicates in `own` of texts in `others`, the most similar first."""
-    nearest = nearest_duplicates(own, others)
-    found = [
-        NearDuplicate(split, other, int(index), int(twin), float(similarity), own[index])
-        for index, twin, similarity in zip(
-            nearest.own, nearest.other, nearest.similarity, strict=True
-        )
-    ]
+def near_duplicates(split: str, own: LabelledTexts, train: LabelledTexts) -> list[NearDuplicate]:
+    """Return the texts that nearly duplicate one of train, the most similar first.
+
+    Those that equal one, regardless of case and white space, are left out.
+    """
+    texts, others = own.whole, train.whole
+    equal = set(map(folded, others))
+    nearest = nearest_duplicates(texts, others)
+    found = []
+    for i, twin, alike in zip(nearest.own, nearest.other, nearest.similarity, strict=True):
+        numbers: tuple[int | None, int | None] = (None, None)
+        if own.numbers and train.numbers:
+            numbers = (own.numbers[i], train.numbers[twin])
+        if folded(texts[i]) not in equal:
+            near = NearDuplicate(split, int(i), int(twin), float(alike), texts[i], *numbers)
+            found.append(near)
     return sorted(found, key=lambda near: (-near.similarity, near.index))

@@ -49,24 +49,23 @@ class SameText:
         return len({place.label for place in self.places}) > 1
 
 
-def same_texts(
-    splits: Mapping[str, LabelledTexts], texts: Mapping[str, Sequence[str]], labels: Sequence[str]
-) -> list[SameText]:
+def same_texts(splits: Mapping[str, LabelledTexts], labels: Sequence[str]) -> list[SameText]:
     """Return the texts that occur more than once or are blank, those with several labels first.
 
     Args:
-        splits: the examples by split.
-        texts: their texts, of pairs both as one, by split.
+        splits: the examples by split; the texts of pairs are taken as one.
         labels: label names in index order.
     """
     places: dict[str, list[Place]] = defaultdict(list)
     first: dict[str, str] = {}
     for split, examples in splits.items():
-        for index, text in enumerate(texts[split]):
+        unknown: list[int | None] = [None] * len(examples)
+        numbers = examples.numbers or unknown
+        for index, text in enumerate(examples.whole):
             content = folded(text)
             first.setdefault(content, text)
-            number = None if examples.numbers is None else examples.numbers[index]
-            places[content].append(Place(split, number, index, labels[examples.labels[index]]))
+            label = labels[examples.labels[index]]
+            places[content].append(Place(split, numbers[index], index, label))
     found = [
         SameText(first[content], tuple(own))
         for content, own in places.items()

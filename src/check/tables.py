@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import markup
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.table import Table
 from src.check.estimate import MethodEstimate
 from src.check.findings import Findings
 from src.check.lengths import Lengths
+from src.check.recommendation import Recommendation
 from src.check.vocabulary import MANY, MOST_UNKNOWN, REFERENCE, Vocabulary
 from src.command_line.tables import titled_table
 from src.data.overlap import WORDS
@@ -28,36 +29,49 @@ _MOST_LABELS = 20
 """Maximum number of rows in the table of labels: the most frequent and the rarest."""
 
 
-def print_findings(found: Findings) -> None:
+def print_findings(found: Findings, advice: Recommendation) -> None:
     """Print all tables, then the recommendation."""
     console = Console()
     title = f"{found.method} on {found.task}, {found.encoder}: what would be trained on"
     console.print(f"[bold]{escape(title)}[/bold]\n")
     console.print(_labels(found))
-    _print_balance(found, console)
+    _print(console, _balance(found))
     if found.lengths:
         console.print(_lengths(found.lengths))
-        sampled = [f.source for f in found.lengths if not f.whole]
+        sampled = [one.source for one in found.lengths if not one.whole]
         if sampled:
-            some = ", ".join(sampled)
-            _note(console, f"lengths of {some}: of a random sample; what is cut: of all")
+            _note(
+                console, f"lengths of {', '.join(sampled)}: of a random sample; what is cut: of all"
+            )
         _note(console, "95 % up to: 95 % of the texts are no longer than this")
-        _note(console, "cut at: the max_length set now; enough: one at which less than 1 % are cut")
-        console.print()
+        _note(
+            console, "cut at: the max_length set now; enough: one at which less than 1 % are cut\n"
+        )
     if found.repeated:
         console.print(_repeats(found))
         if found.lengths:
             _note(console, "in brackets: regardless of case and white space, where that is more")
         _note(console, "other label: train has the same, with other labels only")
-        _print_overlap(found, console)
-        console.print()
+        _print(console, _overlap(found))
     if found.vocabulary:
         console.print(_vocabulary(found.vocabulary))
-        _print_broken_words(found.vocabulary, console)
-        console.print()
+        _note(console, "pieces: what the encoder breaks words into; a frequent word is one piece")
+        _note(console, "x general English: pieces per word, as a multiple of those of everyday")
+        _note(console, f"sentences (src/check/{REFERENCE.name})")
+        _print(console, _broken_words(found.vocabulary))
     console.print(_estimates(found))
-    _print_basis(found, console)
-    _print_recommendation(found, console)
+    for line in _basis(found):
+        _note(console, line)
+    times = {method.name: _range(method) for method in found.estimates}
+    reasons = advice.reasons
+    if advice.method in times:
+        baseline = times.get("finetune", "")
+        beside = f"; fine-tuning: {baseline}" if baseline and advice.method != "finetune" else ""
+        reasons = [f"estimated time on this machine: {times[advice.method]}{beside}", *reasons]
+    _print_items(console, f"Begin with {' '.join(advice.options)}", reasons)
+    _print_items(console, "Look out", advice.warnings)
+    unusable = [f"auxiliary {name}: {why}" for name, why in found.unusable.items()]
+    _print_items(console, "Remarks", [*found.remarks, *unusable])
 
 
 def escape(text: str) -> str:
@@ -67,20 +81,18 @@ def escape(text: str) -> str:
 
 def _labels(found: Findings) -> Table:
     counts = found.counts
-    splits = tuple(counts.splits)
-    table = titled_table("examples of each label", "label", *splits)
-    frame = counts.frame()
-    half = _MOST_LABELS // 2
-    several = len(frame) > _MOST_LABELS
-    shown = [*frame.index[:half], *frame.index[-half:]] if several else list(frame.index)
-    for number, label in enumerate(shown):
-        if several and number == half:
-            table.add_row(f"... {len(frame) - _MOST_LABELS} more", *("" for _ in splits))
-        row = frame.loc[label]
-        cells = [_with_share(int(row[s]), counts.of(s)) for s in splits]
-        table.add_row(escape(str(label)), *cells)
+    table = titled_table("examples of each label", "label", *counts.splits)
+    rows = [
+        [str(label), *(_with_share(int(row[split]), counts.of(split)) for split in counts.splits)]
+        for label, row in counts.frame().iterrows()
+    ]
+    if len(rows) > _MOST_LABELS:
+        half = _MOST_LABELS // 2
+        rows[half:-half] = [[f"... {len(rows) - _MOST_LABELS} more"]]
+    for label, *cells in rows:
+        table.add_row(escape(label), *cells)
     table.add_section()
-    table.add_row("all", *(f"{counts.of(split):,}" + " " * 6 for split in splits))
+    table.add_row("all", *(f"{counts.of(split):,}" + " " * 6 for split in counts.splits))
     return table
 
 
@@ -88,16 +100,15 @@ def _with_share(count: int, of: int) -> str:
     return f"{count:,} {count / of:5.1%}" if of else f"{count:,}"
 
 
-def _print_balance(found: Findings, console: Console) -> None:
+def _balance(found: Findings) -> Iterator[str]:
     counts = found.counts
     (often, most), (rare, least) = counts.most("train"), counts.rarest("train")
     if most == least:
-        line = f"every label has {most:,} examples in train"
+        yield f"every label has {most:,} examples in train"
     else:
-        line = f"train: {often!r} has {counts.imbalance:.1f} times as many examples as {rare!r}"
+        yield f"train: {often!r} has {counts.imbalance:.1f} times as many examples as {rare!r}"
     if found.unlabelled:
-        line += f"\n{found.unlabelled:,} texts of the task have no label"
-    _line(console, f"{line}\n")
+        yield f"{found.unlabelled:,} texts of the task have no label"
 
 
 def _lengths(lengths: Sequence[Lengths]) -> Table:
@@ -120,34 +131,28 @@ def _share(share: float) -> str:
 
 
 def _repeats(found: Findings) -> Table:
-    text = bool(found.lengths)
-    thing = "texts" if text else "images"
-    names = (
-        f"{thing}\nof",
-        "number",
-        "repeats\nwithin",
-        "also in\ntrain",
-        "also in\ndev",
-        "other\nlabel",
-    )
-    table = titled_table(f"{thing} that occur more than once", *names)
-    for corpus in found.corpora:
-        table.add_column(f"also in\n{escape(corpus.auxiliary)}", justify="right")
-    inside = {repeat.split: repeat for repeat in found.repeated}
-    across = {(pair.split, pair.other): pair for pair in found.shared}
-    for split, own in inside.items():
-        cells = [f"{own.examples:,}", _both(own.exact, own.folded, text)]
-        for other in ("train", "dev"):
-            pair = across.get((split, other))
-            cells.append("" if pair is None else _both(pair.exact, pair.folded, text))
-        with_train = across.get((split, "train"))
-        other_label = own.contradicted if with_train is None else with_train.other_label
-        cells.append(_or_dash(other_label))
-        cells += [
-            _both(corpus.exact[split], corpus.folded[split], text) if split in corpus.exact else ""
-            for corpus in found.corpora
-        ]
-        table.add_row(split, *cells)
+    things = "texts" if found.lengths else "images"
+    table = titled_table(
+        f"{things} that occur more than once",
+        f"{things}\nof", "number", "repeats\nwithin", "also in\ntrain", "also in\ndev",
+        "other\nlabel", *(f"also in\n{escape(corpus.auxiliary)}" for corpus in found.corpora),
+    )  # fmt: skip
+    for own in found.repeated:
+        pairs = {pair.other: pair for pair in found.shared if pair.split == own.split}
+        others = [pairs.get("train"), pairs.get("dev")]
+        contradicted = pairs["train"].other_label if "train" in pairs else own.contradicted
+        table.add_row(
+            own.split,
+            f"{own.examples:,}",
+            _both(own.exact, own.folded),
+            *("" if pair is None else _both(pair.exact, pair.folded) for pair in others),
+            _or_dash(contradicted),
+            *(
+                _both(corpus.exact[own.split], corpus.folded[own.split])
+                for corpus in found.corpora
+                if own.split in corpus.exact
+            ),
+        )
     for corpus in found.corpora:
         about = "" if corpus.whole else "of a sample of "
         cells = [f"{about}{corpus.texts:,}", _or_dash(corpus.repeated)]
@@ -155,45 +160,41 @@ def _repeats(found: Findings) -> Table:
     return table
 
 
-def _print_overlap(found: Findings, console: Console) -> None:
-    """Print where texts repeat or nearly do, and the corpora that overlap with dev and test."""
+def _overlap(found: Findings) -> Iterator[str]:
+    """Yield where texts repeat or nearly do, and the corpora that overlap with dev and test."""
     if found.same:
         several = sum(same.contradictory for same in found.same)
         labels = f", {several:,} with different labels" if several else ""
-        count = (
-            "1 text repeats or is"
-            if len(found.same) == 1
-            else f"{len(found.same):,} texts repeat or are"
-        )
+        count = f"{len(found.same):,} texts repeat or are"
         rest = " (output=FILE has all)" if len(found.same) > _TEXTS_SHOWN else ""
-        _line(console, f"{count} blank{labels}{rest}:")
+        yield f"{'1 text repeats or is' if len(found.same) == 1 else count} blank{labels}{rest}:"
     for same in found.same[:_TEXTS_SHOWN]:
-        start = " ".join(same.text.split())[:_START] or "(blank)"
         more = "" if len(same.places) <= _PLACES_SHOWN else ", ..."
         places = ", ".join(map(str, same.places[:_PLACES_SHOWN]))
-        _line(console, f"  {places}{more}: {start}")
+        yield f"  {places}{more}: {_start_of(same.text)}"
     for split in found.counts.splits:
         near = [one for one in found.near if one.split == split]
         if near:
             of = f"{len(near):,} of {found.counts.of(split):,} {split} texts"
-            _line(console, f"{of} are nearly equal to one of train:")
+            yield f"{of} are nearly equal to one of train:"
         for one in near[:_TEXTS_SHOWN]:
-            start = " ".join(one.text.split())[:_START]
             places = f"{split} {one.index + 1}, train {one.other_index + 1}"
             if one.number is not None:
                 places = f"lines {one.number} ({split}) and {one.other_number} (train)"
-            _line(console, f"  {one.similarity:.0%} the same: {places}: {start}")
+            yield f"  {one.similarity:.0%} the same: {places}: {_start_of(one.text)}"
     for corpus in found.corpora:
         if corpus.sharing:
             share = f"{corpus.sharing:,} of {corpus.texts:,} texts of {corpus.auxiliary}"
-            _line(console, f"{share} share {WORDS} words in a row with dev or test;")
-            _line(console, "auxiliary.decontaminate=true leaves them out")
+            yield f"{share} share {WORDS} words in a row with dev or test;"
+            yield "auxiliary.decontaminate=true leaves them out"
 
 
-def _both(exact: int, folded: int, text: bool) -> str:
-    if folded == exact or not text:
-        return _or_dash(exact)
-    return f"{exact:,} ({folded:,})"
+def _start_of(text: str) -> str:
+    return " ".join(text.split())[:_START] or "(blank)"
+
+
+def _both(exact: int, folded: int) -> str:
+    return _or_dash(exact) if folded == exact else f"{exact:,} ({folded:,})"
 
 
 def _or_dash(count: int) -> str:
@@ -217,17 +218,14 @@ def _vocabulary(vocabulary: Sequence[Vocabulary]) -> Table:
     return table
 
 
-def _print_broken_words(vocabulary: Sequence[Vocabulary], console: Console) -> None:
-    _note(console, "pieces: what the encoder breaks words into; a frequent word is one piece")
-    _note(console, "x general English: pieces per word, as a multiple of those of everyday")
-    _note(console, f"sentences (src/check/{REFERENCE.name})")
+def _broken_words(vocabulary: Sequence[Vocabulary]) -> Iterator[str]:
     for found in vocabulary[1:]:
         if not found.comparable:
-            _line(console, f"{found.source}: words are not set apart by spaces; not compared")
+            yield f"{found.source}: words are not set apart by spaces; not compared"
         elif found.unknown >= MOST_UNKNOWN:
-            _line(console, f"{found.source}: too many words are unknown; not compared")
+            yield f"{found.source}: too many words are unknown; not compared"
         elif found.most_broken:
-            _line(console, f"words in pieces in {found.source}: {', '.join(found.most_broken)}")
+            yield f"words in pieces in {found.source}: {', '.join(found.most_broken)}"
 
 
 def _estimates(found: Findings) -> Table:
@@ -263,59 +261,38 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.1f}" if size >= 2**30 / 20 else "<0.1"
 
 
-def _print_basis(found: Findings, console: Console) -> None:
+def _basis(found: Findings) -> Iterator[str]:
     machine = found.measured.machine
     unit = "tokens with padding" if found.lengths else "images"
     measured = sum(rate.measured for rate in found.measured.rates.values())
     has = "" if found.memory is None else f"; this machine: {_gib(found.memory)}"
-    is_compared = any(method.with_baseline for method in found.estimates)
-    baseline = ["its time includes fine-tuning at equal cost (fine_tuning_baseline)"]
-    for line in (
-        "* the method of this command; below each method, its stages one after the other",
-        *(baseline if is_compared else []),
-        f"measured: {measured:,} {unit}, forwards and backwards, {machine.device}, "
-        f"{machine.precision}",
-        "time: of passes, updates and evaluations; it is a range where a stage may end",
-        "early (patience); the rest of a step takes up to 15 % more",
-        f"memory: what is trained and computed; the program: {_gib(found.process)}{has}",
-    ):
-        _note(console, line)
+    yield "* the method of this command; below each method, its stages one after the other"
+    if any(method.with_baseline for method in found.estimates):
+        yield "its time includes fine-tuning at equal cost (fine_tuning_baseline)"
+    passes = f"{measured:,} {unit}, forwards and backwards"
+    yield f"measured: {passes}, {machine.device}, {machine.precision}"
+    yield "time: of passes, updates and evaluations; it is a range where a stage may end"
+    yield "early (patience); the rest of a step takes up to 15 % more"
+    yield f"memory: what is trained and computed; the program: {_gib(found.process)}{has}"
     for name, why in found.missing.items():
-        _note(console, f"{name}: {why}")
+        yield f"{name}: {why}"
 
 
-def _print_recommendation(found: Findings, console: Console) -> None:
-    advice = found.recommendation
-    console.print(f"\n[bold]Begin with {escape(' '.join(advice.options))}[/bold]", highlight=False)
-    times = {method.name: _range(method) for method in found.estimates}
-    if advice.method in times:
-        baseline = times.get("finetune", "")
-        beside = f"; fine-tuning: {baseline}" if baseline and advice.method != "finetune" else ""
-        _item(console, f"estimated time on this machine: {times[advice.method]}{beside}")
-    for reason in advice.reasons:
-        _item(console, reason)
-    if advice.warnings:
-        console.print("\n[bold]Look out[/bold]")
-        for warning in advice.warnings:
-            _item(console, warning)
-    said = [*found.remarks, *(f"auxiliary {n}: {why}" for n, why in found.unusable.items())]
-    if said:
-        console.print("\n[bold]Remarks[/bold]")
-        for remark in said:
-            _item(console, remark)
+def _print_items(console: Console, title: str, items: Sequence[str]) -> None:
+    if items:
+        console.print(f"\n[bold]{escape(title)}[/bold]", highlight=False)
+    for text in items:
+        wrapped = textwrap.fill(
+            text, console.width - 1, initial_indent="- ", subsequent_indent="  ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        # already wrapped, and an option must not be broken, so that it can be copied
+        console.print(escape(wrapped), highlight=False, soft_wrap=True)
 
 
-def _item(console: Console, text: str) -> None:
-    wrapped = textwrap.fill(
-        text, console.width - 1, initial_indent="- ", subsequent_indent="  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-    # already wrapped, and an option must not be broken, so that it can be copied
-    console.print(escape(wrapped), highlight=False, soft_wrap=True)
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(escape(text), highlight=False)
+def _print(console: Console, lines: Iterable[str]) -> None:
+    """Print a paragraph, and a blank line after it."""
+    console.print(escape("".join(f"{line}\n" for line in lines)), highlight=False)
 
 
 def _note(console: Console, text: str) -> None:

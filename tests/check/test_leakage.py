@@ -16,6 +16,7 @@ from src.check.leakage import (
     repeated,
     shared,
 )
+from src.data.overlap import HeldOutGrams
 from tests.check import made_up
 
 
@@ -58,20 +59,22 @@ def test_a_label_that_train_has_for_the_text_too_is_no_other_label():
 
 def test_held_out_texts_are_found_in_a_corpus(splits):
     texts = datasets.Dataset.from_dict({"text": made_up.CORPUS})
-    assert in_corpus("dapt", texts, splits) == InCorpus(
-        auxiliary="dapt", texts=4, whole=True, repeated=1,
+    held_out = HeldOutGrams.of([text for text, _ in made_up.TEST])
+    assert in_corpus("dapt", texts, splits, held_out) == InCorpus(
+        auxiliary="dapt", texts=4, whole=True, sharing=2, repeated=1,
         exact={"dev": 0, "test": 2}, folded={"dev": 0, "test": 2},
     )  # fmt: skip
 
 
 def test_of_a_large_corpus_a_sample_is_looked_at(splits):
     texts = datasets.Dataset.from_dict({"text": [f"text {number}" for number in range(100)]})
-    found = in_corpus("dapt", texts, splits, most=30)
+    found = in_corpus("dapt", texts, splits, HeldOutGrams.of([]), most=30)
     assert (found.texts, found.whole, found.repeated) == (30, False, 0)
 
 
 def test_a_corpus_of_blank_lines_holds_nothing(splits):
-    found = in_corpus("dapt", datasets.Dataset.from_dict({"text": ["", " ", None]}), splits)
+    texts = datasets.Dataset.from_dict({"text": ["", " ", None]})
+    found = in_corpus("dapt", texts, splits, HeldOutGrams.of([]))
     assert (found.texts, found.repeated, found.exact) == (0, 0, {"dev": 0, "test": 0})
 
 

@@ -38,8 +38,8 @@ def test_lengths_are_those_of_whole_texts_and_cuts_those_of_all(cache_dir):
     sample = sample_of(source, "x")
     lengths = token_lengths(sample.texts, encoder)
     assert sorted(lengths) == [4, 5, 22, 42]
-    found = lengths_of(Source("x", source, rows, 12), sample, lengths, encoder.max_positions)
-    assert (found.texts, found.looked_at, found.longest, found.readable) == (4, 4, 42, 512)
+    found = lengths_of(Source("x", source, rows, 12), sample, encoder)
+    assert (found.texts, found.longest) == (4, 42)
     assert found.whole
     assert found.median == 13.5
     assert found.cut == 0.5
