@@ -19,22 +19,17 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from src.bench.ablations import AblationRow, measure_ablations
+from src.bench.ablations import measure_ablations
 from src.bench.case import Case
-from src.bench.evaluation import EvaluationRow, measure_evaluation
-from src.bench.floor import FloorRow, measure_floor
-from src.bench.growth import Growth, measure_growth
+from src.bench.evaluation import measure_evaluation
+from src.bench.floor import measure_floor
+from src.bench.growth import measure_growth
 from src.bench.measure import measure_matrix_rate
-from src.bench.memory import MemoryRow, measure_memory, with_growth
-from src.bench.peers import (
-    PeerRow,
-    compare_with_published,
-    compare_with_torchjd,
-    compare_with_trainer,
-)
+from src.bench.memory import measure_memory, with_growth
+from src.bench.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
 from src.bench.row import Row, table_of
-from src.bench.start_up import StartUp, measure_starts
-from src.bench.waits import WaitsRow, measure_waits
+from src.bench.start_up import measure_starts
+from src.bench.waits import measure_waits
 from src.command_line.hydra_errors import run_command_line
 from src.command_line.output_file import output_file
 from src.command_line.quiet import quiet_libraries
@@ -91,12 +86,11 @@ class Sections:
         precision = resolve_precision(run.trainer.precision, accelerator)
         self._dtype = _TYPES.get(precision, torch.float32)
 
-    def floor(self) -> list[FloorRow]:
+    def floor(self) -> Sequence[Row]:
         """Time each method's step against its floor (see `src.bench.floor`)."""
         rate = measure_matrix_rate(self._device, self._dtype)
         cases = [(MINILM, "finetune", 0), (MINILM, "mt_tartan", 1), (MINILM, "meta_tartan", 1)]
-        cases += [(MINILM, "meta_tartan", 2)]
-        cases += [(ROBERTA, "meta_tartan", 1)]
+        cases += [(MINILM, "meta_tartan", 2), (ROBERTA, "meta_tartan", 1)]
         if self._full:
             cases += [(MINILM, "mt_tartan", 4), (MINILM, "meta_tartan", 4)]
             cases += [(ROBERTA, "finetune", 0), (ROBERTA, "mt_tartan", 1)]
@@ -110,12 +104,12 @@ class Sections:
             if encoder in self._config.encoders
         ]  # fmt: skip
 
-    def ablations(self) -> list[AblationRow]:
+    def ablations(self) -> Sequence[Row]:
         """Time a step without each optimisation."""
         case = self._case("meta_tartan", 1)
         return measure_ablations(case, self._rounds, self._scratch / "ablations", self._device)
 
-    def peers(self) -> list[PeerRow]:
+    def peers(self) -> Sequence[Row]:
         """Time other programs' steps against this one's."""
         folder, rounds, device = self._scratch / "peers", self._rounds, self._device
         return [
@@ -125,7 +119,7 @@ class Sections:
             compare_with_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
         ]
 
-    def waits(self) -> list[WaitsRow]:
+    def waits(self) -> Sequence[Row]:
         """Count how often the host waits for the GPU in a step."""
         if self._device.type != "cuda":
             print("waits for the GPU: not measured, because there is no GPU")
@@ -135,7 +129,7 @@ class Sections:
             for method, tasks in (("finetune", 0), ("mt_tartan", 1), ("meta_tartan", 1))
         ]
 
-    def memory(self) -> list[MemoryRow]:
+    def memory(self) -> Sequence[Row]:
         """Measure the peak memory of a step."""
         numbers = (1, 2, 4, 8, 16) if self._full else (1, 2, 4)
         cases = [self._case("finetune", 0), self._case("mt_tartan", 1)]
@@ -145,7 +139,7 @@ class Sections:
         rows = [row for case in cases for row in measure_memory([case], folder, self._device)]
         return with_growth([*rows, *measure_memory(composed, folder, self._device)])
 
-    def growth(self) -> list[Growth]:
+    def growth(self) -> Sequence[Row]:
         """Time a step for several numbers of tasks, batch sizes and body sizes."""
         size = int(self._config.batch_size)
         numbers = (1, 2, 4, 8) if self._full else (1, 2, 4)
@@ -165,7 +159,7 @@ class Sections:
             for along, by_size in cases.items()
         ]
 
-    def evaluation(self) -> list[EvaluationRow]:
+    def evaluation(self) -> Sequence[Row]:
         """Measure the throughput of evaluations on dev."""
         return [
             measure_evaluation(
@@ -175,7 +169,7 @@ class Sections:
             for encoder in self._config.encoders
         ]  # fmt: skip
 
-    def start_up(self) -> list[StartUp]:
+    def start_up(self) -> Sequence[Row]:
         """Time a run from the command to its first step, with an empty and a filled cache."""
         options = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
         if self._corpus is not None:
@@ -231,9 +225,8 @@ def main(config: DictConfig) -> None:
 
 def machine(config: DictConfig) -> dict[str, Any]:
     """Describe the machine and the settings on which the figures depend."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
-        "gpu": gpu,
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,13 @@ class Ablation:
         name: name of the optimisation in tables.
         overrides: overrides of the config that turn it off.
         turn_off: turns it off in a case that has been built, where overrides cannot.
+        by_default: whether runs use it by default; if not, it is turned on instead of off.
     """
 
     name: str
     overrides: Sequence[str] = ()
     turn_off: Callable[[BuiltCase], None] = lambda case: None
-
-
-def _use_torch_dropout(case: BuiltCase) -> None:
-    replace_dropout(case.module, nn.Dropout)
+    by_default: bool = True
 
 
 def _use_torch_attention(case: BuiltCase) -> None:
@@ -104,15 +103,19 @@ def _use_unfused_adamw(case: BuiltCase) -> None:
 
 ABLATIONS = (
     Ablation("packed texts", ["packed=false"]),
-    Ablation("16 random bits an element for dropout", turn_off=_use_torch_dropout),
+    Ablation(
+        "16 random bits an element for dropout",
+        turn_off=lambda case: replace_dropout(case.module, nn.Dropout),
+    ),
     Ablation("attention with the same dropout, in place", turn_off=_use_torch_attention),
     Ablation("embeddings' gradients added row by row", turn_off=_use_torch_embedding),
     Ablation("fused AdamW", turn_off=_use_unfused_adamw),
+    Ablation(
+        "no attention dropout: fused attention", ["encoder.attention_dropout=0"], by_default=False
+    ),
 )
 PADDED_ROWS = "masked positions padded to multiples of 16"
 """Avoids building kernels for new shapes, so it is measured on batches with new shapes."""
-NO_ATTENTION_DROPOUT = "no attention dropout: fused attention"
-"""Not used by default: overrides turn it on."""
 
 
 @dataclass(frozen=True)
@@ -120,27 +123,19 @@ class AblationRow(Row):
     """The time of a step without an optimisation, divided by that of a step with it.
 
     Attributes:
-        name: name of the optimisation.
+        optimisation: its name.
         ratio: the ratio of times.
-        used: whether runs use it by default.
+        by_default: whether runs use it by default.
     """
 
     title = "time of a META-TARTAN step without an optimisation, divided by that with it"
-    columns = ("optimisation", "time without / with", "by default")
-    name: str
+    optimisation: str
     ratio: Ratio
-    used: bool
-
-    def cells(self) -> tuple[str, ...]:
-        return self.name, str(self.ratio), "on" if self.used else "off"
+    by_default: bool
 
 
 def measure_ablations(
-    case: Case,
-    rounds: int,
-    folder: Path,
-    device: torch.device,
-    optional: Sequence[str] = ("encoder.attention_dropout=0",),
+    case: Case, rounds: int, folder: Path, device: torch.device
 ) -> list[AblationRow]:
     """Time three steps of a case as it is and without each optimisation, in turn.
 
@@ -149,24 +144,20 @@ def measure_ablations(
         rounds: number of measurements of each.
         folder: a folder for the cases' runs.
         device: the device.
-        optional: the overrides for `NO_ATTENTION_DROPOUT`.
     """
-    variants = {"": Ablation(""), NO_ATTENTION_DROPOUT: Ablation(NO_ATTENTION_DROPOUT, optional)}
-    variants |= {ablation.name: ablation for ablation in ABLATIONS}
     parts = {}
-    for number, (name, ablation) in enumerate(variants.items()):
+    for number, ablation in enumerate((Ablation(""), *ABLATIONS)):
         built = build_case(case, 3, folder / str(number), *ablation.overrides)
         ablation.turn_off(built)
-        parts[name] = ManualStep(built, device).all_steps(built.batches(device))
+        parts[ablation.name] = partial(ManualStep(built, device).steps, built.batches(device))
     times = time_interleaved(parts, rounds, device)
-    plain = times[""]
-    rows = [
-        AblationRow(ablation.name, ratio(times[ablation.name], plain), True)
-        for ablation in ABLATIONS
-    ]
-    rows.append(AblationRow(PADDED_ROWS, _padded_rows_ratio(case, rounds, folder, device), True))
-    without_dropout = ratio(plain, times[NO_ATTENTION_DROPOUT])
-    return [*rows, AblationRow(NO_ATTENTION_DROPOUT, without_dropout, False)]
+    rows = [AblationRow(PADDED_ROWS, _padded_rows_ratio(case, rounds, folder, device), True)]
+    for ablation in ABLATIONS:
+        without, using = times[ablation.name], times[""]
+        if not ablation.by_default:
+            without, using = using, without
+        rows.append(AblationRow(ablation.name, ratio(without, using), ablation.by_default))
+    return rows
 
 
 def _padded_rows_ratio(case: Case, rounds: int, folder: Path, device: torch.device) -> Ratio:
@@ -187,7 +178,7 @@ def _padded_rows_ratio(case: Case, rounds: int, folder: Path, device: torch.devi
             batches = [built[which].batch(step, device) for step in range(taken, taken + steps)]
             taken += steps
             began = now(device)
-            by_hand[which].all_steps(batches)()
+            by_hand[which].steps(batches)
             tokens = sum(part.tokens for batch in batches for part in batch.tasks.values())
             if number > 1:
                 seconds[which].append((now(device) - began) / tokens)

@@ -31,14 +31,12 @@ STAGE_OF = {
     "aang": "joint",
 }
 """The stage to measure, by method."""
+_LEFT_OUT = (
+    "transforms.none", "transforms.replace", "transforms.mask", "representations.left_to_right",
+    "representations.right_to_left", "representations.random_factorised", "outputs.end_label",
+)  # fmt: skip
 _SPACES = {
-    1: ["auxiliary=aang_td"]
-    + [f"~auxiliary.aang.transforms.{name}" for name in ("none", "replace", "mask")]
-    + [
-        f"~auxiliary.aang.representations.{name}"
-        for name in ("left_to_right", "right_to_left", "random_factorised")
-    ]
-    + ["~auxiliary.aang.outputs.end_label"],
+    1: ["auxiliary=aang_td", *(f"~auxiliary.aang.{part}" for part in _LEFT_OUT)],
     24: ["auxiliary=aang_td"],
     40: ["auxiliary=aang_td_ed"],
 }

@@ -32,19 +32,16 @@ from src.run_folder.stop import stop
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="bench_corpus")
 def main(config: DictConfig) -> None:
     """Measure each size of the config in turn."""
+    values: Any = OmegaConf.to_container(config, resolve=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            _measure(values, Path(values["folder"] or scratch).expanduser())
+        except UserError as error:
+            stop(error)
+
+
+def _measure(values: dict[str, Any], folder: Path) -> None:
     console = Console()
-    values: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-    try:
-        if values["folder"] is not None:
-            _measure(values, Path(values["folder"]).expanduser(), console)
-            return
-        with tempfile.TemporaryDirectory() as scratch:
-            _measure(values, Path(scratch), console)
-    except UserError as error:
-        stop(error)
-
-
-def _measure(values: dict[str, Any], folder: Path, console: Console) -> None:
     builds: list[BuildRow] = []
     reads: list[ReadRow] = []
     for name in ("steps", "batch_size", "max_length", "workers", "shards"):

@@ -26,39 +26,24 @@ class BuildRow(Row):
     """The cost of a build.
 
     Attributes:
-        workers: number of processes of the build.
-        articles: number of articles that were read.
-        made: number of examples before repeats were removed.
         kept: number of examples of the corpus.
-        bytes: size of the corpus [bytes].
+        made: number of examples before repeats were removed.
+        articles: number of articles that were read.
         seconds: time of the whole command [s].
-        resumed: whether the command resumed an earlier one, so that `seconds` is only a part.
-        largest: peak memory of one process, without pages of files [bytes].
-        all: peak memory of all processes together, likewise [bytes].
+        made_per_second: number of examples made in a second; None where the command resumed an
+            earlier one, so that `seconds` is only a part.
+        largest_mib: peak memory of one process, without pages of files [MiB].
+        all_mib: peak memory of all processes together, likewise [MiB].
     """
 
     title = "building a corpus; peak memory without pages of files"
-    columns = (
-        "examples", "with repeats", "articles", "GB", "processes", "s", "examples/s",
-        "MiB, one process", "MiB, all",
-    )  # fmt: skip
-    workers: int
-    articles: int
-    made: int
     kept: int
-    bytes: int
+    made: int
+    articles: int
     seconds: float
-    resumed: bool
-    largest: int
-    all: int
-
-    def cells(self) -> tuple[str, ...]:
-        return (
-            f"{self.kept:,}", f"{self.made:,}", f"{self.articles:,}", f"{self.bytes / 1e9:.2f}",
-            str(self.workers), f"{self.seconds:.0f}" + (" (resumed)" if self.resumed else ""),
-            "" if self.resumed else f"{self.made / self.seconds:,.0f}",
-            f"{self.largest / MIB:,.0f}", f"{self.all / MIB:,.0f}",
-        )  # fmt: skip
+    made_per_second: float | None
+    largest_mib: float
+    all_mib: float
 
 
 @dataclass(frozen=True)
@@ -69,31 +54,16 @@ class ReadRow(Row):
         examples: number of examples of the corpus.
         start: time from opening the folder to the first batch [s].
         read: number of examples that were read after the first batch.
-        seconds: time that this took [s].
-        before: the process's memory before it opened the corpus, without pages of files [bytes].
-        peak: its peak memory since, likewise [bytes].
-        mapped: peak of the pages of files, of which the corpus is one [bytes].
+        read_per_second: number of these in a second.
+        peak_mib: peak memory of the process, without pages of files [MiB].
     """
 
     title = "reading random batches, without the model; memory without pages of files"
-    columns = (
-        "examples", "s to first batch", "read", "read/s", "MiB at start", "MiB, peak",
-        "MiB of files",
-    )  # fmt: skip
     examples: int
     start: float
     read: int
-    seconds: float
-    before: int
-    peak: int
-    mapped: int
-
-    def cells(self) -> tuple[str, ...]:
-        return (
-            f"{self.examples:,}", f"{self.start:.2f}", f"{self.read:,}",
-            f"{self.read / self.seconds:,.0f}", f"{self.before / MIB:,.0f}",
-            f"{self.peak / MIB:,.0f}", f"{self.mapped / MIB:,.0f}",
-        )  # fmt: skip
+    read_per_second: float
+    peak_mib: float
 
 
 def measure_build(
@@ -123,18 +93,15 @@ def measure_build(
     seconds = time.perf_counter() - began
     if process.returncode != 0:
         raise UserError(f"the build failed: {(errors.strip().splitlines() or ['?'])[-1]}")
-    manifest = read_corpus_folder(corpus).manifest
-    counts = manifest.counts
+    counts = read_corpus_folder(corpus).manifest.counts
     return BuildRow(
-        workers=workers,
-        articles=counts["records"]["read"],
-        made=counts["examples"]["made"],
         kept=counts["examples"]["kept"],
-        bytes=sum(shard.bytes for shard in manifest.shards),
+        made=counts["examples"]["made"],
+        articles=counts["records"]["read"],
         seconds=seconds,
-        resumed=resumed,
-        largest=peak.largest,
-        all=peak.all,
+        made_per_second=None if resumed else counts["examples"]["made"] / seconds,
+        largest_mib=peak.largest / MIB,
+        all_mib=peak.all / MIB,
     )
 
 
@@ -155,8 +122,6 @@ def measure_reading(
     Raises:
         UserError: the corpus or the encoder cannot be read.
     """
-    import psutil
-
     from src.data.batches import BatchNeeds, StepBatches, TaskExamples
     from src.data.corpus import load_corpus
     from src.data.tokenise import tokenised_as_read
@@ -165,7 +130,6 @@ def measure_reading(
 
     loaded: TextEncoder = build(encoder, "encoder").load()
     collate = MaskedLM().collate(loaded, batch_size)
-    memory = psutil.Process().memory_info()
     with peak_memory() as peak:
         began = time.perf_counter()
         texts = load_corpus(corpus, "text", corpus).texts
@@ -181,8 +145,6 @@ def measure_reading(
         examples=len(texts),
         start=first - began,
         read=steps * batch_size,
-        seconds=seconds,
-        before=memory.rss - getattr(memory, "shared", 0),
-        peak=peak.largest,
-        mapped=peak.mapped,
+        read_per_second=steps * batch_size / seconds,
+        peak_mib=peak.largest / MIB,
     )

@@ -26,15 +26,9 @@ class EvaluationRow(Row):
     """
 
     title = "evaluation of dev"
-    columns = ("encoder", "examples/s", "tokens/s")
     encoder: str
     examples_per_second: Ratio
     tokens_per_second: float
-
-    def cells(self) -> tuple[str, ...]:
-        rate = self.examples_per_second
-        examples = f"{rate.median:,.0f} ({rate.low:,.0f} to {rate.high:,.0f})"
-        return self.encoder, examples, f"{self.tokens_per_second:,.0f}"
 
 
 def measure_evaluation(

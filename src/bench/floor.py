@@ -135,34 +135,22 @@ class FloorRow(Row):
         passes: number of forward and backward passes of the floor.
         ratio: a step's time divided by the floor's.
         seconds: median time of a step [s].
-        flops: floating-point operations of a step.
-        tokens: number of tokens of a step, without padding.
-        padding_share: share of padding in the positions that go through the body.
-        matrix_rate: throughput of products of large square matrices on the same device [FLOP/s].
+        tokens_per_second: number of tokens of a step, without padding, divided by its time.
+        padding_percent: padding among the positions that go through the body [%].
+        percent_of_matrix_rate: operations a second, compared with what products of large square
+            matrices reach on the same device [%].
     """
 
     title = "time of a step, divided by its floor's: median (quartiles)"
-    columns = (
-        "encoder", "method", "auxiliary tasks", "passes", "time / floor", "s/step", "tokens/s",
-        "padding", "of large matrices' FLOP/s",
-    )  # fmt: skip
     encoder: str
     method: str
     tasks: int
     passes: int
     ratio: Ratio
     seconds: float
-    flops: float
-    tokens: float
-    padding_share: float
-    matrix_rate: float
-
-    def cells(self) -> tuple[str, ...]:
-        return (
-            self.encoder, self.method, str(self.tasks), str(self.passes), str(self.ratio),
-            f"{self.seconds:.3f}", f"{self.tokens / self.seconds:,.0f}",
-            f"{self.padding_share:.1%}", f"{self.flops / self.seconds / self.matrix_rate:.0%}",
-        )  # fmt: skip
+    tokens_per_second: float
+    padding_percent: float
+    percent_of_matrix_rate: float
 
 
 def measure_floor(
@@ -176,12 +164,13 @@ def measure_floor(
         steps: number of steps to count.
         folder: the run folder.
         warm_up: see `FloorProbe`.
-        matrix_rate: see `FloorRow`.
+        matrix_rate: throughput of products of large square matrices on this device [FLOP/s].
     """
     probe = FloorProbe(warm_up)
     config = case.config(warm_up + 1 + steps, folder)
     stages, name = enabled_stages(config), STAGE_OF[case.method]
     outcome = StageChain(config, folder, prepare(config, stages)).run(name, stages[name], [probe])
+    seconds = median(probe.steps) * outcome.steps
     return FloorRow(
         encoder=encoder,
         method=case.method,
@@ -189,8 +178,7 @@ def measure_floor(
         passes=1 + case.tasks + (case.method == "meta_tartan"),
         ratio=ratio(probe.steps, probe.floors),
         seconds=median(probe.steps),
-        flops=sum(outcome.cost.flops.values()) / outcome.steps,
-        tokens=sum(outcome.cost.tokens.values()) / outcome.steps,
-        padding_share=outcome.cost.padding_share,
-        matrix_rate=matrix_rate,
+        tokens_per_second=sum(outcome.cost.tokens.values()) / seconds,
+        padding_percent=100 * outcome.cost.padding_share,
+        percent_of_matrix_rate=100 * sum(outcome.cost.flops.values()) / seconds / matrix_rate,
     )

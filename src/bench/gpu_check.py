@@ -31,11 +31,6 @@ TIMEOUT_S = 3600
 """Time after which an item has failed [s]."""
 
 
-def tests_of(chosen: str) -> list[str]:
-    """Return the arguments of Python that run tests."""
-    return ["-m", "pytest", "-m", "not manual", chosen]
-
-
 def bench_of(batch: int, longest: int, folder: Path, *, dropout: bool) -> list[str]:
     """Return the arguments of Python that run the bench on texts that fill such batches.
 
@@ -99,7 +94,8 @@ def main() -> int:
         print("error: gpu_check needs a GPU that PyTorch can use; there is none", file=sys.stderr)
         return 1
     folder = OUTPUT.resolve()
-    items = {chosen: tests_of(chosen) for chosen in (*TESTS, *TESTS_OF_TWO_GPUS)}
+    pytest = ["-m", "pytest", "-m", "not manual"]
+    items = {chosen: [*pytest, chosen] for chosen in (*TESTS, *TESTS_OF_TWO_GPUS)}
     for batch, longest in SHAPES:
         write_texts(folder / f"texts-{longest}", longest, batch)
         for dropout in (True, False):

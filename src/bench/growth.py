@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -30,19 +31,11 @@ class Growth(Row):
     """
 
     title = "time of a META-TARTAN step"
-    columns = ("size", "from", "to", "s/step", "slope (log-log)")
     along: str
     sizes: list[float]
     seconds: list[float]
     slope: float
     slope_error: float
-
-    def cells(self) -> tuple[str, ...]:
-        return (
-            self.along, f"{min(self.sizes):,.0f}", f"{max(self.sizes):,.0f}",
-            f"{self.seconds[0]:.3f} to {self.seconds[-1]:.3f}",
-            f"{self.slope:.2f} ± {self.slope_error:.2f}",
-        )  # fmt: skip
 
 
 def measure_growth(
@@ -63,7 +56,7 @@ def measure_growth(
         built = build_case(case, 3, folder / str(number))
         batches = built.batches(device)
         by_hand = ManualStep(built, device)
-        steps[str(number)] = by_hand.all_steps(batches)
+        steps[str(number)] = partial(by_hand.steps, batches)
         if along == "tokens a batch":
             size = sum(b.tokens for batch in batches for b in batch.tasks.values()) / 3
         elif along == "parameters of the body":

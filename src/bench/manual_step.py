@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -34,11 +34,7 @@ class ManualStep:
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
 
-    def all_steps(self, batches: Sequence[StepBatch]) -> Callable[[], None]:
-        """Return a function that takes a step on each of `batches`."""
-
-        def run() -> None:
-            for batch in batches:
-                self.step(batch)
-
-        return run
+    def steps(self, batches: Sequence[StepBatch]) -> None:
+        """Take a step on each of `batches`."""
+        for batch in batches:
+            self.step(batch)

@@ -27,23 +27,18 @@ class MemoryRow(Row):
     Attributes:
         method: name of the method.
         tasks: number of auxiliary tasks.
-        peak: peak memory, with gradients and activations [bytes].
-        heads: part of it that gradients of the auxiliary tasks' heads take [bytes].
-        growth: share by which each further task raises the rest of the peak, compared with the
-            method's first row.
+        peak_mib: peak memory, with gradients and activations [MiB].
+        heads_mib: part of it that gradients of the auxiliary tasks' heads take [MiB].
+        percent_a_task: growth of the rest of the peak with each further task, compared with the
+            method's first row [%].
     """
 
     title = "peak memory of a step"
-    columns = ("method", "auxiliary tasks", "MiB", "growth for each task, without its head")
     method: str
     tasks: int
-    peak: int
-    heads: int
-    growth: float | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        growth = "" if self.growth is None else f"{self.growth:+.2%}"
-        return self.method, str(self.tasks), f"{self.peak / 2**20:,.0f}", growth
+    peak_mib: float
+    heads_mib: float
+    percent_a_task: float | None = None
 
 
 def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) -> list[MemoryRow]:
@@ -61,14 +56,14 @@ def measure_memory(cases: Sequence[Case], folder: Path, device: torch.device) ->
         built = build_case(case, BATCHES, folder)
         batches = batches or built.batches(device)
         by_hand = ManualStep(built, device)
-        by_hand.all_steps(batches)()
+        by_hand.steps(batches)
         heads = [head for name, head in by_hand.module.heads.items() if name != END_TASK]
         rows.append(
             MemoryRow(
                 method=case.method,
                 tasks=case.tasks,
-                peak=peak_bytes(partial(by_hand.step, batches[0]), device),
-                heads=sum(map(parameter_bytes, heads)),
+                peak_mib=peak_bytes(partial(by_hand.step, batches[0]), device) / 2**20,
+                heads_mib=sum(map(parameter_bytes, heads)) / 2**20,
             )
         )
     return rows
@@ -80,7 +75,9 @@ def with_growth(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
     grown = []
     for row in rows:
         first = firsts.setdefault(row.method, row)
-        added = (row.peak - row.heads) - (first.peak - first.heads)
-        more = row.tasks - first.tasks
-        grown.append(replace(row, growth=added / more / first.peak) if more else row)
+        added = (row.peak_mib - row.heads_mib) - (first.peak_mib - first.heads_mib)
+        if row.tasks > first.tasks:
+            share = added / (row.tasks - first.tasks) / first.peak_mib
+            row = replace(row, percent_a_task=100 * share)
+        grown.append(row)
     return grown

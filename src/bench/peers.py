@@ -33,21 +33,15 @@ class PeerRow(Row):
     """
 
     title = "time of another program's step, divided by this one's"
-    columns = ("program", "case", "ratio")
     peer: str
     case: str
     ratio: Ratio
-
-    def cells(self) -> tuple[str, ...]:
-        return self.peer, self.case, str(self.ratio)
 
 
 def compare_with_published(case: Case, rounds: int, folder: Path, device: torch.device) -> PeerRow:
     """Compare META-TARTAN with a step like that of the authors' code."""
     built = build_case(case, rounds + 1, folder)
-    encoder = require_text_encoder(built.prepared.encoder, "the bench")
-    size = int(built.config.micro_batch_size)
-    peer = PublishedStep(built, encoder.tokenizer.pad_token_id, size, device)
+    peer = PublishedStep(built, int(built.config.micro_batch_size), device)
     # it makes its micro-batches on the CPU
     batches = built.batches(torch.device("cpu"))
     found = _ratio_to(peer.step, batches, built, rounds, device)
@@ -58,7 +52,7 @@ def compare_with_torchjd(case: Case, rounds: int, folder: Path, device: torch.de
     """Compare a Gramian-based weighting with TorchJD's `mtl_backward`, on unsplit batches."""
     whole = [f"micro_batch_size={case.batch_size}", "weighting=upgrad"]
     built = build_case(case, rounds + 1, folder, *whole)
-    peer = TorchJDStep(built, "UPGrad", device)
+    peer = TorchJDStep(built, device)
     found = _ratio_to(peer.step, built.batches(device), built, rounds, device)
     return PeerRow("TorchJD mtl_backward", f"{_name(case)}, weighting=upgrad", found)
 

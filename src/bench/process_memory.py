@@ -1,4 +1,4 @@
-"""Measures the peak memory of processes: their own, and pages of mapped files."""
+"""Measures the peak memory of processes, without pages of mapped files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ class PeakMemory:
     """Peaks of memory.
 
     Attributes:
-        largest: peak of one process, without pages of files [bytes].
-        all: peak of the process and its descendants together, likewise [bytes].
-        mapped: peak of the pages of files in one process, which the system can take back [bytes].
+        largest: peak of one process [bytes].
+        all: peak of the process and its descendants together [bytes].
     """
 
     largest: int = 0
     all: int = 0
-    mapped: int = 0
 
 
 @contextmanager
@@ -55,12 +53,8 @@ def peak_memory(pid: int | None = None) -> Iterator[PeakMemory]:
 def _sample(peak: PeakMemory, processes: list[psutil.Process]) -> None:
     own = []
     for process in processes:
-        try:
+        with suppress(psutil.NoSuchProcess):
             memory = process.memory_info()
-        except psutil.NoSuchProcess:
-            continue
-        mapped = getattr(memory, "shared", 0)  # not all systems tell
-        own.append(memory.rss - mapped)
-        peak.mapped = max(peak.mapped, mapped)
+            own.append(memory.rss - getattr(memory, "shared", 0))  # which not all systems tell
     peak.largest = max([peak.largest, *own])
     peak.all = max(peak.all, sum(own))

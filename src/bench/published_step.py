@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from src.bench.case import BuiltCase
-from src.bench.torch_kernels import use_torch_kernels
 from src.core.backward import backward
 from src.core.task import Batch, StepBatch
+from src.cpu.attention import IMPLEMENTATION
+from src.cpu.dropout import replace_dropout
+from src.encoders.text_encoder import require_text_encoder
 from src.objectives.layout import spans
 from src.objectives.padding import pad
 
@@ -32,14 +34,11 @@ class PublishedStep:
 
     Args:
         case: the case.
-        pad_id: id of the tokenizer's padding token.
         micro_batch_size: number of examples that go through the body at once.
         device: the device of the copies.
     """
 
-    def __init__(
-        self, case: BuiltCase, pad_id: int, micro_batch_size: int, device: torch.device
-    ) -> None:
+    def __init__(self, case: BuiltCase, micro_batch_size: int, device: torch.device) -> None:
         module = case.module
         assert module.meta_head is not None
         self._case, self._device = case, device
@@ -50,12 +49,16 @@ class PublishedStep:
             copies[0].to(device), [head.to(device) for head in copies[1]], copies[2].to(device),
         )  # fmt: skip
         for copied in (self._body, *self._heads, self._meta_head):
-            use_torch_kernels(copied)
+            replace_dropout(copied, nn.Dropout)
+        body: Any = self._body
+        if body.config._attn_implementation == IMPLEMENTATION:
+            body.set_attn_implementation("sdpa")
         self._eta, self._weights = 0.1, [1 / len(self._names)] * len(self._names)
         self._trained = [p for m in (self._body, *self._heads) for p in m.parameters()]
         self._clip = module.optimisation.clip_norm
         self._optimiser = torch.optim.AdamW(self._trained, lr=module.optimisation.body_lr)
-        self._pad_id, self._size = pad_id, micro_batch_size
+        encoder = require_text_encoder(case.prepared.encoder, "the bench")
+        self._pad_id, self._size = encoder.tokenizer.pad_token_id, micro_batch_size
         self._rng = np.random.default_rng(0)
 
     def step(self, batch: StepBatch) -> None:

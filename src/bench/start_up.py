@@ -25,22 +25,17 @@ class StartUp(Row):
 
     Attributes:
         what: name of the start.
-        seconds: time from the command to the end of the first step [s].
+        seconds_to_first_step: time from the command to the end of that step [s].
         seconds_to_end: time to the end of the process, which evaluates on dev and test [s].
         texts_per_second: number of auxiliary texts, divided by the time that the start takes longer
             than one that finds all of them in the cache; None for that one.
     """
 
     title = "time from the command"
-    columns = ("start", "s to the first step", "s to the end", "prepared texts/s")
     what: str
-    seconds: float
+    seconds_to_first_step: float
     seconds_to_end: float
     texts_per_second: float | None
-
-    def cells(self) -> tuple[str, ...]:
-        rate = "" if self.texts_per_second is None else f"{self.texts_per_second:,.0f}"
-        return self.what, f"{self.seconds:.1f}", f"{self.seconds_to_end:.1f}", rate
 
 
 def measure_starts(overrides: Sequence[str], folder: Path) -> list[StartUp]:

@@ -55,13 +55,10 @@ class SyntheticArticles:
 
     def write(self, folder: Path) -> int:
         """Write the shards that do not exist yet, and return their number."""
-        missing = [
-            (shard, path)
-            for shard in range(self.shards)
-            if not (path := folder / f"articles_{shard:04d}.jsonl.gz").is_file()
-        ]
-        for shard, path in missing:
-            write_durably(path, partial(self._write, shard))
+        paths = [folder / f"articles_{shard:04d}.jsonl.gz" for shard in range(self.shards)]
+        missing = [shard for shard, path in enumerate(paths) if not path.is_file()]
+        for shard in missing:
+            write_durably(paths[shard], partial(self._write, shard))
         return len(missing)
 
     def _write(self, shard: int, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Takes a step with TorchJD's `mtl_backward` and a Gramian-based aggregator."""
+"""Takes a step with TorchJD's `mtl_backward` and its aggregator UPGrad."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ class TorchJDStep:
 
     Args:
         case: the case.
-        aggregator: name of a class of `torchjd.aggregation`.
         device: the device of the copies.
     """
 
-    def __init__(self, case: BuiltCase, aggregator: str, device: torch.device) -> None:
+    def __init__(self, case: BuiltCase, device: torch.device) -> None:
         module = case.module
         self._case, self._device = case, device
         self._objectives = {task.name: task.objective for task in module.tasks}
@@ -33,7 +32,7 @@ class TorchJDStep:
         self._optimiser = module.optimisation.optimiser(self._body, self._heads[0], self._heads[1:])
         self._clip = module.optimisation.clip_norm
         self._autojac = importlib.import_module("torchjd.autojac")
-        self._aggregator = getattr(importlib.import_module("torchjd.aggregation"), aggregator)()
+        self._aggregator = importlib.import_module("torchjd.aggregation").UPGrad()
 
     def step(self, batch: StepBatch) -> None:
         """Take one optimiser step, on batches of one micro-batch each."""

@@ -19,8 +19,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from src.bench.torch_kernels import use_torch_kernels
 from src.core.clock import now
+from src.cpu.attention import IMPLEMENTATION
 
 
 def transformers_model(body: PreTrainedModel, labels: int | None) -> PreTrainedModel:
@@ -31,13 +31,14 @@ def transformers_model(body: PreTrainedModel, labels: int | None) -> PreTrainedM
         labels: number of labels of a sequence classifier; None for a masked language model.
     """
     config = copy.deepcopy(body.config)
+    if config._attn_implementation == IMPLEMENTATION:
+        config._attn_implementation = "sdpa"
     kind: Any = AutoModelForMaskedLM
     if labels is not None:
         config.num_labels = labels
         kind = AutoModelForSequenceClassification
     model: PreTrainedModel = kind.from_config(config, trust_remote_code=False)
     model.base_model.load_state_dict(body.state_dict(), strict=False)  # the body may lack a pooler
-    use_torch_kernels(model)
     return model.train()
 
 

@@ -20,25 +20,22 @@ class WaitsRow(Row):
     Attributes:
         method: name of the method.
         tasks: number of auxiliary tasks.
-        places: `file:line` of each wait.
+        waits: number of waits.
+        lines: `file:line` of each place of these.
     """
 
     title = "waits for the GPU in a step"
-    columns = ("method", "auxiliary tasks", "waits", "lines")
     method: str
     tasks: int
-    places: list[str]
-
-    def cells(self) -> tuple[str, ...]:
-        lines = ", ".join(sorted(set(self.places)))
-        return self.method, str(self.tasks), str(len(self.places)), lines
+    waits: int
+    lines: list[str]
 
 
 def measure_waits(case: Case, folder: Path, device: torch.device) -> WaitsRow:
     """Collect torch's warnings of waits in a case's third step, whose batch is on the device."""
     built = build_case(case, 3, folder)
     by_hand, batches = ManualStep(built, device), built.batches(device)
-    by_hand.all_steps(batches[:2])()
+    by_hand.steps(batches[:2])
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("warn")
     try:
@@ -48,4 +45,4 @@ def measure_waits(case: Case, folder: Path, device: torch.device) -> WaitsRow:
     finally:
         torch.cuda.set_sync_debug_mode(mode)
     places = [f"{w.filename}:{w.lineno}" for w in caught if "synchron" in str(w.message)]
-    return WaitsRow(case.method, case.tasks, places)
+    return WaitsRow(case.method, case.tasks, len(places), sorted(set(places)))

@@ -40,12 +40,12 @@ def test_a_corpus_of_the_set_size_is_built_and_read(tmp_path):
     assert built.kept == pytest.approx(3000, rel=0.25)
     assert built.kept < built.made
     assert built.articles == len(records(tmp_path / "articles"))
-    assert 0 < built.largest <= built.all
+    assert 0 < built.largest_mib <= built.all_mib
     encoder = {"_target_": "src.encoders.tiny.TinyEncoder"}
     read = measure_reading(tmp_path / "corpus", encoder, 3, 8, 32)
     assert (read.examples, read.read) == (built.kept, 24)
     assert read.start > 0
-    assert read.before > 0
+    assert read.peak_mib > 0
     console = Console(record=True, width=200)
     console.print(table_of([built]))
     console.print(table_of([read]))
