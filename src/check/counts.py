@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -27,13 +28,11 @@ class Counts:
 
     def rarest(self, split: str) -> tuple[str, int]:
         """Return the label with the fewest examples in a split, and their number."""
-        index = int(np.argmin(self.splits[split]))
-        return self.labels[index], self.splits[split][index]
+        return min(zip(self.labels, self.splits[split], strict=True), key=itemgetter(1))
 
     def most(self, split: str) -> tuple[str, int]:
         """Return the label with the most examples in a split, and their number."""
-        index = int(np.argmax(self.splits[split]))
-        return self.labels[index], self.splits[split][index]
+        return max(zip(self.labels, self.splits[split], strict=True), key=itemgetter(1))
 
     def missing(self, split: str) -> tuple[str, ...]:
         """Return the labels of which a split has no example."""

@@ -57,11 +57,6 @@ class Decision:
     details: Callable[[Facts], Iterable[str]] = lambda facts: ()
 
 
-def decide(facts: Facts) -> Decision:
-    """Return the first row that applies."""
-    return next(row for row in DECISIONS if row.applies(facts))
-
-
 def _is_small(facts: Facts) -> bool:
     return facts.text and facts.parameters < SMALL_ENCODER
 

@@ -26,11 +26,9 @@ class StageEstimate:
     Attributes:
         name: the stage's name.
         steps: optimiser steps, unless patience ends the stage.
-        least_steps: the fewest steps after which patience can end the stage.
         batch_size: examples of each task in a step.
         passes: forward and backward passes over a batch in a step.
         step_seconds: time of a step [s].
-        evaluation_seconds: time of one evaluation on dev [s].
         seconds: time of all steps and evaluations [s].
         least_seconds: time after which patience can end the stage [s].
         bytes: size of all tensors at the peak.
@@ -38,11 +36,9 @@ class StageEstimate:
 
     name: str
     steps: int
-    least_steps: int
     batch_size: int
     passes: int
     step_seconds: float
-    evaluation_seconds: float
     seconds: float
     least_seconds: float
     bytes: int
@@ -135,11 +131,9 @@ def _stage(plan: StagePlan, measured: Measured) -> StageEstimate:
     return StageEstimate(
         name=plan.name,
         steps=plan.steps,
-        least_steps=plan.least_steps,
         batch_size=plan.settings.batch_size,
         passes=plan.passes,
         step_seconds=step,
-        evaluation_seconds=0.0 if plan.interval is None else evaluation,
         seconds=seconds(plan.steps),
         least_seconds=seconds(plan.least_steps),
         bytes=_bytes(plan, measured),
@@ -147,11 +141,7 @@ def _stage(plan: StagePlan, measured: Measured) -> StageEstimate:
 
 
 def _step_seconds(plan: StagePlan, measured: Measured) -> float:
-    settings, rates = plan.settings, measured.rates
-
-    def positions(task: str, size: int) -> float:
-        return measured.positions[task][size]
-
+    settings, rates, positions = plan.settings, measured.rates, measured.positions
     seconds = measured.machine.update_seconds
     for task in plan.tasks:
         # a frozen body is passed forwards only
@@ -161,12 +151,12 @@ def _step_seconds(plan: StagePlan, measured: Measured) -> float:
             times /= plan.auxiliaries  # on average: one batch, shared by those that are sampled
         if plan.weighting.needs.example_weights and task != END_TASK:
             times += ALIGNMENT_PASSES
-        seconds += times * rate * positions(task, settings.batch_size)
+        seconds += times * rate * positions[task][settings.batch_size]
     if plan.meta_gradient:
         end = rates[END_TASK]
-        seconds += end.seconds * positions(END_TASK, settings.meta_batch_size)
+        seconds += end.seconds * positions[END_TASK][settings.meta_batch_size]
         apart = settings.meta_head.extra_examples
-        seconds += end.forward_seconds * positions(END_TASK, apart) if apart else 0.0
+        seconds += end.forward_seconds * positions[END_TASK][apart] if apart else 0.0
     return seconds
 
 

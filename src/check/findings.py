@@ -19,15 +19,7 @@ from src.check.counts import Counts, count_labels
 from src.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
 from src.check.facts import Facts
 from src.check.inputs import Inputs, Source, read_inputs
-from src.check.leakage import (
-    InCorpus,
-    Repeated,
-    Shared,
-    contents_of,
-    in_corpus,
-    repeated,
-    shared,
-)
+from src.check.leakage import InCorpus, Repeated, Shared, contents_of, in_corpus, repeated, shared
 from src.check.lengths import Lengths, lengths_of
 from src.check.near import NearDuplicate, near_duplicates
 from src.check.rates import PassTimer
@@ -224,7 +216,7 @@ def _facts(
     found: Findings,
     oddities: tuple[str, ...],
 ) -> Facts:
-    encoder, counts = inputs.encoder_of_text, found.counts
+    encoder, counts, loss = inputs.encoder_of_text, found.counts, config.classifier
     own = next(plan for plan in plans if plan.configured)
     learning = [stage for stage in own.stages if stage.meta_gradient]
     train = next((one for one in found.vocabulary if one.source == "train"), None)
@@ -241,7 +233,7 @@ def _facts(
         missing_in_test=counts.missing("test") if "test" in counts.splits else (),
         imbalance=counts.imbalance,
         metric=found.metric,
-        weighs_labels=_weighs_labels(config),
+        weighs_labels=loss.class_weights is not None if "class_weights" in loss else None,
         domain=_domain_examples(inputs),
         seen={p.split: p.folded / p.examples for p in found.shared if p.other == "train"},
         near={
@@ -269,12 +261,6 @@ def _facts(
         unlabelled=inputs.unlabelled,
         oddities=oddities,
     )
-
-
-def _weighs_labels(config: DictConfig) -> bool | None:
-    """Return whether the classifier's loss has class weights; None where it has no such option."""
-    option = "class_weights"
-    return config.classifier[option] is not None if option in config.classifier else None
 
 
 def _domain_examples(inputs: Inputs) -> int:

@@ -135,9 +135,10 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         UserError: an error that would end the run before its first step.
     """
     prepared = prepare(config, stages)
+    encoder = prepared.encoder
     context = auxiliary_context(
         config,
-        prepared.encoder,
+        encoder,
         end_task=prepared.end_task,
         train_examples=len(prepared.splits.train),
     )
@@ -148,24 +149,19 @@ def read_inputs(config: DictConfig, stages: Mapping[str, Stage]) -> Inputs:
         for name, auxiliary in named.items()
         if name not in auxiliaries and not auxiliary.left_out
     }
-    if _reads_masked_text(prepared) and not any(a.kind == "task" for a in named.values()):
+    masks = isinstance(encoder, TextEncoder) and encoder.tokenizer.mask_token_id is not None
+    if masks and not any(auxiliary.kind == "task" for auxiliary in named.values()):
         own = compose("check", overrides=["auxiliary=tapt", "method=tapt"]).auxiliary.tapt
-        others[_free(IMPLIED, named)] = build(own, f"auxiliary.{IMPLIED}")
+        free = IMPLIED
+        while free in named:
+            free += "_own"
+        others[free] = build(own, f"auxiliary.{IMPLIED}")
     for name, auxiliary in others.items():
         try:
-            auxiliary.check(name, prepared.encoder)
+            auxiliary.check(name, encoder)
             auxiliaries[name] = (auxiliary, auxiliary.examples(name, context))
         except UserError as error:  # the run would not read it either: said, but no reason to stop
             unusable[name] = str(error)
     return Inputs(
         prepared, auxiliaries, tuple(name for name in named if name in auxiliaries), unusable
     )
-
-
-def _reads_masked_text(prepared: Prepared) -> bool:
-    encoder = prepared.encoder
-    return isinstance(encoder, TextEncoder) and encoder.tokenizer.mask_token_id is not None
-
-
-def _free(name: str, taken: Mapping[str, object]) -> str:
-    return name if name not in taken else _free(f"{name}_own", taken)

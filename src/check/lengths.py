@@ -46,21 +46,16 @@ class Lengths:
     enough: int
 
 
-def token_lengths(texts: list[str], encoder: TextEncoder) -> np.ndarray:
-    """Return the number of tokens of each uncut text, special ones included, int `(texts,)`."""
+def lengths_of(source: Source, sample: Sample, encoder: TextEncoder) -> Lengths:
+    """Return a summary of the lengths of a source's texts, of which a sample is tokenised."""
     encoded = encoder.tokenizer(
-        texts,
+        sample.texts,
         truncation=False,
         return_attention_mask=False,
         return_token_type_ids=False,
         verbose=False,  # that some are longer than the model reads is what is looked for
     )
-    return np.fromiter((len(ids) for ids in encoded["input_ids"]), dtype=np.int64)
-
-
-def lengths_of(source: Source, sample: Sample, encoder: TextEncoder) -> Lengths:
-    """Return a summary of the lengths of a source's texts, of which a sample is tokenised."""
-    lengths = token_lengths(sample.texts, encoder)
+    lengths = np.array([len(ids) for ids in encoded["input_ids"]])
     cuts = truncation_of(source.rows)
     return Lengths(
         source=source.name,

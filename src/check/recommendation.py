@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from src.check.cautions import cautions
-from src.check.decisions import decide
+from src.check.decisions import DECISIONS
 from src.check.facts import Facts
 from src.check.table_experiments import EXPERIMENTS, is_for_tables
 
@@ -29,7 +29,7 @@ class Recommendation:
 
 def recommend(facts: Facts) -> Recommendation:
     """Return the decision table's method for a task, with warnings."""
-    decision = decide(facts)
+    decision = next(row for row in DECISIONS if row.applies(facts))
     method, reasons = decision.method, [*decision.details(facts), decision.because]
     warnings = list(cautions(facts, method))
     if facts.method != method:

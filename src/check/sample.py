@@ -43,18 +43,16 @@ def sample_of(
         most_texts: maximum number of texts.
         most_characters: maximum number of characters in all.
     """
-    count = len(texts)
-    order = generator_for(0, "check", "sample", name).permutation(count)
+    order = generator_for(0, "check", "sample", name).permutation(len(texts))[:most_texts]
     chosen: list[str] = []
     characters = looked_at = 0
-    for start in range(0, min(count, most_texts), _AT_ONCE):
-        rows = order[start : min(start + _AT_ONCE, most_texts)]
+    for start in range(0, len(order), _AT_ONCE):
         # sorted: what lies together in the file is read together
-        for text in texts.select(sorted(rows.tolist()))["text"]:
+        for text in texts.select(sorted(order[start : start + _AT_ONCE].tolist()))["text"]:
             looked_at += 1
             if text and not text.isspace():
                 chosen.append(text)
                 characters += len(text)
             if characters >= most_characters:
-                return Sample(chosen, looked_at == count)
-    return Sample(chosen, looked_at == count)
+                return Sample(chosen, looked_at == len(texts))
+    return Sample(chosen, looked_at == len(texts))

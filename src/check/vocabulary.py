@@ -68,7 +68,7 @@ def vocabulary_of(source: str, texts: Sequence[str], encoder: TextEncoder) -> Vo
     counts = Counter(word for text in texts for word in _WORD.findall(text))
     if not counts:
         return None
-    words = list(counts)
+    words, times = zip(*counts.most_common(), strict=True)
     encoded = encoder.tokenizer(
         [f" {word}" for word in words],  # as inside a sentence: for some it matters
         add_special_tokens=False,
@@ -76,22 +76,17 @@ def vocabulary_of(source: str, texts: Sequence[str], encoder: TextEncoder) -> Vo
         return_token_type_ids=False,
         verbose=False,
     )["input_ids"]
-    times = np.fromiter(counts.values(), dtype=np.int64)
-    pieces = np.fromiter((len(ids) for ids in encoded), dtype=np.int64)
-    unknown_id = encoder.tokenizer.unk_token_id
-    unknown = np.fromiter((unknown_id in ids for ids in encoded), dtype=bool)
-    total = int(times.sum())
+    pieces = np.array([len(ids) for ids in encoded])
+    unknown = [encoder.tokenizer.unk_token_id in ids for ids in encoded]
     broken = pieces >= MANY
-    by_frequency = np.argsort(-times * broken, kind="stable")[: min(_SHOWN, int(broken.sum()))]
-    letters = np.fromiter(map(len, words), dtype=np.int64)
     return Vocabulary(
         source=source,
-        words=total,
-        pieces=float(pieces @ times) / total,
-        broken=float(broken @ times) / total,
-        unknown=float(unknown @ times) / total,
-        most_broken=[words[index] for index in by_frequency],
-        comparable=float(letters @ times) / total <= _LONGEST_MEAN,
+        words=sum(times),
+        pieces=float(np.average(pieces, weights=times)),
+        broken=float(np.average(broken, weights=times)),
+        unknown=float(np.average(unknown, weights=times)),
+        most_broken=[words[index] for index in np.flatnonzero(broken)[:_SHOWN]],
+        comparable=float(np.average([*map(len, words)], weights=times)) <= _LONGEST_MEAN,
     )
 
 

@@ -45,7 +45,6 @@ def test_finetuning_takes_a_pass_and_an_update_a_step_and_evaluations():
     found = of(planned([END_TASK]))
     (stage,) = found.stages
     assert stage.step_seconds == pytest.approx(200 * 0.01 + 0.5)
-    assert stage.evaluation_seconds == pytest.approx(3)
     assert stage.seconds == pytest.approx(10 * 2.5 + 4 * 3)  # after 3, 6, 9 and 10 steps
     assert stage.least_seconds == pytest.approx(6 * 2.5 + 2 * 3)
     assert found.seconds == pytest.approx(25 + 12 + 2000 * 0.003)  # and the one look at test
