@@ -514,7 +514,8 @@ SETTINGS = {
     ),
     "values of other tasks": case(
         "weighting: values must name exactly the tasks ['dapt', 'end_task', 'tapt'], but names "
-        "['end_task', 'news']; e.g. 'weighting.values={end_task: 1, dapt: 1, tapt: 1}'",
+        "['end_task', 'news']; e.g. values={'end_task': 1, 'dapt': 1, 'tapt': 1}, of a run "
+        "'weighting.values={end_task: 1, dapt: 1, tapt: 1}'",
         *STATIC,
         "weighting.values={end_task: 1, news: 1}",
         method="mt_tartan",

@@ -69,7 +69,10 @@ def save_classifier(
         UserError: the head is not a `ClassifierHead`.
     """
     if not isinstance(head, ClassifierHead):
-        raise UserError(f"{type(head).__name__} is not the head of classifier=text")
+        raise UserError(
+            f"save_pretrained writes no head but the paper's, a ClassifierHead, and this is a "
+            f"{type(head).__name__}; keep a checkpoint (trainer.save_checkpoint)"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     types = uses_token_types(body, tokenizer)
     _for_export(tokenizer, types, max_length).save_pretrained(folder)

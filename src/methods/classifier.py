@@ -89,7 +89,7 @@ class EndTaskClassifier(pl.LightningModule):
             return torch.zeros(0, len(self.labels), device=self.device)
         if not isinstance(texts, Mapping):
             encoder = require_text_encoder(self.encoder, "a text")
-            read = inputs_of(texts, encoder, self.max_length)
+            read = inputs_of(list(texts), encoder, self.max_length)
             texts = {name: value.to(self.device) for name, value in read.items()}
         features = task.objective.features(self.body, texts)
         logits: Tensor = task.head(features)

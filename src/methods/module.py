@@ -111,6 +111,8 @@ class TaskMixing(Checkpointed):
     stage_name: ClassVar[str] = "joint"
     planned_steps: int
     """Optimiser steps of the training, once its optimiser is made."""
+    steps_before: int = -1
+    """Optimiser steps before the current batch; -1 before the training."""
     logged_options: dict[str, Any]
     """Options that the Trainer's loggers record as hyper-parameters."""
 
@@ -134,6 +136,11 @@ class TaskMixing(Checkpointed):
         sampled: Count | None = None,
     ) -> None:
         names, stage = list(tasks), stage or self.stage_name
+        if END_TASK in names and len(labels) < 2:
+            raise UserError(
+                f"{type(self).__name__}: labels has {len(labels)} names; give those of the end "
+                "task's labels, at least two, e.g. labels=data.prepared.end_task.labels"
+            )
         if not names:
             raise UserError(
                 f"{type(self).__name__}: tasks is empty; give it an objective by task, the end "
@@ -482,7 +489,16 @@ class TaskMixing(Checkpointed):
             )  # fmt: skip
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
+        """Return one optimiser, so that Lightning's `global_step` counts optimiser steps.
+
+        Raises:
+            UserError: nothing is to be trained.
+        """
+        if not any(parameter.requires_grad for parameter in self.parameters()):
+            raise UserError(
+                "no parameter is to be trained: each has requires_grad=False (after freeze(), "
+                "call unfreeze())"
+            )
         optimiser = self.new_optimiser()
         data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)
@@ -498,6 +514,7 @@ class TaskMixing(Checkpointed):
         Raises:
             UserError: a subclass's `configure_optimizers` has left something out.
         """
+        self.steps_before = self.trainer.global_step
         if not self.trainer.lr_scheduler_configs and any(
             isinstance(callback, StochasticWeightAveraging) for callback in self.trainer.callbacks
         ):
@@ -529,6 +546,16 @@ class TaskMixing(Checkpointed):
         """Make an evaluation follow the last step.
 
         Lightning evaluates at multiples of an interval, and when training is about to stop.
+
+        Raises:
+            UserError: a subclass's `training_step` took no step, so that training would not end.
         """
+        if self.trainer.global_step == self.steps_before:
+            raise UserError(
+                f"training_step of {type(self).__name__} took no step of the optimiser: call "
+                "super().training_step(batch, batch_idx), or override fill_gradients "
+                "(docs/lightning.md)"
+            )
+        self.steps_before = self.trainer.global_step
         if self.trainer.global_step >= self.planned_steps and self.monitor is not None:
             self.trainer.should_stop = True

@@ -99,9 +99,10 @@ def _fitting(head: nn.Module, objective: Any, encoder: Encoder, name: str) -> nn
     shapes = [{n: tuple(v.shape) for n, v in h.state_dict().items()} for h in (head, usual)]
     if shapes[0] != shapes[1]:
         place = next(n for n in {**shapes[0], **shapes[1]} if shapes[0].get(n) != shapes[1].get(n))
+        given, wanted = (shape.get(place, "nothing of this name") for shape in shapes)
         raise UserError(
-            f"heads[{name!r}] does not fit the task: its {place} has shape {shapes[0].get(place)}, "
-            f"and has to have {shapes[1].get(place)}; omit it, and the task gets a new head"
+            f"heads[{name!r}] does not fit the task, whose {place} is {wanted}, not {given}; omit "
+            "it, and the task gets a new head"
         )
     return head
 

@@ -16,7 +16,7 @@ NEED_SUPER = (
     "configure_callbacks", "configure_model", "configure_optimizers", "setup", "on_fit_start",
     "on_train_start", "on_train_batch_end", "on_save_checkpoint", "on_load_checkpoint",
     "on_validation_epoch_start", "on_validation_epoch_end", "on_test_epoch_start",
-    "on_test_epoch_end",
+    "on_test_epoch_end", "on_predict_start", "training_step", "validation_step", "test_step",
 )  # fmt: skip
 """Hooks in which a module does what its training, evaluation or checkpoints need."""
 _KNOWN = ("src", "lightning")
@@ -46,17 +46,18 @@ def remarks_on_hooks(kind: type) -> Iterator[str]:
             )
 
 
-def remarks_on_callback(kind: type[Callback]) -> Iterator[str]:
+def remarks_on_callback(callback: Callback) -> Iterator[str]:
     """Yield a sentence for each hook of a callback that is never called.
 
-    Args:
-        kind: the class of the callback.
+    `LambdaCallback` has its hooks as attributes of the object, others of the class.
     """
+    kind = type(callback)
     for name in NEVER_CALLED:
         owner = next((one for one in kind.__mro__ if name in vars(one)), object)
-        if owner.__module__.partition(".")[0] not in (*_KNOWN, "builtins"):
+        is_own = owner.__module__.partition(".")[0] not in (*_KNOWN, "builtins")
+        if is_own or name in vars(callback):
             yield (
-                f"{owner.__name__}.{name} is never called: steps are taken with manual "
+                f"{kind.__name__}.{name} is never called: steps are taken with manual "
                 "optimisation; on_before_optimizer_step is called, with all gradients in .grad"
             )
 

@@ -39,9 +39,10 @@ _OF_A_CHECKPOINT = (
 _CONFIGURED: WeakSet[ModelCheckpoint] = WeakSet()
 """Callbacks that do not say what to keep, which keep the best checkpoint on dev."""
 _TUNING = {
-    LearningRateFinder: "the rates are those of for_data(lr=...) or optimisation=...",
+    LearningRateFinder: "the rates are those of for_data(lr=...) or optimisation=..., of a run "
+    "method.stages.STAGE.optimisation.body_lr and end_head_lr",
     BatchSizeFinder: "the batch size is TartanData(batch_size=...), and what fits memory is "
-    'sizes={"micro_batch_size": ...}',
+    'sizes={"micro_batch_size": ...}, of a run method.stages.STAGE.batch_size and micro_batch_size',
     BaseFinetuning: "parameter groups are fixed when the training begins; freeze parameters by "
     "requires_grad_(False) before it",
     GradientAccumulationScheduler: "a step's gradients are those of whole batches, in parts that "
@@ -120,7 +121,7 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
                 "writes no such checkpoints; use every_n_train_steps=..., or ResumePoints from "
                 "src.methods.resume_points, which writes one every few minutes"
             )
-        for remark in remarks_on_callback(type(callback)):
+        for remark in remarks_on_callback(callback):
             log.warning(remark)
 
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 from transformers import (
+    BartConfig,
+    BartModel,
     BertConfig,
     BertModel,
     GPT2Config,
@@ -86,6 +88,13 @@ def test_a_body_that_reads_left_to_right_is_refused(make, tmp_path):
     letter_pair_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(UserError, match=line):
         load_encoder(PretrainedEncoder(str(tmp_path)))
+
+
+def test_a_body_with_a_decoder_is_refused():
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16}
+    config = BartConfig(vocab_size=2000, decoder_ffn_dim=16, **sizes)
+    with pytest.raises(UserError, match=r"\(bart\) has a decoder too; use an encoder"):
+        encoder_of((BartModel(config), letter_pair_tokenizer()))
 
 
 @pytest.mark.parametrize("make", [bert, xlnet, lambda: Gru(GruConfig())])

@@ -74,3 +74,16 @@ def test_making_a_module_seeds_no_generator_but_its_own(data_dir, cache_dir, mon
     monkeypatch.setattr(torch, "manual_seed", lambda seed: pytest.fail("seeds every device"))
     MetaTartan.for_data(toy_data(data_dir, cache_dir), lr=1e-3)
     WideResNetSource(depth=10, width=1, mean=[0.5], std=[0.5]).load()
+
+
+def test_an_end_task_without_names_of_its_labels_is_refused(data_dir, cache_dir):
+    prepared = toy_data(data_dir, cache_dir).prepared
+    with pytest.raises(UserError, match=r"labels has 0 names; .* labels=data\.prepared"):
+        MetaTartan(prepared.encoder, {"end_task": prepared.classification})
+    given = MetaTartan(
+        prepared.encoder,
+        {"end_task": prepared.classification, "tapt": prepared.objective("tapt")},
+        labels=prepared.end_task.labels,
+        max_length=32,
+    )
+    assert given(["a text"]).shape == (1, 3)

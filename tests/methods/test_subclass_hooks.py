@@ -84,6 +84,13 @@ class WithoutPlan(FineTuning):
         return {"optimizer": optimiser, "lr_scheduler": self.optimisation.schedule(optimiser, 9)}
 
 
+class OwnStep(MTTartan):
+    """Trains as with automatic optimisation, which takes no step here."""
+
+    def training_step(self, batch, batch_idx):
+        return self(["a text"]).sum()
+
+
 class OtherOptimiser(FineTuning):
     kind: type
 
@@ -139,6 +146,25 @@ def test_an_optimiser_without_its_schedule_is_refused(kind, data_dir, cache_dir,
         fitted(module, data, tmp_path, max_steps=1)
 
 
+@pytest.mark.parametrize("length", [{"max_steps": 3}, {"max_epochs": 2}])
+def test_a_step_of_ones_own_that_steps_no_optimiser_ends_the_training(
+    length, data_dir, cache_dir, tmp_path, caplog
+):
+    data = toy_data(data_dir, cache_dir)
+    module = OwnStep.for_data(data, lr=1e-3)
+    assert "OwnStep.training_step does not call super().training_step()" in caplog.text
+    with pytest.raises(UserError, match=r"training_step of OwnStep took no step .* super\(\)"):
+        trainer(tmp_path, **length).fit(module, datamodule=data)
+
+
+def test_a_frozen_module_is_refused(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = FineTuning.for_data(data, lr=1e-3)
+    module.freeze()
+    with pytest.raises(UserError, match=r"no parameter is to be trained.*unfreeze\(\)"):
+        trainer(tmp_path, max_steps=2).fit(module, datamodule=data)
+
+
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.RMSprop])
 def test_another_optimiser_is_one_method(kind, data_dir, cache_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(OtherOptimiser, "kind", kind, raising=False)
@@ -158,8 +184,11 @@ def test_hooks_of_callbacks_that_are_never_called_are_named():
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
             pass
 
-    (remark,) = remarks_on_callback(Gradients)
+    (remark,) = remarks_on_callback(Gradients())
     assert remark.startswith("Gradients.on_after_backward is never called")
     assert "on_before_optimizer_step is called" in remark
-    assert not list(remarks_on_callback(pl.callbacks.LearningRateMonitor))
-    assert not list(remarks_on_callback(pl.Callback))
+    inline = pl.callbacks.LambdaCallback(on_after_backward=print, on_train_end=print)
+    (remark,) = remarks_on_callback(inline)
+    assert remark.startswith("LambdaCallback.on_after_backward is never called")
+    assert not list(remarks_on_callback(pl.callbacks.LearningRateMonitor()))
+    assert not list(remarks_on_callback(pl.Callback()))

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import lightning.pytorch as pl
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -286,6 +288,13 @@ def test_names_of_files_are_enough_for_callbacks(module, data, tmp_path, monkeyp
     trainer(tmp_path, **options).fit(module, datamodule=data)
     assert Path("new/steps.csv").is_file()
     assert list(Path("best").glob("best-*.ckpt"))
+
+
+@pytest.mark.parametrize("column", [np.array, pd.Series, tuple], ids=["array", "pandas", "tuple"])
+def test_a_column_of_texts_is_read_as_a_list(column, module):
+    texts = ["one text", "another one"]
+    module.eval()
+    assert module(column(texts)).equal(module(texts))
 
 
 def test_no_texts_have_no_logits(module):

@@ -28,7 +28,8 @@ class Static(FixedWeighting):
             raise UserError(
                 f"values must name exactly the tasks {sorted(task_names)}, "
                 f"but names {sorted(values)}; "
-                f"e.g. 'weighting.values={{{', '.join(f'{name}: 1' for name in task_names)}}}'"
+                f"e.g. values={dict.fromkeys(task_names, 1)}, of a run "
+                f"'weighting.values={{{', '.join(f'{name}: 1' for name in task_names)}}}'"
             )
         numbers = [float(values[name]) for name in task_names]
         if not 0 < sum(numbers) < math.inf:
