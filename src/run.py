@@ -56,6 +56,12 @@ def main(config: DictConfig) -> float | None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     if in_sweep():
         return _sweep_job(config, folder)
+    if not HydraConfig.get().overrides.task and is_main_process():
+        print(
+            "no options: META-TARTAN on docstrings of Python libraries; of your own table: "
+            "+experiment=custom_finetune task.train=FILE",
+            file=sys.stderr,
+        )
     search = HydraConfig.get().runtime.choices.get("search")
     if search and is_main_process():
         print(f"search={search} without -m: one run, not evaluated on test", file=sys.stderr)

@@ -105,7 +105,7 @@ def _about_repeats(facts: Facts) -> Iterator[str]:
             rests = ", and so does the choice of the checkpoint" if split == "dev" else ""
             yield (
                 f"{share:.0%} of {split} have a text that train has too: the score partly rewards "
-                f"memorising{rests}"
+                f"memorising{rests}; task.split=clean keeps such texts together"
             )
     for split, share in facts.near.items():
         if share >= SEEN:
@@ -156,7 +156,8 @@ def _about_reading(facts: Facts) -> Iterator[str]:
             rest = "find unlabelled text of the domain (auxiliary.dapt.path), or an encoder of it"
         yield (
             f"the encoder breaks the task's words into {more} more pieces than general English: "
-            f"{rest}"
+            f"{rest}; for another language, use an encoder of it, or of many "
+            "(encoder=huggingface encoder.name=FacebookAI/xlm-roberta-base)"
         )
 
 

@@ -84,6 +84,7 @@ _ELSEWHERE = {
 
 _PHRASES = {
     "requires --multirun": "; it needs -m",
+    "add --multirun to your command line": " (-m, after src.run)",
     "does not support sweep type": "; interval(...) and the like need +search=NAME",
 }
 """What to do about messages of Hydra's that do not say so, by a part of each."""
@@ -202,7 +203,10 @@ def explanation(error: Exception) -> str:
             if missing.startswith(config):
                 return f"{missing} is not installed; pip install -e '.[{extra}]'"
         group, _, name = missing.rpartition("/")
-        near = did_you_mean(name, error.options or [], f"{group}=")
+        known = error.options or []
+        own = f"custom_{name}"  # of a table of one's own, before those of the paper's tasks
+        chosen = [own] if group == "experiment" and own in known else known
+        near = did_you_mean(own if chosen == [own] else name, chosen, f"{group}=")
         return f"there is no {group}={name}{near}{_elsewhere(group, name, near)}"
     if isinstance(error, OverrideParseException):
         name, equals, value = str(error.override).partition("=")

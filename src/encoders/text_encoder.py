@@ -139,7 +139,7 @@ class TextEncoder:
             return None
         return (
             f"{folder.name}/ holds body and head apart: Transformers has no sequence classifier "
-            f"of this form for {self.name}"
+            f"of this form for {self.name}, and would start a new head; use python -m src.predict"
         )
 
     @property

@@ -73,7 +73,8 @@ def check_body(encoder: TextEncoder) -> None:
         raise UserError(f"{what}: the configuration of its body has no hidden_size")
     if getattr(body, "decoder", None) is not None and getattr(config, "is_encoder_decoder", False):
         raise UserError(
-            f"{what} ({config.model_type}) has a decoder too; use an encoder, such as BERT or RoBERTa"
+            f"{what} ({config.model_type}) has a decoder too; use an encoder, such as BERT or "
+            "RoBERTa"
         )
     if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
         return

@@ -19,6 +19,6 @@ def one_label_remark(result: Result) -> str | None:
         return None
     kind = "text" if result.is_text else "example"
     return (
-        f"every {kind} of test got the label {given[0]!r}. More steps or another learning rate may "
-        "help; python -m src.check looks for other causes"
+        f"every {kind} of test got the label {given[0]!r}. If more steps do not help, python -m "
+        "src.check looks for other causes"
     )
