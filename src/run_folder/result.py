@@ -17,7 +17,7 @@ from src.files.plain import Plain, Short, is_bounded, read_json
 from src.run_folder.name import RESULT
 
 SCHEMA: Literal[2] = 2
-"""Version of the file's layout; files of version 1 can be read too."""
+"""Version of the file's layout; files of version 1, from before 0.1.0, are refused."""
 
 Count = Annotated[NonNegativeInt, Field(le=2**63 - 1)]
 Amount = Annotated[FiniteFloat, Field(ge=0)]
@@ -120,18 +120,6 @@ class Stage(Plain):
     final_task_weights: dict[Short, float] = Field(default_factory=dict)
     evaluations: list[Evaluation] = Field(default_factory=list)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_layout_1(cls, content: Any) -> Any:
-        """Move entries of a file of version 1 to where version 2 has them."""
-        if not isinstance(content, dict) or "measured" in content or "seconds" not in content:
-            return content
-        counted = {"tokens": "tokens_seen", "examples": "examples_seen"}
-        own = {name: content[old] for name, old in counted.items() if old in content}
-        given = content.get("cost") or {}
-        cost = own | given if isinstance(given, dict) else given
-        return {**content, "cost": cost, "measured": {"seconds": content["seconds"]}}
-
     @property
     def accounts(self) -> set[str]:
         """Names under which the stage counted costs or had weights: those of its tasks, and more.
@@ -225,7 +213,7 @@ class Result(Plain):
         versions: versions of Python and the libraries, by name.
     """
 
-    schema_version: Literal[1, 2] = Field(alias="schema")
+    schema_version: Literal[2] = Field(alias="schema")
     task: Short
     method: Short
     weighting: Short | None = None

@@ -30,4 +30,4 @@ def write_hostile(root: Path) -> None:
     unfinished = write_run(root / "left<script>", None, config_of(result_of("tapt", 0, 0.5)))
     (unfinished / "steps.csv").write_text("stage,step\n<b>x</b>,3,<i>,1\n")
     damaged = write_run(root / "bad<script>", result_of("finetune", 0, 0.5))
-    (damaged / "result.json").write_text('{"schema": 1, "<script>": ')
+    (damaged / "result.json").write_text('{"schema": 2, "<script>": ')

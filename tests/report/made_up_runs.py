@@ -13,6 +13,7 @@ import yaml
 
 from src.report.reading.grouping import Benchmark, Setting, benchmarks_of
 from src.report.reading.run import Run, read_run
+from src.run_folder.result import SCHEMA
 from tests.in_process import STAGES
 
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}
@@ -58,18 +59,20 @@ def result_of(
             "name": name,
             "steps": 10 * evaluations,
             "best_step": 10,
-            "seconds": 60.0 + seed,
             "skipped": 0,
-            "tokens_seen": dict.fromkeys(seen, 1000 * text),
-            "examples_seen": dict.fromkeys(seen, 100),
+            "cost": {
+                "tokens": dict.fromkeys(seen, 1000 * text),
+                "examples": dict.fromkeys(seen, 100),
+            },
+            "measured": {"seconds": 60.0 + seed},
             "final_task_weights": {one: 1 / len(seen) for one in seen} if len(seen) > 1 else {},
             "evaluations": curve if name in ("joint", "finetune") else [],
         }
         if flops is not None:
-            stage["cost"] = {"flops": {one: flops / len(seen) for one in seen}}
+            stage["cost"]["flops"] = {one: flops / len(seen) for one in seen}
         stages.append(stage)
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "task": task,
         "method": method,
         "weighting": WEIGHTINGS.get(method),

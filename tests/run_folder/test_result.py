@@ -1,4 +1,4 @@
-"""`result.json` as one model: what is written is what is read, and what earlier versions wrote."""
+"""`result.json` as one model: what is written is what is read, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from src.errors import UserError
 from src.run_folder.name import RESULT
-from src.run_folder.result import Result, Spent, read_result, write_result
+from src.run_folder.result import Result, read_result, write_result
 from tests.report.made_up_runs import altered, result_of
 from tests.run_folder.small_result import SCORES, SMALL, small_result
 
@@ -41,19 +41,13 @@ def test_a_result_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == [RESULT]
 
 
-def test_a_file_of_layout_1_is_read_as_one_of_layout_2(tmp_path):
-    old = result_of("meta_tartan", 3, 0.6, auxiliaries=["tapt"], flops=8e9)
-    assert old["schema"] == 1
+def test_a_result_from_before_the_first_version_is_refused_in_a_line(tmp_path):
+    old = altered(result_of("finetune", 0, 0.5), "schema", 1)
+    old["stages"][0] |= {"seconds": old["stages"][0].pop("measured")["seconds"]}
     write(tmp_path, old)
-    result = read_result(tmp_path)
-    (joint,) = result.stages
-    assert joint.seconds == joint.measured.seconds == 63.0
-    assert joint.cost == Spent(
-        tokens={"end_task": 1000, "tapt": 1000},
-        examples={"end_task": 100, "tapt": 100},
-        flops={"end_task": 4e9, "tapt": 4e9},
-    )
-    assert (result.flops, result.seconds, result.is_text) == (8e9, 63.0, True)
+    with pytest.raises(UserError) as caught:
+        read_result(tmp_path)
+    assert str(caught.value) == "result.json: schema: Input should be 2 (and 1 more)"
 
 
 @pytest.mark.parametrize(
