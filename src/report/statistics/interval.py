@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, stdev, variance
+from statistics import stdev
+from warnings import catch_warnings
 
-from scipy import stats
+from scipy.stats import ttest_1samp, ttest_ind
 
 from src.evaluation.interval import Interval
 
-CONFIDENCE = 0.95
 LEAST_SPREAD = 1e-6
 """Standard deviation below which values are equal but for rounding, and tell no spread."""
 
@@ -23,9 +23,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     Args:
         values: a value for each seed.
     """
-    if not _vary(values):
-        return None
-    return _interval(fmean(values), stdev(values) / len(values) ** 0.5, len(values) - 1)
+    return Interval(*ttest_1samp(values, 0).confidence_interval()) if _vary(values) else None
 
 
 def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
@@ -45,16 +43,9 @@ def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> Inter
         raise ValueError("the interval of a difference needs two values on each side")
     if not (_vary(ours) or _vary(theirs)):
         return None
-    left, right = variance(ours) / len(ours), variance(theirs) / len(theirs)
-    # Satterthwaite's; SciPy's own test warns where one side is constant
-    freedom = (left + right) ** 2 / (left**2 / (len(ours) - 1) + right**2 / (len(theirs) - 1))
-    return _interval(fmean(ours) - fmean(theirs), (left + right) ** 0.5, freedom)
+    with catch_warnings(action="ignore", category=RuntimeWarning):  # one side may be constant
+        return Interval(*ttest_ind(ours, theirs, equal_var=False).confidence_interval())
 
 
 def _vary(values: Sequence[float]) -> bool:
     return len(values) > 1 and stdev(values) >= LEAST_SPREAD
-
-
-def _interval(middle: float, error: float, freedom: float) -> Interval:
-    low, high = stats.t.interval(CONFIDENCE, freedom, middle, error)
-    return Interval(float(low), float(high))
