@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -25,6 +27,7 @@ _UNITS: dict[Unit, str] = {
     "seconds": "seconds so far, evaluations included",
     "flops": "FLOPs of training passes so far",
 }
+Point = tuple[float, float | str]
 
 
 def anchor(run: Run, setting: Setting) -> str:
@@ -35,44 +38,23 @@ def anchor(run: Run, setting: Setting) -> str:
 def seeds_figure(bench: Benchmark) -> go.Figure:
     """Return the test metric of every run, whole and unseen; a click leads to the run."""
     figure = go.Figure()
-    settings = list(bench.settings)[::-1]
-    labels = [html.escape(setting.label) for setting in settings]
+    settings = {html.escape(setting.label): setting for setting in bench.settings[::-1]}
     parts = PARTS[: 2 if bench.has_two_parts else 1]
-    for part in parts:
-        points = [
-            (100 * score, label, run, setting)
-            for setting, label in zip(settings, labels, strict=True)
-            for run in setting.runs
-            if (score := run.result.score(part)) is not None
-        ]
-        means = [
-            (100 * fmean(scores.values()), label)
-            for setting, label in zip(settings, labels, strict=True)
-            if (scores := setting.scores(part))
-        ]
-        colour = COLOURS[0] if part == "whole" else COLOURS[1]
-        symbol = "circle-open" if part == "whole" else "diamond-open"
-        figure.add_scatter(
-            x=[point[0] for point in points],
-            y=[point[1] for point in points],
-            mode="markers",
-            name=PART_LABELS[part],
-            marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 2}},
-            customdata=[anchor(run, setting) for _, _, run, setting in points],
-            text=[html.escape(run.name) for _, _, run, _ in points],
-            hovertemplate="%{x:.2f}<br>%{text}<extra></extra>",
-        )
-        figure.add_scatter(
-            x=[mean for mean, _ in means],
-            y=[label for _, label in means],
-            mode="markers",
-            name=f"mean, {PART_LABELS[part]}",
-            marker={"color": colour, "symbol": "line-ns-open", "size": 18, "line": {"width": 3}},
-            hovertemplate="mean %{x:.2f}<extra></extra>",
-        )
-    figure.update_yaxes(categoryorder="array", categoryarray=labels, automargin=True)
-    figure.update_xaxes(title=f"test {html.escape(bench.metric_label)} (%)")
-    _finished(figure, 150 + 34 * len(settings))
+    for part, colour, symbol in zip(parts, COLOURS, ("circle", "diamond"), strict=False):
+        points: list[Point] = []
+        runs, means = [], []
+        for label, setting in settings.items():
+            scores = setting.scores(part)
+            points += [(100 * score, label) for score in scores.values()]
+            runs += [(setting, run) for run in setting.runs if run.result.seed in scores]
+            means += [(100 * fmean(scores.values()), label)] if scores else []
+        marker = {"color": colour, "symbol": f"{symbol}-open", "size": 9, "line": {"width": 2}}
+        bar = {"color": colour, "symbol": "line-ns-open", "size": 18, "line": {"width": 3}}
+        name = PART_LABELS[part]
+        _add(figure, points, "%{x:.2f}<br>%{text}", runs, name=name, mode="markers", marker=marker)
+        _add(figure, means, "mean %{x:.2f}", name=f"mean, {name}", mode="markers", marker=bar)
+    figure.update_yaxes(categoryorder="array", categoryarray=list(settings), automargin=True)
+    _finished(figure, 150 + 34 * len(settings), f"test {bench.metric_label} (%)", None)
     return figure.update_layout(legend={"yanchor": "bottom", "y": 1.0}, margin={"t": 40})
 
 
@@ -80,65 +62,42 @@ def curves_figure(bench: Benchmark, unit: Unit) -> go.Figure | None:
     """Return the dev metric against the cost so far: a line for each seed, and their mean."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):
-        mean = mean_curve(setting, unit)
+        mean, drawn, label = mean_curve(setting, unit), style(index), html.escape(setting.label)
         if not mean:
             continue
-        drawn = style(index)
-        label = html.escape(setting.label)
-        figure.add_scatter(
-            x=[x for x, _ in mean],
-            y=[100 * y for _, y in mean],
-            name=label,
-            legendgroup=setting.key,
-            mode="lines+markers",
+        _add(
+            figure, _percent(mean), f"mean of {label}<br>%{{x:.3s}}: %{{y:.2f}}",
+            name=label, legendgroup=setting.key, mode="lines+markers",
             line={"color": drawn.colour, "width": 3, "dash": _DASHES[drawn.line]},
             marker={"symbol": _SYMBOLS[drawn.marker], "size": 8},
-            hovertemplate=f"mean of {label}<br>%{{x:.3s}}: %{{y:.2f}}<extra></extra>",
-        )
+        )  # fmt: skip
         for run in setting.runs:
-            points = evaluations(run.result, unit)
-            figure.add_scatter(
-                x=[x for x, _ in points],
-                y=[100 * y for _, y in points],
-                legendgroup=setting.key,
-                showlegend=False,
-                mode="lines",
-                opacity=0.35,
+            points = _percent(evaluations(run.result, unit))
+            _add(
+                figure, points, "%{text}<br>%{x:.3s}: %{y:.2f}", [(setting, run)] * len(points),
+                legendgroup=setting.key, showlegend=False, mode="lines", opacity=0.35,
                 line={"color": drawn.colour, "width": 1},
-                text=[html.escape(run.name)] * len(points),
-                customdata=[anchor(run, setting)] * len(points),
-                hovertemplate="%{text}<br>%{x:.3s}: %{y:.2f}<extra></extra>",
-            )
-    if not figure.data:
-        return None
-    figure.update_xaxes(title=_UNITS[unit], rangemode="tozero")
-    figure.update_yaxes(title=f"dev {html.escape(bench.metric_label)} (%)")
-    return _finished(figure, 440 + 12 * len(bench.settings))
+            )  # fmt: skip
+    figure.update_xaxes(rangemode="tozero")
+    height = 440 + 12 * len(bench.settings)
+    return _finished(figure, height, _UNITS[unit], f"dev {bench.metric_label} (%)")
 
 
 def cost_figure(bench: Benchmark) -> go.Figure | None:
     """Return the test metric of every run against the floating-point operations of its training."""
     figure = go.Figure()
     for index, setting in enumerate(bench.settings):
-        points = points_of(setting, "flops")
-        if not points:
-            continue
-        drawn = style(index)
-        figure.add_scatter(
-            x=[x for x, *_ in points],
-            y=[y for _, y, _ in points],
-            name=html.escape(setting.label),
-            mode="markers",
-            marker={"color": drawn.colour, "symbol": _SYMBOLS[drawn.marker], "size": 10},
-            text=[html.escape(run.name) for *_, run in points],
-            customdata=[anchor(run, setting) for *_, run in points],
-            hovertemplate="%{x:.3s}: %{y:.2f}<br>%{text}<extra></extra>",
-        )
-    if not figure.data:
-        return None
-    figure.update_xaxes(title=_UNITS["flops"].replace(" so far", ", in all"), rangemode="tozero")
-    figure.update_yaxes(title=f"test {html.escape(bench.metric_label)} (%)")
-    return _finished(figure, 400 + 12 * len(bench.settings))
+        points, drawn = points_of(setting, "flops"), style(index)
+        if points:
+            _add(
+                figure, [(x, y) for x, y, _ in points], "%{x:.3s}: %{y:.2f}<br>%{text}",
+                [(setting, run) for *_, run in points],
+                name=html.escape(setting.label), mode="markers",
+                marker={"color": drawn.colour, "symbol": _SYMBOLS[drawn.marker], "size": 10},
+            )  # fmt: skip
+    figure.update_xaxes(rangemode="tozero")
+    x, y = _UNITS["flops"].replace(" so far", ", in all"), f"test {bench.metric_label} (%)"
+    return _finished(figure, 400 + 12 * len(bench.settings), x, y)
 
 
 def as_html(figure: go.Figure, name: str) -> str:
@@ -153,16 +112,38 @@ def as_html(figure: go.Figure, name: str) -> str:
     return text
 
 
-def _finished(figure: go.Figure, height: int) -> go.Figure:
+def _percent(curve: Sequence[tuple[float, float]]) -> list[Point]:
+    return [(x, 100 * y) for x, y in curve]
+
+
+def _add(
+    figure: go.Figure,
+    points: Sequence[Point],
+    hover: str,
+    runs: Sequence[tuple[Setting, Run]] = (),
+    **look: Any,
+) -> None:
+    """Add points, of which each leads to one of `runs` if there are any."""
+    if runs:
+        look["text"] = [html.escape(run.name) for _, run in runs]
+        look["customdata"] = [anchor(run, setting) for setting, run in runs]
+    x, y = [x for x, _ in points], [y for _, y in points]
+    figure.add_scatter(x=x, y=y, hovertemplate=f"{hover}<extra></extra>", **look)
+
+
+def _finished(
+    figure: go.Figure, height: int, x_title: str, y_title: str | None
+) -> go.Figure | None:
+    """Set the size, the titles of the axes and the look; None for a figure without points."""
     figure.update_layout(
         template="plotly_white",
         height=height,
         margin={"l": 60, "r": 15, "t": 15, "b": 50},
         legend={"orientation": "h", "yanchor": "top", "y": -0.18},
         font={"size": 13},
+        xaxis={"title": {"text": html.escape(x_title), "font": {"size": 13}}},
+        yaxis={"title": {"text": y_title and html.escape(y_title), "font": {"size": 13}}},
         xaxis_exponentformat="power",
-        xaxis_title_font_size=13,
-        yaxis_title_font_size=13,
         hovermode="closest",
     )
-    return figure
+    return figure if figure.data else None
