@@ -48,7 +48,7 @@ def _show(report: Report) -> None:
 
     from src.files.escape import one_line
     from src.report.tables.summary import in_words
-    from src.report.text.terminal import to_terminal
+    from src.report.text import to_terminal
     from src.report.write import progress_line
 
     def show(*lines: str) -> None:

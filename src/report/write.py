@@ -13,9 +13,7 @@ from src.report.reading.progress import Progress
 from src.report.report import Report
 from src.report.tables.summary import in_words
 from src.report.tables.table import ResultTable
-from src.report.text.csv import to_csv
-from src.report.text.latex import to_latex
-from src.report.text.markdown import to_markdown
+from src.report.text import to_csv, to_latex, to_markdown
 from src.run_folder.duration import duration
 
 PAGE = "report.html"

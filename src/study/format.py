@@ -11,6 +11,7 @@ from src.evaluation.interval import Interval
 from src.files.escape import escape_markdown as escape
 from src.report.statistics.permutation import permutation_test
 from src.report.tables.table import p_words
+from src.report.text import markdown_of
 from src.study.estimate import LEAST_SEEDS, SeedMean
 
 NONE = "–"
@@ -19,10 +20,7 @@ NONE = "–"
 
 def markdown_table(rows: Sequence[Mapping[str, str]], left: int) -> str:
     """Return rows of equal columns as a table; all columns but the first `left` are numbers."""
-    frame = pd.DataFrame([{k: escape(v) for k, v in row.items()} for row in rows])
-    aligned = ["left"] * left + ["right"] * (len(frame.columns) - left)
-    text: str = frame.to_markdown(index=False, disable_numparse=True, colalign=aligned)
-    return text
+    return markdown_of(pd.DataFrame([{k: escape(v) for k, v in row.items()} for row in rows]), left)
 
 
 def mean_words(estimate: SeedMean) -> str:

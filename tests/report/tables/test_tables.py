@@ -13,7 +13,7 @@ from src.report.tables.paper import PaperTable, paper_tables
 from src.report.tables.paper_table import paper_table
 from src.report.tables.summary import in_words, sentences_of
 from src.report.tables.table import Score, p_words
-from src.report.text.csv import to_csv
+from src.report.text import to_csv
 from src.report.verdicts.comparison import ComparisonOptions, adjust, compare
 from src.report.verdicts.overview import overview, reference_of
 from tests.report.made_up_runs import (

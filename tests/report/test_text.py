@@ -11,9 +11,7 @@ from markdown_it import MarkdownIt
 
 from src.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
 from src.report.tables.table import ResultTable, Row, Score, Words
-from src.report.text.csv import to_csv
-from src.report.text.latex import to_latex
-from src.report.text.markdown import to_markdown
+from src.report.text import to_csv, to_latex, to_markdown
 
 HOSTILE = [
     "<script>alert(1)</script>",

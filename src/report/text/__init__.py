@@ -1,1 +1,0 @@
-"""Writes tables as Markdown, LaTeX and CSV."""
