@@ -7,18 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 from pydantic import Field, FiniteFloat
 
 from src.errors import UserError
 from src.files.plain import Plain, read_json
 from src.report.reading.run import Run
-from src.report.reading.search import Found, Unfinished, Unreadable
+from src.report.reading.search import Found, Job, State, Unreadable
 from src.run_folder.sweep import ENDED, PLAN, RECORDS
-
-State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
-STATES: tuple[State, ...] = get_args(State)
 
 
 class _Plan(Plain):
@@ -32,25 +29,6 @@ class _Report(Plain):
     command: Annotated[str, Field(max_length=20_000)]
     cause: Annotated[str, Field(max_length=20_000)] = ""
     at: FiniteFloat = 0.0
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run that exists or is planned.
-
-    Attributes:
-        state: its present state.
-        name: its folder, relative to the folder of the report; empty before it has one.
-        command: the command that runs it; empty if unknown.
-        detail: how far it got, or why it failed.
-        began: when it began, in seconds since the epoch; None if unknown.
-    """
-
-    state: State
-    name: str
-    command: str
-    detail: str = ""
-    began: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +48,7 @@ class Progress:
     def counts(self) -> dict[State, int]:
         """Number of jobs by state, without states that have none."""
         states = [job.state for job in self.jobs]
-        return {state: states.count(state) for state in STATES if state in states}
+        return {state: states.count(state) for state in get_args(State) if state in states}
 
     @property
     def is_over(self) -> bool:
@@ -81,8 +59,8 @@ class Progress:
 def progress_of(found: Found) -> Progress:
     """Return the state of the runs below a folder: those of sweeps first, then the others."""
     runs = {run.name: run for run in found.runs}
-    others: dict[str, Unfinished | Unreadable] = {u.name: u for u in found.unfinished}
-    others |= {u.name: u for u in found.unreadable}
+    others = {job.name: job for job in found.unfinished}
+    others |= {u.name: Job("unreadable", u.name, "", u.reason) for u in found.unreadable}
     folders = {name: found.root / name for name in (*runs, *others)}
     jobs: dict[str, Job] = {}
     unreadable: list[Unreadable] = []
@@ -97,11 +75,9 @@ def progress_of(found: Found) -> Progress:
             name = record.relative_to(found.root).as_posix()
             unreadable.append(Unreadable(name, str(error)))
     told = {job.name for job in jobs.values()}
-    alone = [
-        Job("finished", run.name, run.command or "") for run in found.runs if run.name not in told
-    ]
-    alone += [_unfinished(other) for name, other in others.items() if name not in told]
-    everything = (*jobs.values(), *alone)
+    alone = [Job("finished", run.name, run.command or "") for run in found.runs]
+    alone += others.values()
+    everything = (*jobs.values(), *(job for job in alone if job.name not in told))
     left = seconds_left(everything, found.runs, found.at)
     return Progress(everything, left, tuple(unreadable))
 
@@ -150,7 +126,7 @@ def _jobs_of(
     record: Path,
     names: Mapping[str, str],
     runs: Mapping[str, Run],
-    others: Mapping[str, Unfinished | Unreadable],
+    others: Mapping[str, Job],
 ) -> dict[str, Job]:
     """Return a sweep's jobs by command; later reports of a job replace earlier ones."""
     plan = record / PLAN
@@ -169,27 +145,19 @@ def _job(
     report: _Report,
     name: str,
     runs: Mapping[str, Run],
-    others: Mapping[str, Unfinished | Unreadable],
+    others: Mapping[str, Job],
     ended: bool,
 ) -> Job:
     if name in runs:
         return Job("finished", name, report.command)
     other = others.get(name)
-    running = isinstance(other, Unfinished) and other.state == "running"
-    if report.state == "failed" and not running:
+    if report.state == "failed" and (other is None or other.state != "running"):
         return Job("failed", name, report.command, report.cause)
     if other is None:
         if report.state == "started" and not ended:
             return Job("not begun", name, report.command, began=report.at)
         return Job("missing", name, report.command)
-    job = _unfinished(other)
-    return replace(job, command=report.command, began=report.at or job.began)
-
-
-def _unfinished(other: Unfinished | Unreadable) -> Job:
-    if isinstance(other, Unreadable):
-        return Job("unreadable", other.name, "", other.reason)
-    return Job(other.state, other.name, "", other.reached, other.began)
+    return replace(other, command=report.command, began=report.at or other.began)
 
 
 def _without_seed(command: str) -> str:

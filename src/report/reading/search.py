@@ -16,25 +16,27 @@ from src.run_folder.lock import is_running
 from src.run_folder.name import RESULT
 from src.run_folder.stored import stored_options
 
-State = Literal["running", "stopped", "not begun"]
+State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
 
 
 @dataclass(frozen=True)
-class Unfinished:
-    """A run without a result.
+class Job:
+    """A run that exists or is planned.
 
     Attributes:
-        name: its folder, relative to the folder of the report.
-        state: `running` while a process holds the folder's lock, else `stopped`; `not begun` before
-            its first step, e.g. while it reads data.
-        reached: how far it got, in words; empty before its first step.
-        began: when it began, in seconds since the epoch.
+        state: its present state: of a run without a result `running` while a process holds the
+            folder's lock, else `stopped`, or `not begun` before it has a config.
+        name: its folder, relative to the folder of the report; empty before it has one.
+        command: the command that runs it; empty if unknown.
+        detail: how far it got, or why it failed.
+        began: when it began, in seconds since the epoch; None if unknown.
     """
 
-    name: str
     state: State
-    reached: str
-    began: float
+    name: str
+    command: str
+    detail: str = ""
+    began: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Found:
 
     root: Path
     runs: list[Run] = field(default_factory=list)
-    unfinished: list[Unfinished] = field(default_factory=list)
+    unfinished: list[Job] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     at: float = field(default_factory=time.time)
 
@@ -89,7 +91,7 @@ def _run_folders(root: Path) -> Iterator[Path]:
             folders[:] = sorted(name for name in folders if not name.startswith("."))
 
 
-def _unfinished(folder: Path, name: str) -> Unfinished:
+def _unfinished(folder: Path, name: str) -> Job:
     began = (folder / "config.yaml").exists()
     if began:
         stored_options(folder)  # whoever wrote it: it has to be one of ours
@@ -99,6 +101,5 @@ def _unfinished(folder: Path, name: str) -> Unfinished:
         at = reference.stat().st_mtime
     except OSError as error:
         raise UserError(f"{error.filename} cannot be looked at ({error.strerror})") from error
-    if not began:
-        return Unfinished(name, "running" if held else "not begun", "", at)
-    return Unfinished(name, "running" if held else "stopped", last_step(folder), at)
+    state: State = "running" if held else "stopped" if began else "not begun"
+    return Job(state, name, "", last_step(folder) if began else "", at)

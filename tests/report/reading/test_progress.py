@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from src.report.reading.progress import Job, progress_of, seconds_left
-from src.report.reading.search import search
+from src.report.reading.progress import progress_of, seconds_left
+from src.report.reading.search import Job, search
 from src.report.reading.steps import last_step
 from src.run_folder.sweep import ENDED, PLAN, RECORDS
 from tests.holder import held

@@ -40,7 +40,7 @@ def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):
     found = search(tmp_path)
     assert [run.name for run in found.runs] == ["a/finished"]
     assert [u.name for u in found.unreadable] == ["a/damaged", "bad"]
-    states = {run.name: (run.state, run.reached) for run in found.unfinished}
+    states = {run.name: (run.state, run.detail) for run in found.unfinished}
     assert states == {
         "b/stopped": ("stopped", "joint, step 7"),
         "running": ("running", ""),
