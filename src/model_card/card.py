@@ -21,7 +21,7 @@ from src.files.home import shell_command, without_home
 from src.files.plain import map_texts
 from src.model_card.licence import UNKNOWN, encoder_licence
 from src.run_folder.name import PROGRAM, arguments_of, places_of
-from src.run_folder.one_label import one_label_remark
+from src.run_folder.remarks import one_label_remark
 from src.run_folder.result import Result, Scores
 
 _TEMPLATE = Path(__file__).with_name("card.md")

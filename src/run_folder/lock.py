@@ -97,13 +97,12 @@ def _folder_locked(folder: Path, patience: float) -> Iterator[None]:
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             except BlockingIOError as error:
                 if time.monotonic() >= until:
                     raise Timeout(str(folder)) from error
                 time.sleep(0.05)
             except OSError:  # no locks on folders here; the one on the file has to do
-                break
-            else:
                 break
         yield
     finally:

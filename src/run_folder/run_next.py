@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from src.files.durable import write_text_durably
-from src.run_folder.name import PROGRAM, RESULT
+from src.run_folder.name import PROGRAM, RESULT, option_of
 
 RUN_NEXT = "run_next.txt"
 """File in the search's folder with that command, and the scores that it was chosen by.
@@ -70,11 +70,8 @@ def _file_of(search: Sequence[str], folder: Path) -> Path:
     for path in folder.glob(f"{first.stem}*{first.suffix}"):
         if _arguments_in(path) == frozenset(search):
             return path
-    path, number = first, 1
-    while path.exists():
-        number += 1
-        path = first.with_stem(f"{first.stem}-{number}")
-    return path
+    further = (first.with_stem(f"{first.stem}-{number}") for number in count(2))
+    return next(path for path in chain([first], further) if not path.exists())
 
 
 def _arguments_in(path: Path) -> frozenset[str] | None:
@@ -90,8 +87,4 @@ def _arguments_in(path: Path) -> frozenset[str] | None:
 def _settings(command: str) -> list[str]:
     """Return a job's overrides without those of the search itself."""
     overrides = shlex.split(command)[len(PROGRAM) :]
-    return [o for o in overrides if _name(o) not in _OF_THE_SEARCH]
-
-
-def _name(override: str) -> str:
-    return re.split(r"[=@]", override.lstrip("+~"), maxsplit=1)[0]
+    return [o for o in overrides if option_of(o) not in _OF_THE_SEARCH]

@@ -12,9 +12,8 @@ from rich.table import Table
 from src.errors import printable
 from src.evaluation.monitor import PERPLEXITY, Monitor
 from src.files.plain import map_texts
-from src.run_folder.behind_tf_idf import behind_tf_idf_remark
 from src.run_folder.name import RESULT
-from src.run_folder.one_label import one_label_remark
+from src.run_folder.remarks import behind_tf_idf_remark, one_label_remark
 from src.run_folder.result import Result, Scores, Stage
 
 _SHOWN = 8
@@ -96,7 +95,8 @@ def _scores(result: Result, verbose: bool) -> Table:
     """Return the table of metrics: all of them, or the one that chose the checkpoint."""
     metric, baselines = result.metric, result.baselines
     table = Table()
-    names = _metric_names(result) if verbose else [metric]
+    known = [name for name in result.dev.whole.metrics or {} if name not in (metric, "loss")]
+    names = [metric, *known] if verbose else [metric]
     table.add_column("split")
     for name in names:
         table.add_column(f"{name} *" if verbose and name == metric else name, justify="right")
@@ -124,11 +124,6 @@ def _weights(weights: Mapping[str, float]) -> str:
     shown = "  ".join(f"{k} {v:.3f}" for k, v in [first, *others[:_SHOWN]])
     more = f"  and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     return f"task weights  {shown}{more}"
-
-
-def _metric_names(result: Result) -> list[str]:
-    names = list(result.dev.whole.metrics or {})
-    return [result.metric, *(n for n in names if n not in (result.metric, "loss"))]
 
 
 def _cell(metrics: Mapping[str, float] | None, name: str) -> str:

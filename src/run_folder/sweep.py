@@ -66,7 +66,8 @@ class SweepReport(Callback):
             folder.mkdir(parents=True, exist_ok=True)
             if jobs is not None:
                 places = places_of(config.hydra)
-                _write(folder / PLAN, {"commands": [command_of(job, places) for job in jobs]})
+                plan = {"commands": [command_of(job, places) for job in jobs]}
+                write_text_durably(folder / PLAN, json.dumps(plan))
         except (OSError, UserError) as error:
             reason = getattr(error, "strerror", None) or error
             stop(f"cannot write {folder} ({reason}); name a folder: hydra.sweep.dir=FOLDER")
@@ -91,7 +92,10 @@ class SweepReport(Callback):
             stop("this sweep had no jobs: a glob(...) matches nothing")
         (folder / ENDED).touch()
         _remove_earlier(folder)
-        jobs = [_as_it_stands(job) for job in jobs]
+        for job in jobs:
+            # another process may have finished what it ran
+            if job["state"] == RUNS_ELSEWHERE and (Path(job["folder"]) / RESULT).is_file():
+                job["state"] = "known"
         print_table(jobs)
         if not config.get("evaluate_test", True):
             write_run_next(jobs, Path(config.hydra.sweep.dir), _search_of(config))
@@ -120,12 +124,6 @@ def report_interrupted_sweep() -> Iterator[None]:
 def _jobs_in(folder: Path) -> list[dict[str, Any]]:
     paths = sorted(folder.glob("[0-9]*.json"))
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-
-def _as_it_stands(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the job, as finished if the other process that ran it has finished it."""
-    finished = job["state"] == RUNS_ELSEWHERE and (Path(job["folder"]) / RESULT).is_file()
-    return {**job, "state": "known"} if finished else job
 
 
 def planned_jobs(config: DictConfig) -> list[list[str]] | None:
@@ -228,7 +226,7 @@ def report_job(number: int, state: str, folder: Path, command: str, cause: str =
         "cause": cause,
         "at": time.time(),
     }
-    _write(Path(os.environ[VARIABLE]) / f"{number:06d}.json", entry)
+    write_text_durably(Path(os.environ[VARIABLE]) / f"{number:06d}.json", json.dumps(entry))
 
 
 def print_table(jobs: Sequence[dict[str, Any]]) -> None:
@@ -238,10 +236,8 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     from rich.text import Text
 
     console = Console()
-    table = Table(title="sweep", title_justify="left", title_style="bold")
-    table.add_column("job", justify="right")
-    table.add_column("state")
-    table.add_column("folder", overflow="fold")
+    table = Table("job", "state", "folder", title="sweep", title_justify="left", title_style="bold")
+    table.columns[0].justify, table.columns[2].overflow = "right", "fold"
     states = {
         "started": "died",
         "known": "finished before",
@@ -262,10 +258,6 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
         # plain print: a command must not be wrapped, so that it can be copied
         for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
             console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    write_text_durably(path, json.dumps(content))
 
 
 def _remove_earlier(folder: Path) -> None:
