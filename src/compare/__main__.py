@@ -68,11 +68,11 @@ def main(arguments: Sequence[str]) -> int:
         check_domain_text(request)
         plan = _planned(request)
         for method in request.methods:
-            write_experiment(method, request, plan["steps"][method])
+            write_experiment(method, request, plan.steps[method])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _show(plan["costs"], plan["steps"], request.evaluations)
+    _show(plan.costs, plan.steps, request.evaluations)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
     swept = run_child(_sweep(request, request.folder, seeds))
     if swept not in (0, 1):
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     return max(swept, run_child(report))
 
 
-def _planned(request: Request) -> dict[str, Any]:
+def _planned(request: Request) -> _Plan:
     """Return the stored plan of this comparison, or make one.
 
     Raises:
@@ -90,11 +90,11 @@ def _planned(request: Request) -> dict[str, Any]:
     path = request.folder / PLAN
     if path.is_file():
         try:
-            plan = read_json(path, _Plan).model_dump()
+            plan = read_json(path, _Plan)
         except UserError as error:
             raise UserError(f"{error}; remove {path}, or name another folder: folder=") from error
         asked = request.identity()
-        differing = [name for name, value in asked.items() if plan["asked"].get(name) != value]
+        differing = [name for name, value in asked.items() if plan.asked.get(name) != value]
         if differing:
             words = {"overrides": "options", "own_options": "options of single methods"}
             raise UserError(
@@ -102,10 +102,8 @@ def _planned(request: Request) -> dict[str, Any]:
                 f"{', '.join(words.get(name, name) for name in differing)}; "
                 "name another folder: folder=FOLDER"
             )
-        stored = plan["tables"]
-        changed = [
-            name for name, digest in request.tables().items() if stored.get(name, digest) != digest
-        ]
+        tables = request.tables()
+        changed = [name for name in tables if plan.tables.get(name, tables[name]) != tables[name]]
         if changed:
             raise UserError(
                 f"{', '.join(changed)} changed since the comparison in {request.folder} began; "
@@ -113,18 +111,13 @@ def _planned(request: Request) -> dict[str, Any]:
             )
         return plan
     costs = _measured(request)
-    plan = {
-        "asked": request.identity(),
-        "tables": request.tables(),
-        "costs": costs,
-        "steps": equal_steps(costs, request.steps),
-    }
-    text = json.dumps(plan, indent=1) + "\n"
-    write_text_durably(path, text)
+    steps = equal_steps(costs, request.steps)
+    plan = _Plan(asked=request.identity(), tables=request.tables(), costs=costs, steps=steps)
+    write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
     return plan
 
 
-def _measured(request: Request) -> Costs:
+def _measured(request: Request) -> dict[str, dict[str, float]]:
     """Return the floating-point operations of a step of each stage, counted in a few steps.
 
     Raises:
@@ -177,12 +170,12 @@ def _sweep(request: Request, folder: Path, seeds: str) -> list[str]:
 
 def _show(costs: Costs, steps: Steps, evaluations: int) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title="equal cost", title_justify="left", title_style="bold")
-    table.add_column("method")
-    for name in ("stage", "GFLOP a step", "steps", "evaluations", "GFLOP"):
-        table.add_column(name, justify="left" if name == "stage" else "right")
+    from src.command_line.tables import titled_table
+
+    heads = ("method", "stage", "GFLOP a step", "steps", "evaluations", "GFLOP")
+    table = titled_table("equal cost", *heads)
+    table.columns[1].justify = "left"
     totals = spent(costs, steps)
     for method, stages in steps.items():
         for index, (stage, number) in enumerate(stages.items()):

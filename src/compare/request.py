@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from src.configuration.options import Count
 from src.configuration.values import check
 from src.errors import UserError
 from src.files.checksum import sha256_of
+from src.files.plain import Plain
 
 _NUMBERS = {"seeds": 3, "steps": 200, "batch_size": 32, "evaluations": 10, "pilot_steps": 4}
 """Options that are numbers of at least 1, with their defaults."""
@@ -39,8 +38,7 @@ _WITHOUT = {"tapt": "dapt", "dapt": "tapt"}
 """The method that has no text with an auxiliary task, by the latter."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Plain):
     """The options of a comparison.
 
     Attributes:
@@ -72,9 +70,7 @@ class Request:
 
     def identity(self) -> dict[str, Any]:
         """Return the options that may not change in a folder, as plain values: all but `seeds`."""
-        entries = {k: v for k, v in asdict(self).items() if k not in ("folder", "seeds")}
-        plain: dict[str, Any] = json.loads(json.dumps(entries))
-        return plain
+        return self.model_dump(mode="json", exclude={"folder", "seeds"})
 
     def tables(self) -> dict[str, str]:
         """Return the checksum of each file of labelled examples, by its name."""
