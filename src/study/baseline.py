@@ -1,7 +1,8 @@
-"""Reads a cell's task and makes its row, for classifiers that `src.run` does not train."""
+"""Makes rows of classifiers that `src.run` does not train, of which TF-IDF is trained here."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,17 @@ from torch import Tensor
 from src.configuration.build import build
 from src.data.text_task import LabelledTexts, TextTask
 from src.errors import UserError
+from src.evaluation.tf_idf import best_tf_idf
 from src.experiment.baseline import evaluated
 from src.run_folder.stored import options_of
-from src.study.part import Cell
-from src.study.row import digest_of
+from src.study.part import TFIDF, Cell
+from src.study.row import Row, digest_of
 
 _CONF = Path(__file__).parents[2] / "conf"
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+"""Values of `C` that are tried, each with words and with pairs too, with and
+without class weights.
+"""
 LogProbabilities = Callable[[Sequence[str]], Tensor]
 """A function that returns the log-probability of each label for texts, `(texts, labels)`."""
 
@@ -69,3 +75,34 @@ def entries_of(
         "unseen": test.get(f"{end_task.metric}_unseen"),
         "config": digest_of({**read, "seed": cell.seed}, cell.draws_data),
     }
+
+
+def tfidf_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+    """Train TF-IDF on the labelled examples of the cell's task, and evaluate it.
+
+    Args:
+        options: options of the command line, in addition to the cell's.
+        commit: the commit that trains it.
+
+    Raises:
+        UserError: the task cannot be read, or its examples are not single texts.
+    """
+    config, end_task = texts_of(cell, options)
+    start = time.monotonic()
+    best = best_tf_idf(
+        end_task.train.texts,
+        end_task.train.labels,
+        lambda classifier: scores_of(config, end_task, end_task.dev, classifier.log_probabilities)[
+            end_task.metric
+        ],
+        STRENGTHS,
+        ("balanced", None),
+    )
+    return Row(
+        **entries_of(cell, config, end_task, best.log_probabilities),
+        encoder="none",
+        method=TFIDF,
+        seconds=round(time.monotonic() - start, 1),
+        stages=best.settings,
+        commit=commit,
+    )

@@ -129,7 +129,7 @@ def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
     """
     commit = commit_of(Path(__file__).parent)
     if cell.method == TFIDF:
-        from src.study.tfidf import tfidf_row
+        from src.study.baseline import tfidf_row
 
         return tfidf_row(cell, options, commit)
     if cell.method == SETFIT:

@@ -303,20 +303,16 @@ def _check_names(name: str, part: Part) -> None:
     Raises:
         UserError: one does not; the message names it.
     """
-    for where, named, known in _names(name, part):
-        if named not in known:
-            raise UserError(f"conf/study/{name}.yaml: {where}: there is no {named}")
-
-
-def _names(name: str, part: Part) -> Iterator[tuple[str, str, Collection[str]]]:
-    """Yield where a part refers to a budget or cell, the name there, and those that exist."""
-    for setting, content in part.settings.items():
-        for budget in content.budgets or ():
-            yield f"settings.{setting}.budgets", budget, part.budgets
     cells = {f"{cell.budget}/{cell.setting}" for cell in cells_of(name, part)}
-    for cell in part.main.values():
-        yield "main", cell, cells
+    named: list[tuple[str, Collection[str], Collection[str]]] = [
+        (f"settings.{setting}.budgets", content.budgets or (), part.budgets)
+        for setting, content in part.settings.items()
+    ]
+    named.append(("main", part.main.values(), cells))
     for key, question in part.questions.items():
-        for contrast in question.contrasts.values():
-            for cell in (*contrast.plus, *contrast.minus):
-                yield f"questions.{key}", cell, cells
+        contrasts = question.contrasts.values()
+        named += [(f"questions.{key}", (*one.plus, *one.minus), cells) for one in contrasts]
+    for where, names, known in named:
+        for one in names:
+            if one not in known:
+                raise UserError(f"conf/study/{name}.yaml: {where}: there is no {one}")

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pydantic import Field, FiniteFloat, ValidationError
 
 from src.core.task_names import END_TASK
@@ -219,10 +220,9 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Write a part's file, one row for each run, in the given order."""
 
     def write(scratch: Path) -> None:
-        with scratch.open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, list(Row.model_fields), lineterminator="\n")
-            table.writeheader()
-            table.writerows(row.model_dump() for row in rows)
+        entries = [row.model_dump() for row in rows]
+        frame = pd.DataFrame(entries, columns=list(Row.model_fields), dtype=object)
+        frame.to_csv(scratch, index=False, lineterminator="\n")
 
     write_durably(path, write)
 
