@@ -22,24 +22,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0, or 1 for an error.
     """
     options = _parser().parse_args(arguments)
-    try:
-        _report(options.runs, options.out or _default_folder(options.runs), options)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _report(runs: Path, out: Path, options: argparse.Namespace) -> None:
     # here, so that --help answers at once
     from src.report.report import report_of
     from src.report.verdicts.comparison import ComparisonOptions
     from src.report.write import PAGE, write_report
 
-    report = report_of(runs, ComparisonOptions(paired=options.paired, holm=options.holm))
-    write_report(report, out)
+    out = options.out or options.runs / "report"
+    try:
+        if options.out is None and out.is_symlink():
+            raise UserError(f"{out} is a link; name the folder to write to: --out")
+        report = report_of(options.runs, ComparisonOptions(options.paired, options.holm))
+        write_report(report, out)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     _show(report)
     print(f"\n{out / PAGE}")
+    return 0
 
 
 def _show(report: Report) -> None:
@@ -69,13 +68,6 @@ def _show(report: Report) -> None:
         show("", f"not read: {unreadable.name}: {unreadable.reason}")
     for remark in report.remarks:
         show("", remark)
-
-
-def _default_folder(runs: Path) -> Path:
-    folder = runs / "report"
-    if folder.is_symlink():
-        raise UserError(f"{folder} is a link; name the folder to write to: --out")
-    return folder
 
 
 def _parser() -> argparse.ArgumentParser:

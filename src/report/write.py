@@ -12,7 +12,6 @@ from src.report.page.page import page_of
 from src.report.reading.progress import Progress
 from src.report.report import Report
 from src.report.tables.summary import in_words
-from src.report.tables.table import ResultTable
 from src.report.text import to_csv, to_latex, to_markdown
 from src.run_folder.duration import duration
 
@@ -32,7 +31,9 @@ def write_report(report: Report, folder: Path) -> None:
             save(picture.figure, folder / "figures", picture.name)
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for table in report.tables:
-            _write_table(table, folder / "tables")
+            for ending, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
+                path = folder / "tables" / f"{table.key}.{table.part}.{ending}"
+                path.write_text(write(table), encoding="utf-8")
         (folder / TEXT).write_text(_text(report), encoding="utf-8")
         (folder / PAGE).write_text(page_of(report, folder / "figures"), encoding="utf-8")
     except OSError as error:
@@ -46,16 +47,6 @@ def progress_line(progress: Progress) -> str:
     if progress.seconds_left is not None:
         line += f"; about {duration(progress.seconds_left)} left"
     return line
-
-
-def _write_table(table: ResultTable, folder: Path) -> None:
-    name = f"{table.key}.{table.part}"
-    for ending, content in (
-        ("md", to_markdown(table)),
-        ("tex", to_latex(table)),
-        ("csv", to_csv(table)),
-    ):
-        (folder / f"{name}.{ending}").write_text(content, encoding="utf-8")
 
 
 def _text(report: Report) -> str:

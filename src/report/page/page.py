@@ -22,7 +22,7 @@ from src.report.page.interactive import (
     curves_figure,
     seeds_figure,
 )
-from src.report.reading.grouping import Benchmark, differing_options
+from src.report.reading.grouping import differing_options
 from src.report.report import BenchmarkReport, Report
 from src.report.tables.table import ResultTable
 from src.run_folder.duration import duration
@@ -60,7 +60,7 @@ def page_of(report: Report, figures: Path) -> str:
         interactive=interactive,
         static=[p for p in report.pictures if p.kind not in _REDRAWN],
         image=lambda picture: _image(picture, figures),
-        differing=_differing,
+        differing=lambda bench: differing_options(bench.settings),
         same_as_before=_same_as_before,
     )
     return page
@@ -93,14 +93,6 @@ def _image(picture: Picture, figures: Path) -> str:
     """Return an SVG as a data URI: as an image it can neither run scripts nor load anything."""
     content = (figures / f"{picture.name}.svg").read_bytes()
     return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
-
-
-def _differing(bench: Benchmark) -> dict[str, list[str]]:
-    """Return the options that differ between settings, as text; empty where not set."""
-    return {
-        name: ["" if value is None else str(value) for value in row]
-        for name, row in differing_options(bench.settings).items()
-    }
 
 
 def _same_as_before(tables: Sequence[ResultTable], place: int) -> bool:

@@ -68,7 +68,10 @@ def progress_of(found: Found) -> Progress:
         if not record.is_dir():
             continue
         try:
-            later = _jobs_of(record, _names_below(record.parents[1], folders), runs, others)
+            sweep = record.parents[1]
+            below = {n: f for n, f in folders.items() if f.is_relative_to(sweep)}
+            names = {f.relative_to(sweep).as_posix(): n for n, f in below.items()}
+            later = _jobs_of(record, names, runs, others)
             # a sweep that was interrupted before a job has only its plan for it
             jobs |= {c: job for c, job in later.items() if job.name or c not in jobs}
         except UserError as error:
@@ -113,22 +116,20 @@ def seconds_left(jobs: Sequence[Job], runs: Sequence[Run], now: float) -> float 
     return left / max(1, len(running))
 
 
-def _names_below(sweep: Path, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Return runs' names in the report by their names in the sweep's folder."""
-    return {
-        folder.relative_to(sweep).as_posix(): name
-        for name, folder in folders.items()
-        if folder.is_relative_to(sweep)
-    }
-
-
 def _jobs_of(
     record: Path,
     names: Mapping[str, str],
     runs: Mapping[str, Run],
     others: Mapping[str, Job],
 ) -> dict[str, Job]:
-    """Return a sweep's jobs by command; later reports of a job replace earlier ones."""
+    """Return a sweep's jobs by command; later reports of a job replace earlier ones.
+
+    Args:
+        record: the sweep's record.
+        names: runs' names in the report by their names in the sweep's folder.
+        runs: finished runs by name.
+        others: other runs by name.
+    """
     plan = record / PLAN
     commands = read_json(plan, _Plan).commands if plan.is_file() else []
     jobs = {command: Job("missing", "", command) for command in commands}

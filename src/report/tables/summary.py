@@ -10,7 +10,7 @@ from src.report.labels import PART_LABELS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
 from src.report.reading.search import Found
-from src.report.tables.table import Score, interval_words, p_words, score_of
+from src.report.tables.table import interval_words, p_words, score_of
 from src.report.verdicts.comparison import LEVEL, Comparison, ComparisonOptions
 from src.report.verdicts.verdict import Verdict, disagreements, verdict_of
 from src.run_folder.result import Part, Split
@@ -78,6 +78,7 @@ def sentences_of(bench: Benchmark, choice: ComparisonOptions) -> list[Sentence]:
     return [*sentences, *_unseen(bench, whole, choice), *_tf_idf(bench)]
 
 
+_EQUAL = "an equal mean"
 _PAIRED = (
     "Each seed draws its own data (task.split_seed is the run's seed), so that runs of the same "
     "seed are compared with each other."
@@ -88,8 +89,8 @@ def _left_out(settings: Sequence[Setting], part: Part) -> Sentence:
     """Return which settings were not ranked."""
     told: list[str | Linked] = ["Not ranked, as too few seeds compare with the others': "]
     for place, setting in enumerate(settings):
-        told += [", " if place else "", Linked(setting.label, setting), " with "]
-        told += [Linked(_score(setting, part), setting), f" ({_seeds(setting, part)})"]
+        told += [", " if place else "", _named(setting), " with ", _score(setting, part)]
+        told.append(f" ({_seeds(setting, part)})")
     return (*told, ".")
 
 
@@ -97,22 +98,22 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
     best = verdict.best
     if verdict.next_best is None:
         only: Sentence = (
-            Linked(best.label, best),
+            _named(best),
             f" is the only setting{' to rank' if verdict.left_out else ''}: ",
-            Linked(_score(best, part), best),
+            _score(best, part),
             f" {bench.metric_label} on the {PART_LABELS[part]} ({_seeds(best, part)}). ",
             "There is nothing to compare it with.",
         )
         return [only]
     runner_up = verdict.next_best.theirs
     first: Sentence = (
-        Linked(best.label, best),
+        _named(best),
         f" has the highest mean {bench.metric_label} on the {PART_LABELS[part]}, ",
-        Linked(_score(best, part), best),
+        _score(best, part),
         f" ({_seeds(best, part)}{', the same of all' * verdict.next_best.paired}). Next is ",
-        Linked(runner_up.label, runner_up),
+        _named(runner_up),
         " with ",
-        Linked(_score(runner_up, part), runner_up),
+        _score(runner_up, part),
         f" ({_seeds(runner_up, part)}), {_difference(verdict.next_best)}",
         *_caution(bench, verdict.next_best),
     )
@@ -121,13 +122,14 @@ def _sentences(bench: Benchmark, verdict: Verdict, part: Part) -> list[Sentence]
         return [first]
     joint, baseline = "joint training with the highest mean", "best baseline"
     ahead, behind = (joint, baseline) if claim.ours.is_joint else (baseline, joint)
+    is_ahead = "is level with" if _points_less(_lead(claim)) == _EQUAL else "is ahead of"
     second: Sentence = (
         f"The {ahead}, ",
-        Linked(claim.ours.label, claim.ours),
-        f", {_is_ahead(claim)} the {behind}, ",
-        Linked(claim.theirs.label, claim.theirs),
+        _named(claim.ours),
+        f", {is_ahead} the {behind}, ",
+        _named(claim.theirs),
         ", which has ",
-        Linked(_score(claim.theirs, part), claim.theirs),
+        _score(claim.theirs, part),
         f", {_difference(claim)}",
         *_caution(bench, claim),
     )
@@ -170,21 +172,13 @@ def _difference(comparison: Comparison) -> str:
 def _points_less(difference: float) -> str:
     """Return by how much the second of two means is lower, as far as it is shown."""
     points = f"{100 * difference:.2f}"
-    return "an equal mean" if float(points) == 0 else f"{points} points less"
-
-
-def _is_ahead(comparison: Comparison) -> str:
-    equal = _points_less(_lead(comparison)) == _points_less(0)
-    return "is level with" if equal else "is ahead of"
+    return _EQUAL if float(points) == 0 else f"{points} points less"
 
 
 def _lead(comparison: Comparison) -> float:
     """Return by how much the first of two means is higher."""
-    ours, theirs = (
-        fmean(setting.scores(comparison.part).values())
-        for setting in (comparison.ours, comparison.theirs)
-    )
-    return ours - theirs
+    sides = comparison.ours.scores(comparison.part), comparison.theirs.scores(comparison.part)
+    return fmean(sides[0].values()) - fmean(sides[1].values())
 
 
 def _sides(comparison: Comparison) -> str:
@@ -202,12 +196,12 @@ def _unseen(bench: Benchmark, whole: Verdict, choice: ComparisonOptions) -> list
     counts = _counts(bench.tests)
     found = disagreements(whole, unseen)
     best = unseen.best
-    score: Sentence = (Linked(_score(best, "unseen"), best),)
+    score = _score(best, "unseen")
     if not found:
         start = f"The test texts not in train ({counts}) agree: the best is the same, with "
-        return [(start, *score, ".")]
+        return [(start, score, ".")]
     start = f"The test texts not in train ({counts}) disagree: there {'; and '.join(found)}. "
-    return [(start, "Highest there: ", Linked(best.label, best), " with ", *score, ".")]
+    return [(start, "Highest there: ", _named(best), " with ", score, ".")]
 
 
 def _tf_idf(bench: Benchmark) -> list[Sentence]:
@@ -239,10 +233,12 @@ def _counts(tests: Sequence[Split]) -> str:
     return " of ".join(ranges)
 
 
-def _score(setting: Setting, part: Part) -> str:
-    cell = score_of(setting, part)
-    assert isinstance(cell, Score)
-    return cell.words
+def _named(setting: Setting) -> Linked:
+    return Linked(setting.label, setting)
+
+
+def _score(setting: Setting, part: Part) -> Linked:
+    return Linked(score_of(setting, part).words, setting)
 
 
 def _seeds(setting: Setting, part: Part) -> str:
