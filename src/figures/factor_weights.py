@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -36,28 +35,18 @@ def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
         Columns step, stage, choice and share. The share of an objective is that of the auxiliary
         tasks' total weight, from the sum of its factors.
     """
-    wide = logits.pivot(index="step", columns="factor", values="logit")
-    columns = list(dict.fromkeys(logits["factor"]))
-    stages = list(dict.fromkeys(name.split("/")[0] for name in columns))
-    found = []
-    for stage in stages:
-        names = [name for name in columns if name.startswith(f"{stage}/")]
-        values = wide[names].to_numpy(dtype=float)
-        if stage == JOINT:
-            values = values + np.stack([_of_parts(wide, name) for name in names], axis=1)
-        shares, choices = softmax(values, axis=1), [name.split("/", 1)[1] for name in names]
-        table = pd.DataFrame(shares, index=wide.index, columns=choices)
-        long = table.reset_index().melt("step", var_name="choice", value_name="share")
-        found.append(long.assign(stage=stage))
-    return pd.concat(found, ignore_index=True)
-
-
-def _of_parts(wide: pd.DataFrame, factor: str) -> np.ndarray:
-    """Return the sum of the factors of an objective's parts, at each step, `(steps,)`."""
-    parts = factor.split("/", 1)[1].split(SEPARATOR)
-    names = [f"{stage}/{part}" for stage, part in zip(STAGES, parts, strict=True)]
-    total: np.ndarray = wide[names].sum(axis=1).to_numpy(dtype=float)
-    return total
+    table = logits[["step", "logit"]].copy()
+    table[["stage", "choice"]] = logits["factor"].str.split("/", n=1, expand=True)
+    of_factors = logits.set_index(["step", "factor"])["logit"]
+    joint = table[table["stage"] == JOINT]
+    parts = joint["choice"].str.split(SEPARATOR)
+    table.loc[joint.index, "logit"] += sum(
+        of_factors.reindex(zip(joint["step"], f"{stage}/" + parts.str[i], strict=True)).to_numpy()
+        for i, stage in enumerate(STAGES)
+    )
+    grouped = table.groupby(["stage", "step"], sort=False)["logit"]
+    table["share"] = grouped.transform(lambda own: softmax(own.to_numpy()))
+    return table.drop(columns="logit")
 
 
 def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from src.core.task_names import JOINT, STAGES, parts_of
+from src.core.task_names import JOINT, STAGES
 from src.errors import UserError
 from src.figures.factor_weights import TWO_WAY, factor_weights_figure, shares_of
 from src.figures.style import plain
@@ -31,7 +31,7 @@ def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
             if not (run.folder / _FILE).exists():
                 continue
             try:
-                own.append(shares_of(_read(run)))
+                own.append(_shares(run))
             except UserError as error:
                 remarks.append(f"{run.name}: no factors drawn ({error})")
         if own:
@@ -42,8 +42,8 @@ def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
     return factor_weights_figure(shares, plain(f"{setting.label} on {bench.label}", 90))
 
 
-def _read(run: Run) -> pd.DataFrame:
-    """Return the factors of the last stage that learned some: columns step, factor and logit.
+def _shares(run: Run) -> pd.DataFrame:
+    """Return `shares_of` the last stage that learned factors.
 
     Raises:
         UserError: the file is damaged or of another form.
@@ -53,17 +53,9 @@ def _read(run: Run) -> pd.DataFrame:
         raise UserError(f"{_FILE}: it holds no factors, or lacks some")
     table = table[table["stage"] == table["stage"].iloc[-1]]
     table = table.drop_duplicates(["step", "factor"], keep="last")
-    known = {f"{stage}/" for stage in (*STAGES, JOINT, TWO_WAY)}
-    names = set(table["factor"])
-    stages = {name.split("/")[0] + "/" for name in names}
-    objectives = [name.split("/", 1)[1] for name in names if name.startswith(f"{JOINT}/")]
-    parts = {
-        f"{stage}/{part}"
-        for objective in objectives
-        for stage, part in zip(STAGES, parts_of(objective) or (), strict=False)
-    }
-    complete = len(table) == len(names) * table["step"].nunique()
-    composed = all(parts_of(objective) is not None for objective in objectives)
-    if stages != known or not composed or not parts <= names or not complete:
+    shares = shares_of(table)
+    complete = len(table) == table["factor"].nunique() * table["step"].nunique()
+    known = set(shares["stage"]) == {*STAGES, JOINT, TWO_WAY}
+    if not complete or not known or shares["share"].isna().any():
         raise UserError(f"{_FILE}: its factors are not those of composed objectives")
-    return table
+    return shares
