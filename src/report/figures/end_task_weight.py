@@ -11,6 +11,7 @@ from src.figures.style import axes_of, figure, legend_below, plain, style, title
 from src.figures.task_weights import draw_weight
 from src.report.figures.weights import weights_of
 from src.report.reading.grouping import Benchmark, Setting
+from src.report.reading.naming import auxiliaries_label
 
 _KIND = ".meta_head.kind"
 _WORDS = {"separate": "separate meta head (equation 7)", "shared": "shared head (equation 6)"}
@@ -41,7 +42,7 @@ def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
     for setting in bench.settings:
         kind = head_kind(setting)
         if kind is not None:
-            by_kind[kind][setting.auxiliaries].append(setting)
+            by_kind[kind][auxiliaries_label(setting.result, setting.corpora)].append(setting)
     shared_by_both = [label for label in by_kind["separate"] if label in by_kind["shared"]]
     picture = figure(7.2, 4.2)
     (axes,) = axes_of(picture)

@@ -19,7 +19,6 @@ from src.report.reading.drawn_data import (
     fingerprints_without_seed,
 )
 from src.report.reading.naming import (
-    auxiliaries_label,
     corpora_names,
     data_names,
     labels_apart,
@@ -68,11 +67,6 @@ class Setting:
     def variant(self) -> str:
         """Modules with which the paper's method was not trained as it is; empty if it was."""
         return variant_of(self.runs[0])
-
-    @property
-    def auxiliaries(self) -> str:
-        """The auxiliary tasks in words; empty without any."""
-        return auxiliaries_label(self.result, self.corpora)
 
     @property
     def is_joint(self) -> bool:

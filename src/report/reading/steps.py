@@ -11,20 +11,16 @@ import pandas as pd
 from src.errors import UserError, first_line
 from src.files.plain import read_bytes
 
-NEEDED = ("stage", "step", "task", "weight")
-"""Columns that figures need; a log has these first and may have others."""
 _LARGEST = 512 << 20
 """Maximum size of a log that is read: some five million rows [bytes]."""
-_TAIL = 4096
-"""Number of bytes at the end of a log in which its last whole line is looked for."""
 
 
 def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the step log of a run: a row for each step and task.
+    """Return the step log of a run: a row for each step and task, with its weight.
 
     Args:
         folder: the run folder.
-        more: columns of numbers to return beside `NEEDED`; where an entry is empty, NaN.
+        more: columns of numbers to return too; where an entry is empty, NaN.
 
     Raises:
         UserError: there is no log, or it is of another form.
@@ -53,16 +49,8 @@ def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
 
 def last_step(folder: Path) -> str:
     """Return an unfinished run's last step, e.g. `joint, step 30`; empty before the first."""
-    path = folder / "steps.csv"
-    if not path.is_file():
-        return ""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
-            lines = file.read(_TAIL).decode("utf-8", errors="replace").split("\n")[:-1]
-    except OSError:
+        last = read_log(folder / "steps.csv", {"stage": str, "step": float})[-1:].dropna()
+    except UserError:
         return ""
-    cells = lines[-1].split(",") if lines else []
-    if len(cells) < len(NEEDED) or not cells[1].isdecimal():
-        return ""
-    return f"{cells[0]}, step {cells[1]}"
+    return ", ".join(f"{row.stage}, step {row.step:.0f}" for row in last.itertuples())

@@ -70,8 +70,11 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Comparison
         cells[name] = NO_RUNS
         if found := candidates(column, bench.settings):
             settings[name] = found[0]
-            cell = score_of(found[0], part, len(found) - 1)
-            cells[name] = _marked(cell, found[0])
+            # named where readers could take it for other domain text: where it is not the paper's,
+            # and where the benchmark has settings on several
+            corpora = given_corpora(found[0].runs[0]) | dict(found[0].corpora)
+            named = tuple(dict.fromkeys(corpora.values()))
+            cells[name] = score_of(found[0], part, others=len(found) - 1, corpora=named)
     scores = {name: cell for name, cell in cells.items() if isinstance(cell, Score)}
     most = max((score.seeds for score in scores.values()), default=0)
     for name, score in scores.items():
@@ -88,16 +91,6 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Comparison
             if name in settings
         }
     return _OurRow(bench, cells, tested, ranking.left_out)
-
-
-def _marked(cell: Cell, setting: Setting) -> Cell:
-    """Return a score with the names of its domain text where readers could take it for other text.
-
-    That is where it is not the paper's, and where the benchmark has settings on several.
-    """
-    given = given_corpora(setting.runs[0])
-    named = tuple(dict.fromkeys((given | dict(setting.corpora)).values()))
-    return replace(cell, corpora=named) if isinstance(cell, Score) else cell
 
 
 def _adjust(rows: Sequence[_OurRow]) -> None:

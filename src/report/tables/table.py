@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from src.evaluation.interval import Interval
 from src.report.reading.grouping import Setting
@@ -107,13 +107,13 @@ class ResultTable:
     notes: tuple[str, ...] = field(default=())
 
 
-def score_of(setting: Setting, part: Part, others: int = 0) -> Cell:
-    """Return a setting's cell."""
+def score_of(setting: Setting, part: Part, **marks: Any) -> Cell:
+    """Return a setting's cell; `marks` are the further entries of its `Score`."""
     values = list(setting.scores(part).values())
     if not values:
         return Words("no such texts", setting)
     deviation = stdev(values) if len(values) > 1 else None
-    return Score(fmean(values), deviation, len(values), setting, others=others)
+    return Score(fmean(values), deviation, len(values), setting, **marks)
 
 
 def p_words(p: float, adjusted: bool = False) -> str:
