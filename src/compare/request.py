@@ -16,8 +16,6 @@ from src.errors import UserError
 from src.files.checksum import sha256_of
 from src.files.plain import Plain
 
-_NUMBERS = {"seeds": 3, "steps": 200, "batch_size": 32, "evaluations": 10, "pilot_steps": 4}
-"""Options that are numbers of at least 1, with their defaults."""
 _DECIDED = {
     "seed": "seeds=3 runs seeds 0, 1 and 2",
     "method": "use methods=finetune,meta_tartan",
@@ -54,11 +52,11 @@ class Request(Plain):
     """
 
     methods: tuple[str, ...]
-    seeds: int
-    steps: int
-    batch_size: int
-    evaluations: int
-    pilot_steps: int
+    seeds: int = 3
+    steps: int = 200
+    batch_size: int = 32
+    evaluations: int = 10
+    pilot_steps: int = 4
     folder: Path
     overrides: tuple[str, ...]
     own_options: tuple[tuple[str, str, str], ...] = ()
@@ -77,6 +75,10 @@ class Request(Plain):
         given = (o.partition("=")[2] for o in self.overrides if o.lstrip("+").startswith(_TABLES))
         paths = (Path(value.strip("'\"")) for value in given)
         return {str(path): sha256_of(path) for path in paths if path.is_file()}
+
+
+_NUMBERS = [name for name, field in Request.model_fields.items() if isinstance(field.default, int)]
+"""Options that are numbers of at least 1."""
 
 
 def request_of(arguments: Sequence[str]) -> Request:
@@ -110,7 +112,8 @@ def request_of(arguments: Sequence[str]) -> Request:
             raise UserError(f"{argument} leaves no test split, on which methods are compared")
         else:
             overrides.append(argument)
-    numbers = {name: _number(name, own, default) for name, default in _NUMBERS.items()}
+    given = {name: own[name] for name in _NUMBERS if name in own}
+    numbers = {n: check(int(v) if v.isdecimal() else v, Count, n) for n, v in given.items()}
     if not any(o.startswith("auxiliary=") for o in overrides):
         overrides.append("auxiliary=dapt_tapt")
     if own.get("folder") == "":
@@ -153,12 +156,6 @@ def check_domain_text(request: Request) -> None:
             f"{methods[0]} needs domain text: auxiliary.dapt.path=FILE_OR_FOLDER; without any, "
             "use auxiliary=tapt"
         )
-
-
-def _number(name: str, own: dict[str, str], default: int) -> int:
-    value = own.get(name, str(default))
-    check(int(value) if value.isdecimal() else value, Count, name)
-    return int(value)
 
 
 def _auxiliary_of(overrides: Sequence[str]) -> str:
