@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
+
+import pandas as pd
 
 from src.data.end_task import EndTask
 from src.data.text_task import TextTask
@@ -19,13 +20,8 @@ def write_splits(end_task: EndTask, folder: Path) -> None:
     assignment = end_task.assignment if isinstance(end_task, TextTask) else None
     if assignment is None:
         return
-
-    def write(path: Path) -> None:
-        # with a byte order mark, by which spreadsheet programs know UTF-8
-        with path.open("w", encoding="utf-8-sig", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["split", assignment.unit, "label", "text"])
-            for split, example in assignment.rows:
-                table.writerow([split, example.number, example.label, example.text[:_SHOWN]])
-
-    write_durably(folder / SPLITS, write)
+    rows = [(split, e.number, e.label, e.text[:_SHOWN]) for split, e in assignment.rows]
+    table = pd.DataFrame(rows, columns=["split", assignment.unit, "label", "text"], dtype=object)
+    # with a byte order mark, by which spreadsheet programs know UTF-8
+    form = {"index": False, "encoding": "utf-8-sig", "lineterminator": "\r\n"}
+    write_durably(folder / SPLITS, lambda path: table.to_csv(path, **form))

@@ -134,32 +134,26 @@ def _stages(result: Result) -> Table:
     """Return a table of the cost of each stage, and of each task in it."""
     table = Table(show_edge=False, box=None, padding=(0, 2, 0, 0))
     text = result.is_text
-    unit = "tokens" if text else "examples"
-    headings = ("stage", "steps", "seconds", unit, "GFLOP")
+    tasks = [name for stage in result.stages for name in _amounts(stage, text)]
+    # names of tasks are not cut
+    table.add_column("stage", style="dim", min_width=2 + max(map(len, tasks), default=0))
+    headings = ["steps", "seconds", "tokens" if text else "examples", "GFLOP"]
     for name in (*headings, *(("tok/s", "padding") if text else ()), "GiB", "floor †"):
-        if name == "stage":  # names of tasks are not cut
-            names = [f"  {task}" for stage in result.stages for task in _amounts(stage, text)]
-            table.add_column(name, style="dim", min_width=max(map(len, names), default=0))
-        else:
-            table.add_column(name, justify="right", style="dim")
+        table.add_column(name, justify="right", style="dim")
     for stage in result.stages:
         measured, amounts, flops = stage.measured, _amounts(stage, text), stage.cost.flops or {}
-        cells = [
+        speed = _or_dash(measured.tokens_per_second, ",.0f")
+        peak = measured.peak_memory_bytes
+        table.add_row(
             stage.name,
             f"{stage.steps:,}",
             f"{measured.seconds:.0f}",
             f"{sum(amounts.values()):,}",
             _giga(sum(flops.values())),
-        ]
-        if text:
-            cells += [
-                _or_dash(measured.tokens_per_second, ",.0f"),
-                _or_dash(stage.cost.padding_share, ".0%"),
-            ]
-        peak = measured.peak_memory_bytes
-        cells.append(_or_dash(peak and peak / 2**30, ".1f"))
-        cells.append(_or_dash(measured.floor_share, ".0%"))
-        table.add_row(*cells)
+            *((speed, _or_dash(stage.cost.padding_share, ".0%")) if text else ()),
+            _or_dash(peak and peak / 2**30, ".1f"),
+            _or_dash(measured.floor_share, ".0%"),
+        )
         if len(amounts) > 1:
             for name, count in amounts.items():
                 table.add_row(f"  {name}", "", "", f"{count:,}", _giga(flops.get(name, 0)))
