@@ -30,12 +30,18 @@ def mean_words(estimate: SeedMean) -> str:
     return f"{100 * estimate.mean:.1f}{spread}"
 
 
-def interval_words(estimate: SeedMean) -> str:
-    """Return a mean's interval in percent; a dash where too few seeds give one."""
+def interval_words(
+    estimate: SeedMean, times: float = 100, lowest: float = 0.0, highest: float = 1.0
+) -> str:
+    """Return a mean's interval, in percent; a dash where too few seeds give one.
+
+    No value lies outside of `lowest` and `highest`.
+    """
     interval = estimate.interval
     if interval is None:
         return NONE
-    return f"{100 * max(0.0, interval.low):.1f} to {100 * min(1.0, interval.high):.1f}"
+    low, high = max(lowest, interval.low), min(highest, interval.high)
+    return f"{times * low:.1f} to {times * high:.1f}"
 
 
 def signed(estimate: SeedMean | None, points: bool = True) -> str:

@@ -104,19 +104,11 @@ def _over_cases(means: Sequence[Mapping[str, float]]) -> Iterator[str]:
             {
                 "method": method,
                 "mean rank": f"{rank.mean:.1f}",
-                "95 %": _range(rank, len(methods)),
+                "95 %": interval_words(rank, 1, 1, len(methods)),
                 "against fine-tuning": signed(gain if position else None),
             }
         )
     yield markdown_table(lines, left=1)
-
-
-def _range(rank: SeedMean, methods: int) -> str:
-    """Return the interval of a mean rank, which no rank lies outside of."""
-    interval = rank.interval
-    if interval is None:
-        return NONE
-    return f"{max(1.0, interval.low):.1f} to {min(float(methods), interval.high):.1f}"
 
 
 def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
