@@ -7,7 +7,6 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,10 @@ import datasets
 import pyarrow as pa
 from filelock import FileLock
 
+from src.data.cached_file import cached_file
 from src.data.table.base import until_full
 from src.files.checksum import sha256_of
+from src.files.durable import write_text_durably
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +37,19 @@ def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Datas
     Raises:
         Exception: whatever `datasets` raises for files that it cannot read.
     """
-    key = json.dumps([builder, options], sort_keys=True)
-    load = partial(datasets.load_dataset, builder, **options)
-    return _cached(cache_dir, key, lambda folder: load(cache_dir=str(folder)))
+    folder = _folder(cache_dir, json.dumps([builder, options], sort_keys=True))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    noted = folder / _DIGESTS
+    with FileLock(folder.with_suffix(".lock")):
+        is_intact = noted.is_file() and noted.read_bytes() == _digests(folder).encode()
+        if not is_intact:  # damaged, or never finished
+            if noted.is_file():
+                log.warning("%s is not what was written there; its source is read again", folder)
+            shutil.rmtree(folder, ignore_errors=True)
+        rows = datasets.load_dataset(builder, cache_dir=str(folder), **options)
+        if not is_intact or json.loads(noted.read_bytes()).keys() != set(_files(folder)):
+            write_text_durably(noted, _digests(folder))  # of another revision on the Hub
+    return rows
 
 
 def cached_texts(cache_dir: Path, key: str, texts: Callable[[], Iterator[str]]) -> datasets.Dataset:
@@ -53,55 +64,26 @@ def cached_texts(cache_dir: Path, key: str, texts: Callable[[], Iterator[str]]) 
         Exception: whatever `texts` raises.
     """
 
-    def load(folder: Path) -> datasets.Dataset:
-        path = folder / "texts.arrow"
-        if not path.exists():
-            folder.mkdir(exist_ok=True)
-            schema = pa.schema([("text", pa.string())])
-            rows = texts()
-            with pa.ipc.new_stream(str(path), schema) as file:
-                while part := list(until_full(rows, _PART_TEXTS, _PART_CHARACTERS)):
-                    file.write(pa.record_batch([pa.array(part, pa.string())], schema=schema))
-        return datasets.Dataset.from_file(str(path))
+    def write(path: Path) -> None:
+        schema = pa.schema([("text", pa.string())])
+        rows = texts()
+        with pa.ipc.new_stream(str(path), schema) as file:
+            while part := list(until_full(rows, _PART_TEXTS, _PART_CHARACTERS)):
+                file.write(pa.record_batch([pa.array(part, pa.string())], schema=schema))
 
-    return _cached(cache_dir, key, load)
+    path = _folder(cache_dir, key) / "texts.arrow"
+    return datasets.Dataset.from_file(str(cached_file(path, write, "its source is read")))
 
 
-def _cached(
-    cache_dir: Path, key: str, load: Callable[[Path], datasets.Dataset]
-) -> datasets.Dataset:
-    """Return what `load` makes in the key's folder, or finds there if it is intact."""
-    folder = cache_dir / "datasets" / hashlib.sha256(key.encode()).hexdigest()[:32]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        if (folder / _DIGESTS).exists() and not _is_intact(folder):
-            log.warning("%s is not what was written there; its source is read again", folder)
-            (folder / _DIGESTS).unlink()
-        if not (folder / _DIGESTS).exists():  # damaged, or never finished
-            shutil.rmtree(folder, ignore_errors=True)
-        rows = load(folder)
-        known = _digests(folder)
-        files = sorted(path for path in folder.rglob("*") if path.suffix in (".arrow", ".json"))
-        names = [str(path.relative_to(folder)) for path in files if path.name != _DIGESTS]
-        if known.keys() != set(names):
-            content = {name: known.get(name) or sha256_of(folder / name) for name in names}
-            scratch = folder / f"{_DIGESTS}.part"
-            scratch.write_text(json.dumps(content, indent=1), encoding="utf-8")
-            scratch.replace(folder / _DIGESTS)
-    return rows
+def _folder(cache_dir: Path, key: str) -> Path:
+    return cache_dir / "datasets" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _is_intact(folder: Path) -> bool:
-    digests = _digests(folder)
-    paths = {name: folder / name for name in digests}
-    whole = all(path.is_file() and sha256_of(path) == digests[n] for n, path in paths.items())
-    return bool(digests) and whole
+def _files(folder: Path) -> list[str]:
+    """Return the paths of all files that have checksums, in the folder and sorted."""
+    found = sorted(path for path in folder.rglob("*") if path.suffix in (".arrow", ".json"))
+    return [str(path.relative_to(folder)) for path in found if path.name != _DIGESTS]
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    """Return the stored checksums; none where their file is missing or damaged."""
-    try:
-        noted = json.loads((folder / _DIGESTS).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return noted if isinstance(noted, dict) else {}
+def _digests(folder: Path) -> str:
+    return json.dumps({name: sha256_of(folder / name) for name in _files(folder)}, indent=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from src.data.cached_indices import cached_indices
+from src.data.cached_file import cached_indices
 from src.data.corpus import Corpus
 from src.data.overlap import WORDS, WORDS_VERSION, HeldOutGrams
 from src.data.text_task import TextTask

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import datasets
-from filelock import FileLock
 from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
+from src.data.cached_file import cached_file
 from src.data.leading_part import leading_pairs, leading_parts, portions
 from src.data.remarks import Truncation, total_truncation
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
-from src.files.checksum import is_whole, sidecar_of
-from src.files.durable import note_checksum
-
-log = logging.getLogger(__name__)
+from src.files.durable import write_with_checksum
 
 _VERSION = "4"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
@@ -56,9 +51,7 @@ def tokenise(
     Where there is a column `text_pair` too, the two texts become one input in the tokenizer's own
     form of pairs, the longer of them being cut first.
 
-    Concurrent runs share the cached file: one writes it, under a lock, to a temporary name first.
-    Its checksum is compared whenever it is opened; a file that differs is made again, with a
-    warning.
+    Concurrent runs share the cached file (see `cached_file`).
 
     Args:
         texts: rows with the column `text`, and `text_pair` where they are pairs.
@@ -73,13 +66,15 @@ def tokenise(
     paired = "text_pair" in texts.column_names
     form = f"{keep_blank}:{paired}:{paired and token_types}"
     key = _key(f"{fingerprint}:{form}", tokenizer, max_length)
-    folder = cache_dir / "tokenised"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{key}.arrow"
-    with FileLock(folder / f"{key}.lock"):
-        if not _is_intact(path):
-            _write(texts, tokenizer, max_length, keep_blank, paired and token_types, path)
-    return datasets.Dataset.from_file(str(path))
+    path = cache_dir / "tokenised" / f"{key}.arrow"
+    counts = path.with_suffix(".json")
+
+    def write(scratch: Path) -> None:
+        cuts = _write(texts, tokenizer, max_length, keep_blank, paired and token_types, scratch)
+        write_with_checksum(counts, lambda own: own.write_text(json.dumps(cuts._asdict())))
+
+    made = cached_file(path, write, "its texts are tokenised", beside=counts)
+    return datasets.Dataset.from_file(str(made))
 
 
 def tokenised_as_read(
@@ -97,15 +92,6 @@ def tokenised_as_read(
     return texts.with_transform(encode)
 
 
-def _is_intact(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    if is_whole(path) and is_whole(path.with_suffix(".json")):
-        return True
-    log.warning("%s is not what was written there; its texts are tokenised again", path)
-    return False
-
-
 def truncation_of(rows: datasets.Dataset) -> Truncation:
     """Return the counts of what `tokenise` cut off, stored beside the cached rows."""
     (file,) = rows.cache_files
@@ -120,7 +106,8 @@ def _write(
     keep_blank: bool,
     token_types: bool,
     path: Path,
-) -> None:
+) -> Truncation:
+    """Write the tokenised rows, and return the counts of what was cut off."""
     cuts: list[Truncation] = []
     read = [name for name in ("text", "text_pair") if name in texts.column_names]
     special = tokenizer.num_special_tokens_to_add(pair=len(read) > 1)
@@ -151,27 +138,17 @@ def _write(
             **{k: v for k, v in texts.features.items() if k not in read},
         }
     )
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        written = Path(scratch) / "part.arrow"
-        texts.map(
-            encode,
-            batched=True,
-            remove_columns=read,
-            features=features,
-            cache_file_name=str(written),
-            load_from_cache_file=False,
-            new_fingerprint=path.stem,
-            desc=f"Tokenising {len(texts):,} texts",
-        )
-        counted = Path(scratch) / "part.json"
-        counted.write_text(json.dumps(total_truncation(cuts)._asdict()), encoding="utf-8")
-        # checksums first: a file is whole only with its own, whatever stops this
-        note_checksum(written)
-        note_checksum(counted)
-        for suffix, made_file in ((".json", counted), (".arrow", written)):
-            target = path.with_suffix(suffix)
-            sidecar_of(made_file).replace(sidecar_of(target))
-            made_file.replace(target)
+    texts.map(
+        encode,
+        batched=True,
+        remove_columns=read,
+        features=features,
+        cache_file_name=str(path),
+        load_from_cache_file=False,
+        new_fingerprint=path.stem,
+        desc=f"Tokenising {len(texts):,} texts",
+    )
+    return total_truncation(cuts)
 
 
 def _is_blank(text: str | None) -> bool:

@@ -38,7 +38,7 @@ def cached(cache, name):
     ("read", "name"),
     [
         (texts, "*.arrow"),
-        (texts, "digests.json"),
+        (texts, "*.sha256"),
         (rows, "*.arrow"),
         (rows, "dataset_info.json"),
         (rows, "digests.json"),
@@ -68,7 +68,7 @@ def test_a_change_that_reads_well_is_seen(source, tmp_path):
 def test_a_cache_that_was_not_finished_is_made_again(source, tmp_path, caplog):
     cache = tmp_path / "cache"
     texts(source, cache)
-    cached(cache, "digests.json").unlink()
+    cached(cache, "*.sha256").unlink()
     file = cached(cache, "*.arrow")
     file.write_bytes(b"")
     assert texts(source, cache) == TEXTS

@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from src.data.cached_indices import cached_indices
+from src.data.cached_file import cached_indices
 
 
 def found_in(folder, key):
@@ -34,3 +34,12 @@ def test_processes_that_ask_at_once_get_the_same(tmp_path):
             for _ in range(3)
         ]
         assert all(answer.result() == [499500] * len(keys) for answer in asked)
+
+
+def test_a_damaged_file_is_made_again_with_a_warning(tmp_path, caplog):
+    assert found_in(tmp_path, "key") == 499500
+    (tmp_path / "key.npy").write_bytes(b"")
+    for said in (1, 0):
+        caplog.clear()
+        assert found_in(tmp_path, "key") == 499500
+        assert caplog.text.count("is looked for again") == said
