@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from src.data.held_out import HeldOut
 from src.data.labelled import Example
+from src.data.stratified import HeldOut
 
 
 @dataclass(frozen=True)

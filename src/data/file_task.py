@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from src.configuration.options import Below1, Part
 from src.data.columns import Columns, choose_columns
-from src.data.held_out import HeldOut
+from src.data.stratified import HeldOut
 from src.data.table.arrow import ArrowTable
 from src.data.table.base import Table
 from src.data.table.open import open_hub, open_table

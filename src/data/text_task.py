@@ -18,10 +18,9 @@ from src.data.assignment import Assignment
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
 from src.data.end_task import EndTaskOfSource, Splits
-from src.data.held_out import HeldOut, stratified_splits
-from src.data.label_budget import choose_labelled
 from src.data.labelled import Example, in_order, read_labelled
 from src.data.remarks import warn_of_texts, warn_of_truncation
+from src.data.stratified import HeldOut, choose_labelled, stratified_splits
 from src.data.table.base import Table
 from src.data.table.formats import Format
 from src.data.table.open import open_lines

@@ -1,4 +1,4 @@
-"""Dev and test examples split off the training ones: every label keeps its share."""
+"""Parts drawn at random: dev, test and few labels; every label keeps its share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from src.core.seeding import generator_for
 from src.data.file_task import FileTask
-from src.data.held_out import HeldOut, stratified_splits
+from src.data.stratified import HeldOut, choose_labelled, stratified_splits, with_every_label
+from src.data.text_auxiliary import training_texts
 from src.errors import UserError
-from tests.data.test_text_task import write
+from tests.data.test_text_task import task_of, write
 
 SOURCE = "train.jsonl"
 
@@ -149,36 +151,36 @@ def test_a_rare_label_that_is_held_out_is_trained_on_too(tmp_path):
     assert set(task.train.labels) == set(task.dev.labels) == set(task.test.labels) == {0, 1, 2}
 
 
-def task_of(tmp_path, **options):
+def own_task_of(tmp_path, **options):
     train = write(tmp_path / "train.jsonl", examples_of({"a": 20, "b": 10}))
     own = {"name": "own", "metric": "macro_f1", "max_length": 16}
     return FileTask(train=str(train), **own, **options).load()
 
 
 def test_a_share_of_0_leaves_the_task_without_a_test_split(tmp_path):
-    task = task_of(tmp_path, test_share=0)
+    task = own_task_of(tmp_path, test_share=0)
     assert (len(task.train), len(task.dev), len(task.test)) == (24, 6, 0)
     assert task.assignment is not None
     assert [part.split for part in task.assignment.parts] == ["dev"]
-    with_test = task_of(tmp_path, test_share=0.2)
+    with_test = own_task_of(tmp_path, test_share=0.2)
     assert task.digest() != with_test.digest()
     dev = write(tmp_path / "dev.jsonl", [("new", "a")])
-    assert task_of(tmp_path, dev=str(dev), test_share=0).assignment is None
+    assert own_task_of(tmp_path, dev=str(dev), test_share=0).assignment is None
 
 
 def test_a_task_without_a_dev_file_has_one_of_its_training_examples(tmp_path):
     test = write(tmp_path / "test.jsonl", [("new", "a")])
-    task = task_of(tmp_path, test=str(test))
+    task = own_task_of(tmp_path, test=str(test))
     assert (len(task.train), len(task.dev), len(task.test)) == (24, 6, 1)
     assert all(task.dev.unseen)
-    other = task_of(tmp_path, test=str(test), split_seed=1)
+    other = own_task_of(tmp_path, test=str(test), split_seed=1)
     assert task.fingerprints["train"] == other.fingerprints["train"]
     assert task.fingerprints["dev"] != other.fingerprints["dev"]
     assert task.digest() != other.digest()
 
 
 def test_a_task_without_dev_and_test_files_has_both_of_its_training_examples(tmp_path):
-    task = task_of(tmp_path)
+    task = own_task_of(tmp_path)
     assert (len(task.train), len(task.dev), len(task.test)) == (18, 6, 6)
     parts = [set(part.texts) for part in (task.train, task.dev, task.test)]
     assert len(set.union(*parts)) == 30
@@ -186,7 +188,7 @@ def test_a_task_without_dev_and_test_files_has_both_of_its_training_examples(tmp
 
 
 def test_which_rows_went_where_is_told(tmp_path):
-    task = task_of(tmp_path)
+    task = own_task_of(tmp_path)
     lines = (tmp_path / "train.jsonl").read_text().splitlines()
     for split, example in task.assignment.rows:
         assert example.text in getattr(task, split).texts
@@ -201,3 +203,99 @@ def test_which_rows_went_where_is_told(tmp_path):
         for number in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)
     ]
     assert found == held
+
+
+TRAIN = [(f"text {i}", "ab"[i % 3 == 0]) for i in range(30)]
+DEV, TEST = [("text 1", "a"), ("new", "b")], [("other", "a"), ("text 2", "b")]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(4, 40), min_size=2),
+    st.sampled_from([0.3, 0.5]),
+    st.integers(0, 3),
+)
+def test_so_many_keep_their_labels_and_every_label_its_share(counts, share, seed):
+    labels = labels_of(counts)
+    count = round(share * len(labels))
+    chosen = choose_labelled(labels, count, seed, SOURCE)
+    assert sum(chosen) == count
+    kept = Counter(label for label, is_kept in zip(labels, chosen, strict=True) if is_kept)
+    for label, number in counts.items():
+        assert abs(kept[label] - count * number / len(labels)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "count"), [({"a": 900, "b": 90, "c": 10}, 50), ({"a": 60, "b": 2, "c": 2}, 3)]
+)
+def test_a_rare_label_keeps_an_example_whatever_the_seed(counts, count):
+    labels = labels_of(counts)
+    kept = []
+    for seed in range(30):
+        chosen = choose_labelled(labels, count, seed, SOURCE)
+        assert sum(chosen) == count
+        kept.append([i for i, is_kept in enumerate(chosen) if is_kept])
+        assert {labels[i] for i in kept[-1]} == set(counts)
+    assert len({i for own in kept for i in own if labels[i] == "c"}) > 1  # not always the same
+
+
+def test_the_choice_follows_its_seed():
+    labels = labels_of({"a": 30, "b": 20})
+    first, again, other = (choose_labelled(labels, 10, seed, SOURCE) for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_as_many_as_there_are_keep_all():
+    assert choose_labelled(["a", "b", "a"], 3, 0, SOURCE) == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("counts", "asked", "message"),
+    [
+        ({"a": 6, "b": 4}, 0, "must be at least the 2 labels"),
+        ({"a": 6, "b": 4}, 11, "task.labelled=11 must be at least the 2 labels and leave"),
+        ({"a": 6, "b": 4}, 1, "must be at least the 2 labels"),
+        ({"a": 6, "b": 1}, 4, "label 'b' has one training example only"),
+    ],
+)
+def test_an_impossible_budget_is_refused(counts, asked, message):
+    with pytest.raises(UserError, match=message):
+        choose_labelled(labels_of(counts), asked, 0, SOURCE)
+
+
+def test_the_others_stay_as_text_of_the_task(tmp_path):
+    files = task_of(tmp_path, TRAIN, DEV, TEST)
+    whole = files.load()
+    few = type(files)(**{**vars(files), "labelled": 9, "split_seed": 4}).load()
+    assert len(few.train) == 9
+    assert few.labels == whole.labels
+    assert sorted(training_texts(few).texts["text"]) == sorted(text for text, _ in TRAIN)
+    assert training_texts(few).fingerprint != training_texts(whole).fingerprint
+    # the model reads those texts too: what is unseen is in none of them
+    assert few.dev.unseen == whole.dev.unseen == [False, True]
+    assert few.test.unseen == whole.test.unseen == [True, False]
+    assert few.fingerprints["test"] == whole.fingerprints["test"]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(3, 9), min_size=2),
+    st.sampled_from([(1, 1), (1, 2), (1, 0)]),
+    st.randoms(use_true_random=False),
+    st.integers(0, 2),
+)
+def test_each_part_has_enough_of_every_label(counts, least, random, seed):
+    labels = [label for label, count in counts.items() for _ in range(count)]
+    order = random.sample(range(len(labels)), len(labels))
+    fewest, most = least[0] * len(counts), len(labels) - least[1] * len(counts)
+    cut = random.randint(fewest, most)
+    before = (order[:cut], order[cut:])
+    parts = with_every_label(labels, *before, least, generator_for(seed, "test"))
+    assert [len(part) for part in parts] == [len(part) for part in before]
+    assert sorted([*parts[0], *parts[1]]) == sorted(order)
+    lacking = 0
+    for old, new, fewest in zip(before, parts, least, strict=True):
+        held, has = (Counter(labels[index] for index in part) for part in (old, new))
+        assert all(has[label] >= fewest for label in counts)
+        lacking += sum(max(fewest - held[label], 0) for label in counts)
+    assert len(set(parts[0]) - set(before[0])) <= lacking
+    if not lacking:
+        assert parts == (before[0], before[1])

@@ -1,4 +1,4 @@
-"""Splits dev and test examples off the training examples where a task has none."""
+"""Draws parts of the training examples at random, in which every label keeps its share."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn.model_selection import train_test_split
 
 from src.core.seeding import generator_for
-from src.data.every_label import with_every_label
 from src.data.labelled import number_of
 from src.data.remarks import alike_labels
 from src.errors import UserError
@@ -71,16 +71,98 @@ def stratified_splits(
         )
     left = list(range(len(labels)))
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
-        rest, drawn = train_test_split(
-            left, test_size=size, random_state=part.seed, stratify=[labels[i] for i in left]
-        )
-        enough = (1, len(parts) - number)  # of what is left, for train and each part to come
-        generator = generator_for(part.seed, "every label", part.split)
-        taken, left = with_every_label(labels, drawn, rest, enough, generator)
+        least = (1, len(parts) - number)  # of what is left, for train and each part to come
+        taken, left = _drawn(labels, left, size, least, part.seed, part.split)
         left.sort()
         for index in taken:
             splits[index] = part.split
     return splits
+
+
+def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
+    """Return for each training example whether it keeps its label; labels keep their shares.
+
+    Each label keeps at least one example: where the draw leaves one out, examples are exchanged.
+
+    Args:
+        labels: the labels of all training examples.
+        count: number of examples that keep theirs.
+        seed: seed of the choice.
+        source: path or name of the examples, for messages.
+
+    Raises:
+        UserError: there are too few examples for that, or a label has one only.
+    """
+    counts = Counter(labels)
+    if count == len(labels):
+        return [True] * count
+    if not len(counts) <= count <= len(labels) - len(counts):
+        raise UserError(
+            f"task.labelled={count} must be at least the {len(counts)} labels and leave as many "
+            f"unlabelled of the {len(labels)} training examples of {source}; null keeps all"
+        )
+    rare, least = min(counts.items(), key=lambda item: (item[1], item[0]))
+    if least < 2:
+        raise UserError(
+            f"{source}: label {rare!r} has one training example only, which task.labelled={count} "
+            "cannot both keep and leave out; add examples of it, or merge it"
+        )
+    every = range(len(labels))
+    others, _ = _drawn(labels, every, len(labels) - count, (0, 1), seed, "labelled")
+    left_out = set(others)
+    return [index not in left_out for index in every]
+
+
+def _drawn(
+    labels: Sequence[str],
+    left: Sequence[int],
+    size: int,
+    least: tuple[int, int],
+    seed: int,
+    purpose: str,
+) -> tuple[list[int], list[int]]:
+    """Return `size` of the examples `left` and the others (see `with_every_label`)."""
+    rest, drawn = train_test_split(
+        left, test_size=size, random_state=seed, stratify=[labels[i] for i in left]
+    )
+    generator = generator_for(seed, "every label", purpose)
+    return with_every_label(labels, drawn, rest, least, generator)
+
+
+def with_every_label(
+    labels: Sequence[str],
+    taken: Sequence[int],
+    left: Sequence[int],
+    least: tuple[int, int],
+    generator: np.random.Generator,
+) -> tuple[list[int], list[int]]:
+    """Return two parts of the same sizes, each with at least so many examples of every label.
+
+    Parts that have them are returned as they are. Otherwise random examples of the label are
+    exchanged for ones of the label of which the part has most.
+
+    Args:
+        labels: the labels of all examples.
+        taken: indices of the examples in one part.
+        left: indices of those in the other; together they have `sum(least)` of every label.
+        least: number of examples of every label that each of the two has at least; each part has at
+            least `least` x number of labels examples.
+        generator: draws which ones are exchanged.
+    """
+    parts = (list(taken), list(left))
+    counts = tuple(Counter(labels[index] for index in part) for part in parts)
+    for label in sorted(counts[0].keys() | counts[1].keys()):
+        for own, other in ((0, 1), (1, 0)):
+            while counts[own][label] < least[own]:
+                often = max(sorted(counts[own]), key=counts[own].__getitem__)
+                for giver, receiver, given in ((other, own, label), (own, other, often)):
+                    choice = [index for index in parts[giver] if labels[index] == given]
+                    chosen = choice[generator.integers(len(choice))]
+                    parts[giver].remove(chosen)
+                    parts[receiver].append(chosen)
+                    counts[giver][given] -= 1
+                    counts[receiver][given] += 1
+    return parts
 
 
 def _too_few(
