@@ -16,12 +16,6 @@ _ASCII = TextNormConfig(norm_whitespace=False, norm_unicode_diacritics=False)
 _ANY = TextNormConfig(norm_whitespace=False)
 
 
-def words_of(text: str) -> list[str]:
-    """Return the normalised words of a text."""
-    words: list[str] = simplify_text(text, _ASCII if text.isascii() else _ANY).split()
-    return words
-
-
 class NgramIndex:
     """An index of the n-grams of texts that have to stay unseen.
 
@@ -31,29 +25,22 @@ class NgramIndex:
     """
 
     def __init__(self, texts: Iterable[str], n: int) -> None:
-        self._n, self._half = n, (n + 1) // 2
-        self._whole: set[str] = set()
-        self._halves: set[str] = set()
-        for text in texts:
-            words = words_of(text)
-            if 0 < len(words) < n:
-                self._whole.add(" ".join(words))
-            self._whole.update(_ngrams(words, n, 1))
-            if len(words) >= n:
-                self._halves.update(_ngrams(words, self._half, 1))
+        self._n = n
+        self._grams = {gram for text in texts for gram in _ngrams(words_of(text), n)}
 
     def overlaps(self, text: str) -> bool:
         """Return whether `text` shares `n` words in a row with an indexed text, or equals one."""
-        words = words_of(text)
-        if len(words) < self._n:
-            return " ".join(words) in self._whole
-        # Of any n words in a row, n // 2 + 1 half-grams are part: every (n // 2 + 1)-th one of the
-        # text is enough to find that there is none, which is so of nearly all texts.
-        few = _ngrams(words, self._half, self._n - self._half + 1)
-        if self._halves.isdisjoint(few):
-            return False
-        return not self._whole.isdisjoint(_ngrams(words, self._n, 1))
+        return not self._grams.isdisjoint(_ngrams(words_of(text), self._n))
 
 
-def _ngrams(words: list[str], n: int, step: int) -> list[str]:
-    return [" ".join(words[i : i + n]) for i in range(0, len(words) - n + 1, step)]
+def words_of(text: str) -> list[str]:
+    """Return the normalised words of a text."""
+    words: list[str] = simplify_text(text, _ASCII if text.isascii() else _ANY).split()
+    return words
+
+
+def _ngrams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
+    """Return all runs of `n` words; of fewer words, all of them as one run."""
+    if 0 < len(words) < n:
+        return [tuple(words)]
+    return zip(*(words[start:] for start in range(n)), strict=False)
