@@ -30,8 +30,8 @@ from src.check.schedule import MethodPlan, method_plans
 from src.check.table_experiments import experiment_asked_for
 from src.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
 from src.core.memory import peak_of_process
-from src.data.decontaminate import held_out_of
 from src.data.image_task import ImageTask
+from src.data.overlap import HeldOutGrams
 from src.data.remarks import Kind
 from src.data.text_task import TextTask
 from src.encoders.text_encoder import TextEncoder
@@ -116,7 +116,7 @@ def findings_of(config: DictConfig) -> tuple[Findings, Recommendation]:
         sources, contents = inputs.sources(), _contents(inputs)
         lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
         corpora = [
-            in_corpus(source.name, source.texts, contents, held_out_of(task))
+            in_corpus(source.name, source.texts, contents, HeldOutGrams.of(task.evaluated_texts))
             for source in sources
             if source.domain and isinstance(task, TextTask)
         ]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from src.core.seeding import generator_for
-from src.data.held_out_in_corpus import folded
+from src.data.decontaminate import folded
 from src.data.overlap import HeldOutGrams
 
 MOST_CORPUS_TEXTS = 1_000_000

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from src.data.held_out_in_corpus import folded
+from src.data.decontaminate import folded
 from src.data.text_task import LabelledTexts
 
 

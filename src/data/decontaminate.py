@@ -1,4 +1,4 @@
-"""Removes texts that overlap with dev and test texts from auxiliary text."""
+"""Finds dev and test texts in auxiliary text: warns of them, or leaves out what overlaps."""
 
 from __future__ import annotations
 
@@ -6,21 +6,65 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import datasets
 import numpy as np
 
 from src.data.cached_file import cached_indices
 from src.data.corpus import Corpus
 from src.data.overlap import WORDS, WORDS_VERSION, HeldOutGrams
+from src.data.remarks import warn
 from src.data.text_task import TextTask
 from src.errors import UserError
 
+MOST_TEXTS = 100_000
+"""Maximum number of auxiliary texts that are compared before a run, which takes a second or two.
+
+`python -m src.check` compares more.
+"""
 _AT_ONCE = 10_000
 """Number of texts that are read into memory at a time."""
 
 
-def held_out_of(task: TextTask) -> HeldOutGrams:
-    """Return the task's dev and test texts, both texts of each pair."""
-    return HeldOutGrams.of(task.evaluated_texts)
+def folded(text: str) -> str:
+    """Return the text regardless of case and white space."""
+    return " ".join(text.casefold().split())
+
+
+def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
+    """Log how many dev and test texts are in a corpus; nothing for one of many texts.
+
+    Args:
+        name: the auxiliary task that reads the corpus.
+        corpus: the texts that are trained on.
+        task: the end task.
+    """
+    if len(corpus.texts) > MOST_TEXTS:
+        return
+    held_out = [*task.dev.whole, *task.test.whole]
+    found = count_in(corpus.texts, held_out)
+    if found:
+        leave_out = "auxiliary.decontaminate=true leaves them out"
+        warn(
+            "in_corpus",
+            "auxiliary %s: %s of %s dev and test texts are in %s, so that the model is trained on "
+            "texts that it is tested on; %s",
+            name, f"{found:,}", f"{len(held_out):,}", corpus.source,
+            leave_out if task.source.prefix else "remove them from it",
+        )  # fmt: skip
+
+
+def count_in(texts: datasets.Dataset, held_out: list[str]) -> int:
+    """Return how many held-out texts are in a corpus, regardless of case and white space.
+
+    Args:
+        texts: rows with the column `text`.
+        held_out: the texts to look for; blank ones are not.
+    """
+    wanted = [one for text in held_out if (one := folded(text))]
+    known, found = set(wanted), set[str]()
+    for batch in texts.iter(_AT_ONCE):
+        found.update(known.intersection(folded(text or "") for text in batch["text"]))
+    return sum(one in found for one in wanted)
 
 
 def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:
@@ -35,7 +79,7 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
     key = f"{corpus.fingerprint}:{task.digest()}:{WORDS}:{WORDS_VERSION}"
     name = hashlib.sha256(key.encode()).hexdigest()
     removed = cached_indices(
-        cache_dir / "decontaminated", name, lambda: _contaminated(corpus, held_out_of(task))
+        cache_dir / "decontaminated", name, lambda: _contaminated(corpus, task)
     )
     if not len(removed):
         return corpus, 0
@@ -46,8 +90,9 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
     return replace(corpus, texts=texts, fingerprint=f"{name}:decontaminated"), len(removed)
 
 
-def _contaminated(corpus: Corpus, held_out: HeldOutGrams) -> np.ndarray:
+def _contaminated(corpus: Corpus, task: TextTask) -> np.ndarray:
     """Return the indices of the texts to leave out, ascending, int `(contaminated,)`."""
+    held_out = HeldOutGrams.of(task.evaluated_texts)
     columns = [name for name in ("text", "text_pair") if name in corpus.texts.column_names]
     marks = [
         np.logical_or.reduce([held_out.contaminates(batch[name]) for name in columns])

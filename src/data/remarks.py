@@ -65,7 +65,7 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
     }
     for kind, remark in remarks.items():
         if remark is not None:
-            _warn(kind, "task %s: %s", name, remark)
+            warn(kind, "task %s: %s", name, remark)
 
 
 def names_of(labels: Sequence[str]) -> str:
@@ -96,7 +96,7 @@ def warn_of_imbalance(
     if len(shares) > _SHOWN:
         half = _SHOWN // 2
         shares = [*shares[:half], f"... ({len(shares) - _SHOWN} more)", *shares[-half:]]
-    _warn(
+    warn(
         "imbalance",
         "task %s: labels are uneven in train: %s; %s makes each label count alike in the loss",
         name,
@@ -115,7 +115,7 @@ def warn_of_truncation(name: str, limit: str, splits: Mapping[str, Truncation]) 
     """
     found = {split: cuts for split, cuts in splits.items() if cuts.cut}
     if found:
-        _warn(
+        warn(
             "truncation",
             "task %s: texts were cut at %s: %s",
             name,
@@ -127,25 +127,8 @@ def warn_of_truncation(name: str, limit: str, splits: Mapping[str, Truncation]) 
         )
 
 
-def warn_of_held_out(auxiliary: str, source: str, counts: tuple[int, int], advice: str) -> None:
-    """Log how many dev and test texts an auxiliary task would train on.
-
-    Args:
-        auxiliary: the auxiliary task's name.
-        source: path or name of its texts.
-        counts: number of dev and test texts that are among these, and of all dev and test texts.
-        advice: what to do.
-    """
-    found, total = counts
-    _warn(
-        "in_corpus",
-        "auxiliary %s: %s of %s dev and test texts are in %s, so that the model is trained on "
-        "texts that it is tested on; %s",
-        auxiliary, f"{found:,}", f"{total:,}", source, advice,
-    )  # fmt: skip
-
-
-def _warn(kind: Kind, message: str, *arguments: object) -> None:
+def warn(kind: Kind, message: str, *arguments: object) -> None:
+    """Log a warning; its record tells the kind."""
     log.warning(message, *arguments, extra={"kind": kind})
 
 

@@ -20,9 +20,8 @@ from src.data.corpus import (
 )
 from src.data.corpus_files import files_of
 from src.data.corpus_manifest import is_corpus_folder
-from src.data.decontaminate import decontaminated
+from src.data.decontaminate import decontaminated, warn_of_held_out_in
 from src.data.file_task import FileTask
-from src.data.held_out_in_corpus import warn_of_held_out_in
 from src.data.held_out_text import HeldOutText
 from src.data.nearest import choose_nearest
 from src.data.text_task import TextTask

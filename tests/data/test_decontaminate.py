@@ -7,10 +7,10 @@ from dataclasses import replace
 import datasets
 import pytest
 
-from src.data import TartanData, held_out_in_corpus
+from src.data import TartanData, decontaminate
 from src.data.auxiliary import AuxiliaryContext
+from src.data.decontaminate import count_in
 from src.data.file_task import FileTask
-from src.data.held_out_in_corpus import count_in
 from src.data.text_auxiliary import TextAuxiliary
 from src.encoders.tiny import TinyEncoder
 from src.objectives.masked_lm import MaskedLM
@@ -80,7 +80,7 @@ def test_nothing_is_said_of_text_without_them(said, tmp_path):
 
 
 def test_a_large_corpus_is_left_to_the_check(said, monkeypatch):
-    monkeypatch.setattr(held_out_in_corpus, "MOST_TEXTS", 5)
+    monkeypatch.setattr(decontaminate, "MOST_TEXTS", 5)
     assert said() == []
 
 
