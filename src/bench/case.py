@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from src.core.mixed_precision import autocast_of
 from src.core.task import StepBatch
 from src.cpu.kernels import use_cpu_kernels
+from src.data.batches import with_sampled_batches
 from src.data.prepared import Prepared
-from src.data.sampled_batches import with_sampled_batches
 from src.data.task_data import TaskData
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import StageChain

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import datasets
 import numpy as np
-from torch.utils.data import Dataset
+from torch.utils.data import ConcatDataset, Dataset
 
 from src.core.seeding import generator_for
 from src.core.task import Batch, MicroBatch, StepBatch
 from src.core.task_names import END_TASK
+from src.core.weighting.base import Weighting
 from src.data.permutation import RandomOrder
-from src.data.pooled import PooledRows
+from src.distributed.shares import share_of
 from src.errors import UserError
 from src.objectives.base import Collate, Row
 
@@ -26,14 +27,14 @@ class TaskExamples:
     """A task's examples, and how batches are made of them.
 
     Attributes:
-        examples: the rows.
+        examples: the rows, in one data set or in several, one after the other.
         collate: the function that makes a batch of rows.
         batch_size: rows of a batch [examples].
         draw_group: tasks with the same value draw the same examples and random numbers in each
             step; None where the task draws independently of others.
     """
 
-    examples: datasets.Dataset | PooledRows
+    examples: datasets.Dataset | ConcatDataset[Any]
     collate: Collate
     batch_size: int
     draw_group: str | None = None
@@ -203,6 +204,33 @@ def _batch_of(
     return made
 
 
+def with_sampled_batches(
+    batch: StepBatch,
+    weighting: Weighting,
+    total: int,
+    rank: int = 0,
+    count: int = 1,
+    equally_often: bool = False,
+) -> StepBatch:
+    """Return the step with a batch for each task that it samples.
+
+    Every process makes the whole batches, from the same weights, and keeps its share of them.
+
+    Args:
+        batch: the step, whose sampled tasks are `unsized`.
+        weighting: decides how many of the `total` examples each task gets.
+        total: number of examples that the sampled tasks share.
+        rank: index of this process.
+        count: number of processes.
+        equally_often: see `share_of`.
+    """
+    sizes = weighting.batch_sizes(list(batch.unsized), total)
+    made = {name: make(sizes[name]) for name, make in batch.unsized.items()}
+    if count > 1:
+        made = share_of(StepBatch(batch.step, made), rank, count, equally_often).tasks
+    return replace(batch, tasks=batch.tasks | made, unsized={})
+
+
 class EvaluationBatches(Dataset[MicroBatch]):
     """The examples of a split, each exactly once, in batches of similar length.
 
@@ -211,7 +239,7 @@ class EvaluationBatches(Dataset[MicroBatch]):
 
     def __init__(self, data: TaskExamples) -> None:
         self._data, examples = data, data.examples
-        assert not isinstance(examples, PooledRows), "splits are never pooled"
+        assert not isinstance(examples, ConcatDataset), "splits are never pooled"
         texts = "input_ids" in examples.column_names  # images are of one size
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         order = sorted(range(len(lengths)), key=lambda index: lengths[index])
@@ -251,9 +279,11 @@ class EvaluationBatches(Dataset[MicroBatch]):
 
 
 def rows_at(
-    examples: datasets.Dataset | PooledRows, indices: Sequence[int]
+    examples: datasets.Dataset | ConcatDataset[Any], indices: Sequence[int]
 ) -> list[dict[str, Any]]:
     """Return the rows at `indices`, in that order; an index may occur more than once."""
+    if isinstance(examples, ConcatDataset):
+        return [examples[index] for index in indices]
     columns = examples[list(indices)]
     return [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)

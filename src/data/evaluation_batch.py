@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from src.core.task import Inputs, MicroBatch
-from src.data.inputs import Text
+from src.data.tokenise import Text
 from src.errors import UserError
 
 _FORMS = (

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import datasets
+from torch.utils.data import ConcatDataset
 
 from src.core.task_names import END_TASK
 from src.data.auxiliary import Auxiliary, AuxiliaryExamples
 from src.data.end_task import EndTask, Splits
 from src.data.held_out_text import HeldOutText
-from src.data.pooled import PooledRows, pooled
 from src.encoders.base import Encoder
 from src.errors import UserError
 from src.evaluation.monitor import Monitor
@@ -95,12 +95,13 @@ class Prepared:
         """The end task's objective."""
         return self._labelled.classification
 
-    def rows(self, task: str) -> datasets.Dataset | PooledRows:
+    def rows(self, task: str) -> datasets.Dataset | ConcatDataset[Any]:
         """Return the training examples of a task: the end task, an auxiliary task, or `TEXT`."""
         if task == END_TASK:
             return self.splits.train
         if task == TEXT and self.held_out is not None:
-            return pooled([examples.rows for _, examples in self.auxiliaries.values()])
+            parts = [examples.rows for _, examples in self.auxiliaries.values()]
+            return parts[0] if len(parts) == 1 else ConcatDataset(parts)
         return self.auxiliaries[task][1].rows
 
     def counts(self, tasks: Iterable[str]) -> tuple[int | None, list[int]]:

@@ -19,11 +19,16 @@ from src.core.device import is_cpu, is_on_cpu
 from src.core.task import StepBatch
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
-from src.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
+from src.data.batches import (
+    BatchNeeds,
+    EvaluationBatches,
+    StepBatches,
+    TaskExamples,
+    with_sampled_batches,
+)
 from src.data.held_out_text import HeldOutText
 from src.data.loaders import StepLoader
 from src.data.prepared import Prepared
-from src.data.sampled_batches import with_sampled_batches
 from src.data.text_task import TextTask
 from src.distributed.shares import share_of
 from src.distributed.strategy import ShardStrategy

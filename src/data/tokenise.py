@@ -11,6 +11,7 @@ import datasets
 from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
+from src.core.task import Inputs
 from src.data.cached_file import cached_file
 from src.data.leading_part import leading_pairs, leading_parts, portions
 from src.data.remarks import Truncation, total_truncation
@@ -18,6 +19,8 @@ from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.files.durable import write_with_checksum
 
+Text = str | Sequence[str]
+"""A text, or the two texts of a pair."""
 _VERSION = "4"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
 
@@ -193,6 +196,27 @@ def encode_texts(
         else:
             texts = [leading_parts(texts[0], tokenizer, max_length)]
     return _encoded(texts, tokenizer, max_length, token_types)
+
+
+def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | None) -> Inputs:
+    """Return the body's inputs for texts, each int64 `(texts, longest)`.
+
+    These are `input_ids`, `attention_mask` and, for pairs, `token_type_ids`.
+
+    Args:
+        texts: single texts or pairs.
+        encoder: the encoder that reads them.
+        max_length: length at which texts are cut; None for the longest that the body reads
+            [tokens].
+    """
+    paired = bool(texts) and not isinstance(texts[0], str)
+    columns = [list(part) for part in zip(*texts, strict=True)] if paired else [list(texts)]
+    length = encoder.max_positions if max_length is None else max_length
+    found = encode_texts(columns, encoder.tokenizer, length, paired and encoder.uses_token_types)
+    padded = encoder.tokenizer.pad(
+        found, padding_side="right", return_attention_mask=True, return_tensors="pt"
+    )
+    return dict(padded)
 
 
 def _encoded(

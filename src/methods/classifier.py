@@ -16,7 +16,7 @@ from torchmetrics import MeanMetric
 
 from src.core.task import Inputs, Task
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
-from src.data.inputs import Text, inputs_of
+from src.data.tokenise import Text, inputs_of
 from src.distributed.agreement import Agreement
 from src.distributed.shards import whole_copy
 from src.encoders.base import Encoder

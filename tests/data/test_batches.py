@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
+from torch.utils.data import ConcatDataset, DataLoader
 
 from src.data.batches import (
     BatchNeeds,
@@ -294,3 +294,13 @@ def test_pinning_reaches_every_tensor(encoder, monkeypatch):
         value for batch in batches for part in batch.micro_batches for value in part.inputs.values()
     ]
     assert {id(value) for value in pinned} == {id(value) for value in expected}
+
+
+@pytest.mark.parametrize("indices", [[0], [5], [4, 0, 3, 3, 1], [5, 4, 3, 2, 1, 0]])
+def test_rows_of_several_corpora_can_be_had_in_any_order(indices):
+    texts = datasets.Dataset.from_dict({"text": ["a", "bc"]}).with_transform(
+        lambda columns: {"input_ids": [[len(text)] for text in columns["text"]]}
+    )
+    parts = [datasets.Dataset.from_dict({"input_ids": [[7], [8], [9], [10]]}), texts]
+    whole = [[7], [8], [9], [10], [1], [2]]
+    assert rows_at(ConcatDataset(parts), indices) == [{"input_ids": whole[i]} for i in indices]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
-from src.data.sampled_batches import with_sampled_batches
+from src.data.batches import with_sampled_batches
 from src.distributed.shares import share_of
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
