@@ -8,19 +8,19 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import datasets
 
 from src.configuration.options import Checked, Count, Length, Natural
-from src.data.assignment import Assignment
 from src.data.clean_split import clean_split, same_texts
 from src.data.columns import Columns
 from src.data.end_task import EndTaskOfSource, Splits
 from src.data.labelled import Example, in_order, read_labelled
 from src.data.remarks import warn_of_texts, warn_of_truncation
-from src.data.stratified import HeldOut, choose_labelled, stratified_splits
+from src.data.stratified import Assignment, HeldOut, choose_labelled, stratified_splits
 from src.data.table.base import Table
 from src.data.table.formats import Format
 from src.data.table.open import open_lines
@@ -108,16 +108,24 @@ class TextSource(Checked, ABC):
                 a label that train lacks, a label is too rare for dev to be split off, or `files`
                 returns something else.
         """
-        files = self.files()
-        _check_files(files, type(self).__name__)
+        files, kind = self.files(), type(self).__name__
+        if not isinstance(files, TaskFiles):
+            raise UserError(f"{kind}.files() returned {files!r}; it has to return TaskFiles(...)")
         given = {"train": files.train, "dev": files.dev, "test": files.test}
         held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
         tables = {
-            split: _table(table) for split, table in given.items() if not isinstance(table, HeldOut)
+            split: _table(table, f"{kind}.files(): {split}")
+            for split, table in given.items()
+            if split == "train" or not isinstance(table, HeldOut)
         }
         train = tables["train"]
         columns = self.columns(train)
-        _warn_of_unread_pairs(self, train, columns)
+        if columns.pair is None and _PAIR in {*train.columns} - {columns.text, columns.label}:
+            log.warning(
+                "task %s: %s has a %s %r that is not read, so texts are not pairs; "
+                "%stext_pair=%s makes them pairs (in a class of your own columns())",
+                self.name, train.source, train.entry, _PAIR, self.prefix, _PAIR,
+            )  # fmt: skip
         options = {"train": self.label_options}
         read = {s: read_labelled(own, columns, **options.get(s, {})) for s, own in tables.items()}
         unlabelled, read["train"] = _without_labels(self.name, train.source, read["train"])
@@ -145,20 +153,30 @@ class TextSource(Checked, ABC):
             )
         trained_on = {example.content for example in (*read["train"], *unlabelled)}
         if self.labelled is not None:
-            read["train"], others = _keep_labels(self, read["train"], train.source)
-            unlabelled += others
+            names = [example.label for example in read["train"]]
+            kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
+            unlabelled += [
+                one for one, is_kept in zip(read["train"], kept, strict=True) if not is_kept
+            ]
+            read["train"] = list(compress(read["train"], kept))
         for split, examples in read.items():
-            _check_labels(examples, labels, tables.get(split, train), train)
+            unknown = sorted({example.label for example in examples} - set(labels))
+            if unknown:
+                raise UserError(
+                    f"{tables.get(split, train).source}: labels {unknown} do not occur in "
+                    f"{train.source}; add examples of them there, or remove their rows here"
+                )
         contents = {s: [(one.content, one.label) for one in own] for s, own in read.items()}
         warn_of_texts(self.name, contents)
         numbered = of_one_table or self.split == "published"
+        parts = [part for part in held if part.share]
         return TextTask(
             source=self,
             labels=labels,
             **{s: _indexed(own, labels, trained_on, numbered=numbered) for s, own in read.items()},
             fingerprints=_fingerprints(self, tables, columns, held),
             columns=columns,
-            assignment=_assignment(train, held, assigned),
+            assignment=Assignment(train.source, train.unit, parts, assigned) if parts else None,
             unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
         )
 
@@ -257,7 +275,7 @@ class TextTask(EndTaskOfSource):
 
     def digest(self) -> str:
         """Return a checksum of all splits together."""
-        return hashlib.sha256(":".join(self.fingerprints.values()).encode()).hexdigest()
+        return _digest(":".join(self.fingerprints.values()))
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """Return rows with `input_ids`, `label` and `unseen`, tokenised or from the cache.
@@ -287,70 +305,6 @@ class TextTask(EndTaskOfSource):
         warn_of_truncation(self.name, f"{self.source.prefix}max_length={self.max_length}", cuts)
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
-
-
-def _keep_labels(
-    source: TextSource, examples: Sequence[Example], name: str
-) -> tuple[list[Example], list[Example]]:
-    """Return the training examples that keep their labels, and the others."""
-    assert source.labelled is not None
-    labels = [example.label for example in examples]
-    kept = choose_labelled(labels, source.labelled, source.split_seed, name)
-    pairs = list(zip(kept, examples, strict=True))
-    return [one for labelled, one in pairs if labelled], [
-        one for labelled, one in pairs if not labelled
-    ]
-
-
-def _check_labels(
-    examples: Sequence[Example], labels: Sequence[str], table: Table, train: Table
-) -> None:
-    """Check that train has every label of a split.
-
-    Raises:
-        UserError: it lacks some.
-    """
-    unknown = sorted({example.label for example in examples} - set(labels))
-    if unknown:
-        raise UserError(
-            f"{table.source}: labels {unknown} do not occur in {train.source}; add examples of "
-            "them there, or remove their rows here"
-        )
-
-
-def _check_files(files: object, kind: str) -> None:
-    """Check what a source of somebody's own returns.
-
-    Raises:
-        UserError: it is not `TaskFiles`, or a table is something else.
-    """
-    if not isinstance(files, TaskFiles):
-        raise UserError(f"{kind}.files() returned {files!r}; it has to return TaskFiles(...)")
-    for split, kinds in (
-        ("train", Table | Path),
-        ("dev", Table | Path | HeldOut),
-        ("test", Table | Path | HeldOut),
-    ):
-        given = getattr(files, split)
-        if not isinstance(given, kinds):
-            raise UserError(
-                f"{kind}.files(): {split}={given!r} is a {type(given).__name__}; give a "
-                "pathlib.Path (of JSONL) or a Table (open_table of src.data.table.open)"
-            )
-
-
-def _warn_of_unread_pairs(source: TextSource, train: Table, columns: Columns) -> None:
-    if columns.pair is None and _PAIR in train.columns and _PAIR not in vars(columns).values():
-        log.warning(
-            "task %s: %s has a %s %r that is not read, so texts are not pairs; "
-            "%stext_pair=%s makes them pairs (in a class of your own columns())",
-            source.name,
-            train.source,
-            train.entry,
-            _PAIR,
-            source.prefix,
-            _PAIR,
-        )
 
 
 def _split_anew(source: TextSource, read: dict[str, list[Example]]) -> dict[str, list[Example]]:
@@ -387,17 +341,19 @@ def _without_labels(
     return without, [example for example in examples if example.label]
 
 
-def _assignment(
-    train: Table, held: Sequence[HeldOut], rows: Sequence[tuple[str, Example]]
-) -> Assignment | None:
-    """Return which rows became which split; None if no example was held out."""
-    parts = [part for part in held if part.share]
-    return Assignment(train.source, train.unit, parts, rows) if parts else None
+def _table(given: object, what: str) -> Table:
+    """Return a table that a source gives, which may be a class of somebody's own.
 
-
-def _table(given: Table | Path) -> Table:
+    Raises:
+        UserError: it is neither a table nor the path of a file.
+    """
     if isinstance(given, Table):
         return given
+    if not isinstance(given, Path):
+        raise UserError(
+            f"{what}={given!r} is a {type(given).__name__}; give a pathlib.Path (of JSONL) or a "
+            "Table (open_table of src.data.table.open)"
+        )
     check_is_file(given)
     return open_lines(given, Format("jsonl"))
 
@@ -406,24 +362,21 @@ def _fingerprints(
     source: TextSource, tables: Mapping[str, Table], columns: Columns, held: Sequence[HeldOut]
 ) -> dict[str, str]:
     """Return a checksum of each split's file and columns, or how it was made of other splits."""
-    found = {split: _fingerprint(table, columns) for split, table in tables.items()}
+    found = {split: table.fingerprint for split, table in tables.items()}
+    if columns != Columns():
+        found = {split: _digest(f"{own}:{columns}") for split, own in found.items()}
     found |= {part.split: f"{part} of {found['train']}" for part in held}
     found = {split: found[split] for split in ("train", "dev", "test")}
     if source.split != "published":
-        digest = hashlib.sha256(":".join(found.values()).encode()).hexdigest()
-        kind = f"{source.split}, seed {source.split_seed}, of {digest}"
+        kind = f"{source.split}, seed {source.split_seed}, of {_digest(':'.join(found.values()))}"
         found = {split: f"{split}, {kind}" for split in found}
     if source.labelled is not None:
         found["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
     return found
 
 
-def _fingerprint(table: Table, columns: Columns) -> str:
-    """Return a checksum of a table's content and of the columns that are read."""
-    content = table.fingerprint
-    if columns == Columns():
-        return content
-    return hashlib.sha256(f"{content}:{columns}".encode()).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _indexed(
