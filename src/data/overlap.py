@@ -50,27 +50,18 @@ def words_of(text: str) -> list[str]:
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns of what stands between words, and of a word; the first call takes 0.3 s."""
-    marks = _marks()
+    # combining marks, but for those that choose or frame a glyph (emoji)
+    marks = "".join(
+        mark
+        for mark in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(mark) in ("Mn", "Mc")
+        and "VARIATION SELECTOR" not in unicodedata.name(mark)
+    )
     rest = rf"[^\W{_UNSPACED}]"
     return (
         re.compile(rf"[^\w{marks}]+"),
         re.compile(rf"{rest}+(?:[{marks}]+{rest}*)*|(?=\w)[{_UNSPACED}][{marks}]*"),
     )
-
-
-def _marks() -> str:
-    """Return ranges of combining marks, but for those that choose or frame a glyph (emoji)."""
-    ranges: list[list[int]] = []
-    for code in range(sys.maxunicode + 1):
-        if unicodedata.category(chr(code)) not in ("Mn", "Mc"):
-            continue
-        if "VARIATION SELECTOR" in unicodedata.name(chr(code)):
-            continue
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
 @dataclass(frozen=True)

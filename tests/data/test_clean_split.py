@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from src.data.clean_split import clean_split, same_texts
 from src.data.file_task import FileTask
-from src.data.gram_sets import WORDS
-from src.data.near_duplicates import MIN_SIMILARITY
+from src.data.near_duplicates import MIN_SIMILARITY, WORDS
 from src.data.paper_tasks import PaperTask
 from src.data.tartan_data import TartanData
 from src.errors import UserError
