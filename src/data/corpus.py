@@ -14,10 +14,9 @@ from huggingface_hub import constants
 from pyarrow import compute
 
 from src.data.auxiliary import choose_rows
-from src.data.cached_rows import cached_rows, cached_texts
-from src.data.corpus_files import files_of, kind_of, root_of
+from src.data.cache import cached_rows, cached_texts
+from src.data.corpus_files import files_of, kind_of, root_of, texts_in
 from src.data.corpus_manifest import is_corpus_folder, read_corpus_folder
-from src.data.corpus_texts import texts_in
 from src.data.held_out_text import HeldOutText
 from src.data.table.open import open_table
 from src.data.table.saved_dataset import is_saved_dataset

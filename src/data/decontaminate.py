@@ -9,7 +9,7 @@ from pathlib import Path
 import datasets
 import numpy as np
 
-from src.data.cached_file import cached_indices
+from src.data.cache import cached_indices
 from src.data.corpus import Corpus
 from src.data.overlap import WORDS, WORDS_VERSION, HeldOutGrams
 from src.data.remarks import warn

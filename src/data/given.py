@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.configuration.options import Size
 from src.data.corpus import Corpus, text_column
-from src.data.corpus_texts import texts_of
+from src.data.corpus_files import texts_of
 from src.data.file_task import FileTask
 from src.data.table.arrow import content_digest, table_of_dataset
 from src.data.table.base import Table
@@ -121,9 +121,10 @@ def table_of(given: Examples, name: str) -> Table:
         )
     if isinstance(given, pd.DataFrame):
         given = given.to_dict("records")
-    if isinstance(given, Iterable) or hasattr(given, "__getitem__"):
-        rows = given if isinstance(given, Iterable) else _in_order(given)
-        return MemoryTable(rows, name)
+    if isinstance(given, Iterable):
+        return MemoryTable(given, name)
+    if hasattr(given, "__getitem__"):  # a torch data set may have only this and a length
+        return MemoryTable((given[index] for index in range(len(given))), name)
     raise UserError(f"{name} must be a path, a list of rows or a data set, got {type(given)}")
 
 
@@ -264,8 +265,3 @@ def _no_model(given: object) -> str:
         "of your own is an Encoder (CONTRIBUTING.md), or trained in a loop of your own "
         "(docs/lightning.md)"
     )
-
-
-def _in_order(rows: Any) -> Iterable[Any]:
-    """Return an iterator over a data set that has only a length and rows by index."""
-    return (rows[index] for index in range(len(rows)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from src.core.seeding import generator_for
 from src.data.auxiliary import choose_rows
-from src.data.cached_file import cached_indices
+from src.data.cache import cached_indices
 from src.data.corpus import Corpus
 from src.data.overlap import WORDS_VERSION, words_of
 from src.data.permutation import RandomOrder

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import datasets
 from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from src.core.task import Inputs
-from src.data.cached_file import cached_file
+from src.data.cache import cached_file
 from src.data.leading_part import leading_pairs, leading_parts, portions
 from src.data.remarks import Truncation, total_truncation
 from src.encoders.text_encoder import TextEncoder
@@ -210,6 +211,7 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
             [tokens].
     """
     paired = bool(texts) and not isinstance(texts[0], str)
+    columns: list[list[Any]]
     columns = [list(part) for part in zip(*texts, strict=True)] if paired else [list(texts)]
     length = encoder.max_positions if max_length is None else max_length
     found = encode_texts(columns, encoder.tokenizer, length, paired and encoder.uses_token_types)
