@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +12,7 @@ import datasets
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 
 from src.configuration.options import Checked, Count, Natural, checked
 from src.core.device import is_cpu, is_on_cpu
@@ -27,7 +27,6 @@ from src.data.batches import (
     with_sampled_batches,
 )
 from src.data.held_out_text import HeldOutText
-from src.data.loaders import StepLoader
 from src.data.prepared import Prepared
 from src.data.text_task import TextTask
 from src.distributed.shares import share_of
@@ -61,6 +60,55 @@ class BatchSizes(Checked):
     evaluation_batch_size: Count = 64
     packed: bool = True
     epoch_steps: Count | None = None
+
+
+class StepLoader:
+    """Yields an epoch's batches, from the step that is next when the first one is asked for.
+
+    It is not a `DataLoader`, because Lightning would exchange the sampler of one
+    (`overfit_batches`, several processes): here each process builds every step and keeps its share
+    of it.
+
+    Args:
+        batches: the batches, indexed by step; as many as an epoch has.
+        next_step: returns the next step.
+        options: options of the `DataLoader` that builds the batches.
+    """
+
+    def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
+        self._next_step, self._order = next_step, _FromStep(len(batches))
+        # a generator of its own: a DataLoader draws a seed, here from the program's otherwise
+        self._loader: DataLoader[StepBatch] = DataLoader(
+            batches, batch_size=None, sampler=self._order, generator=torch.Generator(), **options
+        )
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[StepBatch]:
+        # Lightning asks for an iterator before it has restored its step, and for batches afterwards
+        self._order.first = self._next_step()
+        yield from self._loader
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the state that Lightning puts into its checkpoints."""
+        return {"step": self._next_step()}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Do nothing: the Trainer restores its own step, from which the next batch follows."""
+
+
+class _FromStep(Sampler[int]):
+    """Samples the indices `first`, `first + 1`, ... of one epoch's steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.first = steps, 0
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.first + self.steps))
 
 
 class TaskData(pl.LightningDataModule):
@@ -178,9 +226,10 @@ class TaskData(pl.LightningDataModule):
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         if split == "dev" and prepared.held_out is not None:
             return self._held_out(prepared.held_out, packed)
-        # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand
+        # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand; in
+        # a process's share it may have two texts (see `EvaluationBatches.share`)
         collate = prepared.classification.collate(
-            prepared.encoder, _of_a_share(size), training=False, packed=packed
+            prepared.encoder, max(2, size), training=False, packed=packed
         )
         return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
 
@@ -297,7 +346,7 @@ class TaskData(pl.LightningDataModule):
         assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
         encoder = require_text_encoder(prepared.encoder, "continued pre-training")
         collate = objective.collate(
-            encoder, _of_a_share(size), training=False, packed=packed, mask_seed=held_out.seed
+            encoder, max(2, size), training=False, packed=packed, mask_seed=held_out.seed
         )
         return EvaluationBatches(TaskExamples(rows, collate, size))
 
@@ -328,8 +377,3 @@ class TaskData(pl.LightningDataModule):
                 "may override val_dataloader); for another LightningModule use loaders of your own"
             )
         return needs
-
-
-def _of_a_share(size: int) -> int:
-    """Return the size of the largest batch in a process's share (see `EvaluationBatches.share`)."""
-    return max(2, size)

@@ -21,7 +21,7 @@ from src.data.batches import (
     TaskExamples,
     rows_at,
 )
-from src.data.loaders import StepLoader
+from src.data.task_data import StepLoader
 from src.distributed.shares import share_of
 from src.encoders.tiny import TinyEncoder
 from src.objectives.classification import Classification
