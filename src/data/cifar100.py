@@ -66,9 +66,16 @@ class Cifar100Task(ImageSource):
                     check_reachable(constants.ENDPOINT, f"data set {self.hub}", _OFFLINE)
                 rows = datasets.load_dataset(self.hub, split=split, cache_dir=cache)
             else:
-                files = [glob.escape(str(path)) for path in self._files(split)]
+                folder = Path(self.data_dir).expanduser() / "cifar100"
+                files = sorted(folder.glob(f"**/{split}*.parquet"))
+                if not files:
+                    raise UserError(
+                        f"{folder} holds no {split}*.parquet; copy the files of the Hub's data set "
+                        f"{self.hub} there (leave data_dir out to download it)"
+                    )
+                named = [glob.escape(str(path)) for path in files]
                 rows = datasets.load_dataset(
-                    "parquet", data_files=files, split="train", cache_dir=cache
+                    "parquet", data_files=named, split="train", cache_dir=cache
                 )
         except (OSError, ValueError, pyarrow.ArrowException, DatasetsError) as error:
             hub = self.data_dir is None
@@ -82,16 +89,6 @@ class Cifar100Task(ImageSource):
         if not isinstance(rows.features[self.image_column], datasets.Image):
             raise UserError(f"{self.name}: the column {self.image_column!r} does not hold images")
         return rows
-
-    def _files(self, split: str) -> list[Path]:
-        folder = Path(self.data_dir or "").expanduser() / "cifar100"
-        files = sorted(folder.glob(f"**/{split}*.parquet"))
-        if not files:
-            raise UserError(
-                f"{folder} holds no {split}*.parquet; copy the files of the Hub's data set "
-                f"{self.hub} there (leave data_dir out to download it)"
-            )
-        return files
 
     def _arrays(self, rows: datasets.Dataset) -> LabelledImages:
         log.info("decoding %s images", f"{len(rows):,}")

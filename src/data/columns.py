@@ -178,22 +178,13 @@ def find_text(
     return found
 
 
-def check_column(table: Table, option: str, name: str) -> None:
-    """Check that `table` has the column that `option` names.
-
-    Raises:
-        UserError: it has not; the message lists the columns that it has.
-    """
-    if name not in table.columns:
-        near = did_you_mean(name, table.columns, f"{option}=", listed=False)
-        raise UserError(f"{option}={name}: {_listing(table)}{near}")
-
-
 def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
     """Return the columns that options name, after checking that each exists and is named once."""
     told = {option: name for option, name in named.items() if name is not None}
     for option, name in told.items():
-        check_column(table, option, name)
+        if name not in table.columns:
+            near = did_you_mean(name, table.columns, f"{option}=", listed=False)
+            raise UserError(f"{option}={name}: {_listing(table)}{near}")
     if len(set(told.values())) < len(told):
         listed = ", ".join(f"{option}={name}" for option, name in told.items())
         raise UserError(f"{listed}: texts and labels must be columns of their own")

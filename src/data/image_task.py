@@ -136,22 +136,21 @@ class ImageSource(Checked, ABC):
     def _split(
         self, own: LabelledImages, classes: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        parts: tuple[list[int], list[int], list[int]] = ([], [], [])
+        wanted = self.train_per_class + self.dev_per_class
+        parts: tuple[list[np.ndarray], ...] = ([], [], [])
         for label, name in enumerate(classes):
             places = np.flatnonzero(own.labels == label)
-            wanted = self.train_per_class + self.dev_per_class
             if wanted > len(places):
                 raise UserError(
                     f"task.train_per_class and task.dev_per_class ask for {wanted} images of "
                     f"{name}, but {self.name} has {len(places)}"
                 )
-            order = generator_for(self.split_seed, "images", name).permutation(places).tolist()
-            ends = (self.train_per_class, wanted)
+            order = generator_for(self.split_seed, "images", name).permutation(places)
             for part, taken in zip(
-                parts, (order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]), strict=True
+                parts, np.split(order, [self.train_per_class, wanted]), strict=True
             ):
-                part.extend(taken)
-        train, dev, rest = (np.asarray(part, dtype=np.int64) for part in parts)
+                part.append(taken)
+        train, dev, rest = map(np.concatenate, parts)
         return train, dev, rest
 
 

@@ -55,13 +55,24 @@ def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]
     """
     texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
+    known = set(texts["train"])
+    blank = {split: sum(map(_is_blank, own)) for split, own in texts.items()}
+    repeated = {split: len(own) - len(set(own)) for split, own in texts.items()}
+    shared = {s: sum(t in known for t in own) for s, own in texts.items() if s != "train"}
+    absent = {split: sorted(labels["train"] - own) for split, own in labels.items() if own}
+    gone = [f"{names_of(own)} in {split}" for split, own in absent.items() if own]
+    missing = sorted(own for own in labels["train"] if own.strip().casefold() in _NOTHING)
     remarks: dict[Kind, str | None] = {
-        "blank": _blank(texts),
-        "repeated": _repeated(texts),
-        "shared": _shared(texts),
-        "absent": _absent(labels),
+        "blank": _listed("examples have a blank text: %s", blank, texts),
+        "repeated": _listed("examples repeat a text of their own split: %s", repeated, texts),
+        "shared": _listed(
+            "texts that train has too: %s (metrics are given without them as well)", shared, texts
+        ),
+        "absent": f"no examples of some labels of train: {'; '.join(gone)}" if gone else None,
         "alike": alike_labels(labels["train"]),
-        "missing": _of_nothing(labels["train"]),
+        "missing": f"labels that may stand for a missing one: {', '.join(map(repr, missing))}"
+        if missing
+        else None,
     }
     for kind, remark in remarks.items():
         if remark is not None:
@@ -132,34 +143,9 @@ def warn(kind: Kind, message: str, *arguments: object) -> None:
     log.warning(message, *arguments, extra={"kind": kind})
 
 
-def _repeated(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
-    """Return a warning of texts that occur more than once in a split."""
-    counts = {split: len(own) - len(set(own)) for split, own in texts.items()}
-    return _listed("examples repeat a text of their own split: %s", counts, texts)
-
-
-def _blank(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
-    counts = {split: sum(not any(_parts_of(t)) for t in own) for split, own in texts.items()}
-    return _listed("examples have a blank text: %s", counts, texts)
-
-
-def _parts_of(text: Hashable) -> list[str]:
+def _is_blank(text: Hashable) -> bool:
     parts = text if isinstance(text, tuple) else (text,)
-    return [str(part).strip() for part in parts]
-
-
-def _shared(texts: Mapping[str, Sequence[Hashable]]) -> str | None:
-    trained_on = set(texts["train"])
-    counts = {
-        split: sum(text in trained_on for text in own)
-        for split, own in texts.items()
-        if split != "train"
-    }
-    return _listed(
-        "texts that train has too: %s (metrics are given without them as well)",
-        counts,
-        texts,
-    )
+    return not any(str(part).strip() for part in parts)
 
 
 def _listed(
@@ -167,12 +153,6 @@ def _listed(
 ) -> str | None:
     found = [f"{n:,} of {len(texts[split]):,} in {split}" for split, n in counts.items() if n]
     return form % ", ".join(found) if found else None
-
-
-def _absent(labels: Mapping[str, set[str]]) -> str | None:
-    absent = {split: sorted(labels["train"] - own) for split, own in labels.items() if own}
-    found = [f"{names_of(gone)} in {split}" for split, gone in absent.items() if gone]
-    return f"no examples of some labels of train: {'; '.join(found)}" if found else None
 
 
 def alike_labels(labels: set[str]) -> str | None:
@@ -189,13 +169,6 @@ def alike_labels(labels: set[str]) -> str | None:
         "labels differ in case, spaces, Unicode form or the spelling of a number only: "
         f"{'; '.join(found)}"
     )
-
-
-def _of_nothing(labels: set[str]) -> str | None:
-    """Return a warning of labels that may stand for a missing value."""
-    found = sorted(label for label in labels if label.strip().casefold() in _NOTHING)
-    listed = ", ".join(map(repr, found))
-    return f"labels that may stand for a missing one: {listed}" if found else None
 
 
 def total_truncation(parts: Iterable[Truncation]) -> Truncation:
