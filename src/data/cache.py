@@ -75,14 +75,18 @@ def cached_rows(cache_dir: Path, builder: str, **options: Any) -> datasets.Datas
     folder.parent.mkdir(parents=True, exist_ok=True)
     noted = folder / _DIGESTS
     with FileLock(folder.with_suffix(".lock")):
-        is_intact = noted.is_file() and noted.read_bytes() == _digests(folder).encode()
+        known = _noted(noted)
+        # not files beside those: of another revision on the Hub that was not read to its end
+        is_intact = bool(known) and known == _digests(folder, list(known))
         if not is_intact:  # damaged, or never finished
             if noted.is_file():
                 log.warning("%s is not what was written there; its source is read again", folder)
             shutil.rmtree(folder, ignore_errors=True)
         rows = datasets.load_dataset(builder, cache_dir=str(folder), **options)
-        if not is_intact or json.loads(noted.read_bytes()).keys() != set(_files(folder)):
-            write_text_durably(noted, _digests(folder))  # of another revision on the Hub
+        files = sorted(path for path in folder.rglob("*") if path.suffix in (".arrow", ".json"))
+        names = [str(path.relative_to(folder)) for path in files if path != noted]
+        if not is_intact or known.keys() != set(names):
+            write_text_durably(noted, json.dumps(_digests(folder, names), indent=1))
     return rows
 
 
@@ -113,11 +117,15 @@ def _folder(cache_dir: Path, key: str) -> Path:
     return cache_dir / "datasets" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _files(folder: Path) -> list[str]:
-    """Return the paths of all files that have checksums, in the folder and sorted."""
-    found = sorted(path for path in folder.rglob("*") if path.suffix in (".arrow", ".json"))
-    return [str(path.relative_to(folder)) for path in found if path.name != _DIGESTS]
+def _noted(digests: Path) -> dict[str, str]:
+    """Return the stored checksums; none where their file is missing or damaged."""
+    try:
+        noted: dict[str, str] = json.loads(digests.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return noted
 
 
-def _digests(folder: Path) -> str:
-    return json.dumps({name: sha256_of(folder / name) for name in _files(folder)}, indent=1)
+def _digests(folder: Path, names: list[str]) -> dict[str, str]:
+    """Return the checksums of those of the files that are there."""
+    return {name: sha256_of(folder / name) for name in names if (folder / name).is_file()}

@@ -68,6 +68,16 @@ def test_a_change_that_reads_well_is_seen(source, tmp_path):
     assert texts(source, cache) == TEXTS
 
 
+def test_another_revision_that_was_not_read_to_its_end_changes_nothing(source, tmp_path, caplog):
+    cache = tmp_path / "cache"
+    rows(source, cache)
+    left = cached(cache, "*.arrow").with_name("left.arrow")
+    left.write_bytes(b"begun")
+    assert rows(source, cache) == TEXTS
+    assert left.exists()
+    assert "read again" not in caplog.text
+
+
 def test_a_cache_that_was_not_finished_is_made_again(source, tmp_path, caplog):
     cache = tmp_path / "cache"
     texts(source, cache)
