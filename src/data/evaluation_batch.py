@@ -80,10 +80,6 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
     raise UserError(f"a batch must be a list of texts, {_FORMS}; got {type(batch).__name__}")
 
 
-def _are_numbers(labels: Sequence[str]) -> bool:
-    return all(name.removeprefix("-").isdigit() for name in labels)
-
-
 def _texts(given: Any) -> list[str]:
     texts = [given] if isinstance(given, str) else list(given)
     strange = next((text for text in texts if not isinstance(text, str)), None)
@@ -121,7 +117,8 @@ def _checked_places(given: Tensor, labels: Sequence[str]) -> Tensor:
         UserError: an index is none; or the labels are numbers, but not their own indices, so that
             the tensor could be of either.
     """
-    if _are_numbers(labels) and list(labels) != [str(place) for place in range(len(labels))]:
+    are_numbers = all(name.removeprefix("-").isdigit() for name in labels)
+    if are_numbers and list(labels) != [str(place) for place in range(len(labels))]:
         raise UserError(
             f"a tensor `labels` could hold the labels {list(labels)} or their indices; give the "
             'labels themselves under "label"'

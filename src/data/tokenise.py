@@ -130,7 +130,7 @@ def _write(
                 encoded = encode_texts(chosen, tokenizer, max_length, token_types)
                 cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
             else:  # whole, to count what is cut off
-                encoded = _encoded(chosen, tokenizer, max_length, token_types)
+                encoded = encode_texts(chosen, tokenizer, max_length, token_types, whole=True)
                 cuts.append(_cuts(encoded.encodings, special))
             for name in made:
                 rows[name] += encoded[name]
@@ -180,6 +180,8 @@ def encode_texts(
     tokenizer: PreTrainedTokenizerBase,
     max_length: int | None,
     token_types: bool = False,
+    *,
+    whole: bool = False,
 ) -> BatchEncoding:
     """Return token ids, cut at `max_length`; None cuts nothing.
 
@@ -190,13 +192,20 @@ def encode_texts(
         tokenizer: a fast tokenizer.
         max_length: maximum number of tokens of an input.
         token_types: whether to return `token_type_ids` too.
+        whole: tokenise all of a long text, so that the encodings hold what is cut off.
     """
-    if max_length is not None:
+    if max_length is not None and not whole:
         if len(texts) > 1:
             texts = leading_pairs(texts[0], texts[1], tokenizer, max_length)
         else:
             texts = [leading_parts(texts[0], tokenizer, max_length)]
-    return _encoded(texts, tokenizer, max_length, token_types)
+    return tokenizer(
+        *texts,
+        truncation=False if max_length is None else "longest_first",
+        max_length=max_length,
+        return_attention_mask=False,
+        return_token_type_ids=token_types,
+    )
 
 
 def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | None) -> Inputs:
@@ -219,21 +228,6 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
         found, padding_side="right", return_attention_mask=True, return_tensors="pt"
     )
     return dict(padded)
-
-
-def _encoded(
-    texts: Sequence[list[str]],
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int | None,
-    token_types: bool,
-) -> BatchEncoding:
-    return tokenizer(
-        *texts,
-        truncation=False if max_length is None else "longest_first",
-        max_length=max_length,
-        return_attention_mask=False,
-        return_token_type_ids=token_types,
-    )
 
 
 def _cuts(encodings: Sequence[Encoding], special: int) -> Truncation:
