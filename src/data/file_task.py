@@ -83,17 +83,20 @@ class FileTask(TextSource):
         """
         if self.hub is not None:
             return self._hub_splits(self.hub)
-        if self.train is None:
+        train = self.table("train")
+        if train is None:
             raise UserError(
                 "task.train names no file; give your labelled examples: task.train=FILE (CSV, TSV, "
                 "JSONL or Parquet), or task.hub=NAME"
             )
         self._warn_of_equal_files()
-        return TaskFiles(
-            train=open_table(Path(self.train)),
-            dev=self._held_out("dev") if self.dev is None else open_table(Path(self.dev)),
-            test=self._held_out("test") if self.test is None else open_table(Path(self.test)),
-        )
+        dev, test = self.table("dev"), self.table("test")
+        return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
+
+    def table(self, split: str) -> Table | None:
+        """Return the table of the file that is named for a split; None where none is named."""
+        path = getattr(self, split)
+        return None if path is None else open_table(Path(path))
 
     def columns(self, train: Table) -> Columns:
         """Return the columns to read: those that are named, and the others as found.

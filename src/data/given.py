@@ -23,7 +23,7 @@ from src.data.table.base import Table
 from src.data.table.memory import MemoryTable
 from src.data.table.open import open_table
 from src.data.text_auxiliary import TextAuxiliary
-from src.data.text_task import TaskFiles, TextTask
+from src.data.text_task import TextTask
 from src.encoders.base import Encoder, EncoderSource
 from src.encoders.masked_lm_head import split_masked_lm
 from src.encoders.packaged import PackagedEncoder
@@ -66,14 +66,8 @@ class GivenTask(FileTask):
 
     prefix = ""
 
-    def files(self) -> TaskFiles:
-        """Return the given tables, and how missing splits are held out of train."""
-        self._warn_of_equal_files()
-        return TaskFiles(
-            train=self.tables["train"],
-            dev=self.tables.get("dev") or self._held_out("dev"),
-            test=self.tables.get("test") or self._held_out("test"),
-        )
+    def table(self, split: str) -> Table | None:
+        return self.tables.get(split)
 
 
 @dataclass(frozen=True)

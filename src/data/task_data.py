@@ -313,14 +313,10 @@ class TaskData(pl.LightningDataModule):
         task = self.prepared.end_task
         if not isinstance(task, TextTask):
             return self._split("test")
-        texts, pairs = task.test.texts, task.test.pairs
-        size = self.sizes.evaluation_batch_size
-        if pairs is None:
-            rows: Any = list(texts)
-            return DataLoader(rows, batch_size=size, collate_fn=list, generator=torch.Generator())
-        columns = zip(texts, pairs, strict=True)
-        rows = [{"text": first, "text_pair": second} for first, second in columns]
-        return DataLoader(rows, batch_size=size, generator=torch.Generator())
+        size, alone = self.sizes.evaluation_batch_size, task.test.pairs is None
+        rows: Any = list(task.test.texts) if alone else task.test.rows(labelled=False)
+        collate = list if alone else None
+        return DataLoader(rows, size, collate_fn=collate, generator=torch.Generator())
 
     def _check_has_test(self, call: str) -> None:
         if not len(self.prepared.splits.test):
