@@ -115,10 +115,11 @@ def findings_of(config: DictConfig) -> tuple[Findings, Recommendation]:
         task, texts = inputs.prepared.end_task, inputs.labelled_texts
         sources, contents = inputs.sources(), _contents(inputs)
         lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
+        held_out = HeldOutGrams.of(task.evaluated_texts) if isinstance(task, TextTask) else None
         corpora = [
-            in_corpus(source.name, source.texts, contents, HeldOutGrams.of(task.evaluated_texts))
+            in_corpus(source.name, source.texts, contents, held_out)
             for source in sources
-            if source.domain and isinstance(task, TextTask)
+            if source.domain and held_out is not None
         ]
         near = [
             near_duplicates(split, own, texts["train"])

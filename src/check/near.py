@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from src.data.held_out_in_corpus import folded
+from src.data.decontaminate import folded
 from src.data.near_duplicates import nearest_duplicates
 from src.data.text_task import LabelledTexts
 

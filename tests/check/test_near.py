@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.check.near import near_duplicates
-from src.data.held_out_in_corpus import folded
+from src.data.decontaminate import folded
 from src.data.near_duplicates import MIN_SIMILARITY
 from src.data.overlap import words_of
 from src.data.text_task import LabelledTexts
