@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import Field
@@ -58,11 +59,17 @@ def main(arguments: Sequence[str]) -> int:
     """Measure the cost of steps, plan the stages, train all methods, and report.
 
     Returns:
-        The exit code: 0, or 1 for an error or a failed run.
+        The exit code: 0, 1 for an error or a failed run, 130 after Ctrl-C.
     """
     if {"-h", "--help"} & set(arguments):
         print(_HELP)
         return 0
+    if not any(argument.startswith("task=") for argument in arguments):
+        print(
+            "no task= given: docstrings of Python libraries; of your own table: task=files "
+            "task.train=FILE",
+            file=sys.stderr,
+        )
     try:
         request = request_of(arguments)
         check_domain_text(request)
@@ -72,6 +79,9 @@ def main(arguments: Sequence[str]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("stopped before the first run; run the same command again", file=sys.stderr)
+        return 128 + signal.SIGINT
     _show(plan.costs, plan.steps, request.evaluations)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
     swept = run_child(_sweep(request, request.folder, seeds))
@@ -125,12 +135,15 @@ def _measured(request: Request) -> dict[str, dict[str, float]]:
     """
     for method in request.methods:
         write_experiment(method, request, None)
-    print(f"counting what a step of each method costs: {request.pilot_steps} steps of each stage")
+    count = len(request.methods)
+    print(f"counting what a step of each of {count} methods costs, for some minutes", flush=True)
     extra = [f"max_steps={request.pilot_steps}", "evaluate_test=false", "logger=none"]
     costs: dict[str, dict[str, float]] = {}
-    # beside the folder, not in it: its report is of the comparison's own runs
-    with TemporaryDirectory(prefix="pilot-", dir=request.folder.parent) as name:
-        folder = Path(name)
+    # beside the folder, not in it: its report is of the comparison's own runs; and hidden, so that
+    # nothing takes what a kill leaves for runs
+    folder = request.folder.parent / f".pilot-{request.folder.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
         command = [*_sweep(request, folder, "0"), *extra, "trainer.enable_progress_bar=false"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -140,6 +153,8 @@ def _measured(request: Request) -> dict[str, dict[str, float]]:
             costs[result.method] = {
                 stage.name: (stage.flops or 0.0) / stage.steps for stage in result.stages
             }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return {method: costs[method] for method in request.methods}
 
 

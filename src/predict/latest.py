@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from src.errors import UserError
@@ -21,7 +22,7 @@ def latest_run(runs: Path) -> Path:
     """
     ended = {
         found.parent: found.stat().st_mtime_ns
-        for found in runs.rglob(RESULT)
+        for found in _visible(runs, RESULT)
         if (found.parent / "classifier").is_dir()
     }
     if not ended:
@@ -37,9 +38,15 @@ def newer_unfinished(run: Path, runs: Path) -> Path | None:
     ended = (run / RESULT).stat().st_mtime_ns
     began = {
         found.parent: found.stat().st_mtime_ns
-        for found in runs.rglob(CONFIG)
-        # .hydra/ in a run folder has a file of this name too
-        if found.parent.name != ".hydra" and not (found.parent / RESULT).exists()
+        for found in _visible(runs, CONFIG)
+        if not (found.parent / RESULT).exists()
     }
     newer = [folder for folder in sorted(began) if began[folder] > ended]
     return max(newer, key=lambda folder: began[folder], default=None)
+
+
+def _visible(runs: Path, name: str) -> Iterator[Path]:
+    """Yield the files of a name that are in no hidden folder, as .hydra/ is."""
+    for found in runs.rglob(name):
+        if not any(part.startswith(".") for part in found.relative_to(runs).parts):
+            yield found

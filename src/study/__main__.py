@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, or 1 for an error or a failed cell.
     """
-    options = _parser().parse_args(arguments)
+    options = _arguments(arguments)
     try:
         return int(options.action(options))
     except UserError as error:
@@ -81,6 +81,20 @@ def _write(options: argparse.Namespace) -> int:
     write_text_durably(path, text)
     print(path)
     return 0
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the command line's options; those of runs may stand behind `--seeds` and `--only`."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    unknown = [one for one in rest if one.startswith("-") or "=" not in one]
+    if unknown or (rest and options.action is not _run):
+        parser.error(f"unrecognized arguments: {' '.join(unknown or rest)}")
+    if options.action is _run:
+        options.options += rest
+        if "=" in (options.part or ""):
+            options.options, options.part = [options.part, *options.options], None
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -55,8 +55,8 @@ _READING = """\
 - **Budgets** are multiples of what fine-tuning takes, in floating-point operations of training as
   `result.json` counts them, heads, meta-gradient and padding included, evaluations on dev not. The
   steps of a setting follow from what a step cost in a trial; **TFLOP** is what its runs' training
-  took, in 10^12 operations, within some 15 % of fine-tuning's unless the setting's description says
-  otherwise.
+  took, in 10^12 operations. In the main table fine-tuning has the least, up to 10 % less than the
+  others; other settings are within some 15 % of it unless their description says otherwise.
 - **dev**, **test** and TFLOP are means over seeds. Checkpoints are chosen on dev; test was looked
   at once a run. dev is the best of a run's evaluations, so it is optimistic, and more so where a
   setting has more evaluations.
@@ -65,16 +65,18 @@ _READING = """\
   that others would be. Differences are taken between runs of the same seed. With 3 seeds an
   interval assumes normally distributed differences, which three cannot check; and where all seeds
   share a test split, the chance in the choice of that is not in it.
-- **p** is from the paper's permutation test, paired by seed and one-sided: the hypothesis is
+- **p** is from the paper's permutation test, here paired by seed, and one-sided: the hypothesis is
   "better", whatever the margin, so p is 1 where every seed is worse. Of 3 seeds it cannot be below
-  0.125, of 5 not below 0.031: intervals decide, not p.
+  0.125, of 5 not below 0.031: intervals decide, not p. (`src.report` pairs only where seeds draw
+  the data.)
 - **Statements** are decided on the value in brackets behind their answer. They hold where the
   interval of every contrast lies above the margin (0 unless given): all have to agree, which needs
   no correction for several contrasts. They do not hold as soon as the interval of one contrast lies
   at or below the margin, which is not corrected for their number. Else they are *not decided*;
   contrasts of fewer than {least} seeds, or without an interval, decide nothing. Nothing is
   corrected for the number of statements either, {statements} here: where methods do not differ, one
-  in forty holds by chance.
+  in forty holds by chance. Answers are read after every run, and can change until a part is
+  finished: ChemProt's claim (a) held with 4 seeds of META-TARTAN, and is not decided with 5.
 - **unseen** is test without the texts that are in train too; a part in which that equals test has
   no such column. **tfidf** is TF-IDF with logistic regression, its settings chosen on dev.
 - **How they learned**: of the last stage with the end task, the mean training losses in the last

@@ -48,8 +48,9 @@ Over the {cases} cases of this table that have all of the methods, each with at 
 the mean rank on test (1 is the best) and the mean difference from fine-tuning, with intervals over
 the cases, of which some share a task."""
 _ANSWERS = """\
-Of {total} statements to test, {holds} hold, {refuted} do not, and {open} are not decided. The
-paper's claims, and the others that are decided, whose numbers stand in their part:"""
+Of {total} statements to test, {holds} hold, {refuted} do not, and {open} are not decided, {empty}
+of them without runs. The paper's claims, and the others that are decided, whose numbers stand in
+their part:"""
 
 
 def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
@@ -124,6 +125,7 @@ def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> It
         holds=counts["holds"],
         refuted=counts["does not hold"],
         open=counts[_UNDECIDED],
+        empty=sum(not list(_differences(question, own)) for question, _, own, _ in asked),
     )
     claims: dict[str, list[str]] = {}
     others: dict[str, list[str]] = {}

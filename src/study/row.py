@@ -160,11 +160,17 @@ def _rounded(value: float | None) -> float | None:
 def digest_of(options: dict[str, Any], draws_data: bool) -> str:
     """Return a digest of a run's options, without its seed and without the folders in paths.
 
+    Options that are null are left out: a later version may have more of them.
+
     Args:
         options: the values by name.
         draws_data: whether `task.split_seed` is the run's seed, which then is left out too.
     """
-    kept = {name: _placeless(name, value) for name, value in options.items() if name != "seed"}
+    kept = {
+        name: _placeless(name, value)
+        for name, value in options.items()
+        if name != "seed" and value is not None
+    }
     if draws_data:
         kept["task.split_seed"] = "seed"
     text = json.dumps(kept, sort_keys=True, default=str)

@@ -7,6 +7,7 @@ import json
 import pytest
 from omegaconf import OmegaConf
 
+from src.compare.__main__ import main
 from src.report.report import report_of
 from src.report.verdicts.comparison import ComparisonOptions
 from tests.programs import called_for_text
@@ -57,7 +58,7 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     assert (tmp_path / FOLDER / "report" / "report.html").is_file()
     (bench,) = report_of(tmp_path / FOLDER, ComparisonOptions()).benches
     assert len(bench.bench.settings) == 3
-    assert not list(tmp_path.glob("pilot-*"))
+    assert not list(tmp_path.glob(".pilot-*"))
 
     # the command of a job works alone: it says where its experiment is
     (record,) = (tmp_path / FOLDER / ".sweeps").iterdir()
@@ -90,3 +91,18 @@ def test_what_a_run_refuses_is_one_line_before_anything_is_trained(compare, toy_
     assert line.startswith("error: ")
     assert "nowhere.jsonl" in line
     assert not list(tmp_path.rglob("result.json"))
+
+
+def test_ctrl_c_in_the_pilot_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, capsys):
+    def interrupted(command, **_):
+        (tmp_path / "runs" / ".pilot-compare" / "compare_finetune").mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("src.compare.__main__.subprocess.run", interrupted)
+    (tmp_path / "runs" / ".pilot-compare" / "of a kill").mkdir(parents=True)
+    assert main(["methods=finetune", "auxiliary=none"]) == 130
+    told = capsys.readouterr()
+    assert "stopped before the first run; run the same command again" in told.err
+    assert "no task= given" in told.err
+    assert not (tmp_path / "runs" / ".pilot-compare").exists()

@@ -29,6 +29,14 @@ def test_the_run_that_ended_last_is_taken(tmp_path):
     assert latest_run(tmp_path) == last
 
 
+def test_what_is_in_hidden_folders_is_no_run(tmp_path):
+    last = run(tmp_path / "custom" / "seed=0", 1000)
+    run(tmp_path / ".pilot-compare" / "compare_tapt" / "seed0", 3000)
+    run(tmp_path / ".pilot-compare" / "compare_dapt" / "seed0", 3000, finished=False)
+    assert latest_run(tmp_path) == last
+    assert newer_unfinished(last, tmp_path) is None
+
+
 def test_no_run_is_one_line(tmp_path):
     run(tmp_path / "custom" / "seed=3", 4000, classifier=False)
     for runs in (tmp_path, tmp_path / "nowhere"):

@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 import src.study.cells
 from src.errors import UserError
 from src.experiment.run import run_experiment
-from src.study.__main__ import main
+from src.study.__main__ import _arguments, main
 from src.study.cells import collect, commit_of, keep, run_part, train
 from src.study.part import cells_of, read_part
 from src.study.row import CELL, CellNote, read_rows
@@ -211,3 +211,25 @@ def test_the_command_line_writes_the_page(tmp_path, capsys):
     assert main(["collect", "nothing", "--results", str(tmp_path / "results")]) == 1
     assert "error: the study has no part 'nothing'" in capsys.readouterr().err
     assert (ROOT / "conf" / "study").is_dir()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["made_up", "data_dir=/data", "trainer=cpu", "--only", "3x", "--seeds", "1"],
+        ["made_up", "--only", "3x", "--seeds", "1", "data_dir=/data", "trainer=cpu"],
+        ["--only", "3x", "data_dir=/data", "--seeds", "1", "trainer=cpu"],
+    ],
+)
+def test_options_of_runs_may_stand_before_and_behind_flags(given):
+    options = _arguments(["run", *given])
+    assert options.part == (given[0] if given[0] == "made_up" else None)
+    assert options.options == ["data_dir=/data", "trainer=cpu"]
+    assert (options.only, options.seeds) == ("3x", 1)
+
+
+@pytest.mark.parametrize("given", [["run", "made_up", "--onyl", "3x"], ["write", "trainer=cpu"]])
+def test_what_is_no_option_is_refused(given, capsys):
+    with pytest.raises(SystemExit):
+        _arguments(given)
+    assert "unrecognized arguments" in capsys.readouterr().err

@@ -54,6 +54,14 @@ def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
     assert digest("other split", **{"task.split_seed": 4, "seed": 4}) != fixed[0]
 
 
+def test_an_option_that_is_null_does_not_change_the_digest():
+    options = {"weighting.eta": 0.05, "seed": 0}
+    new = options | {"weighting.start": None}
+    set_ = options | {"weighting.start": 0.95}
+    first, same, other = (digest_of(one, draws_data=False) for one in (options, new, set_))
+    assert first == same != other
+
+
 def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
     here, there, other = (
         digest_of({"encoder.name": name, "seed": 0}, draws_data=False)

@@ -65,8 +65,9 @@ def progress_of(found: Found) -> Progress:
     jobs: dict[str, Job] = {}
     unreadable: list[Unreadable] = []
     for record in sorted(found.root.rglob(f"{RECORDS}/*")):
-        if not record.is_dir():
-            continue
+        hidden = [part for part in record.relative_to(found.root).parts if part.startswith(".")]
+        if not record.is_dir() or hidden != [RECORDS]:
+            continue  # a comparison's pilot that was killed has left a hidden folder
         try:
             sweep = record.parents[1]
             below = {n: f for n, f in folders.items() if f.is_relative_to(sweep)}

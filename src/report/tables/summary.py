@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from src.evaluation.interval import Interval
 from src.report.labels import PART_LABELS, plural
 from src.report.reading.grouping import Benchmark, Setting
 from src.report.reading.run import Run
@@ -38,7 +39,10 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
     adapted = [run for run in found.runs if run.result.only_adapts]
     untested = sum(not run.result.is_tested for run in found.runs) - len(adapted)
     if untested:
-        parts.append(f"{untested} of them not evaluated on test (as in a search) and not compared")
+        parts.append(
+            f"{untested} of them not evaluated on test (a search, or task.test_share=0), so not "
+            "compared"
+        )
     if adapted:
         parts.append(
             f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_adapted_words, adapted))})"
@@ -152,7 +156,8 @@ def _difference(comparison: Comparison) -> str:
         return f"{apart}. Whether that is chance cannot be told: the test {comparison.reason}."
     interval = "the seeds do not vary: there is no interval"
     if effect.interval is not None:
-        interval = f"95% interval of the difference {interval_words(effect.interval)}"
+        less = Interval(-effect.interval.high, -effect.interval.low)  # signed as in the table
+        interval = f"95% interval of the difference {interval_words(less, signed=True)}"
     apart = f"{_points_less(effect.difference)} ({interval})"
     assert comparison.p is not None
     adjusted = comparison.adjusted is not None

@@ -43,7 +43,7 @@ def test_a_significant_difference_is_called_so(tmp_path):
         "(4 seeds). Next is DAPT 10x with 51.50 ± 1.29 (4 seeds), 10.00 points less"
     )
     assert first.endswith("significantly so (two-sided p = 0.029).")
-    assert "(95% interval of the difference 7.77 to 12.23)" in first
+    assert "(95% interval of the difference -12.23 to -7.77)" in first
     assert "agree: the best is the same, with 61.50 ± 1.29" in unseen
 
 
@@ -59,7 +59,7 @@ def test_a_difference_that_chance_explains_is_not_called_significant(tmp_path):
     (first, _) = said(tmp_path)
     assert "That is not significant" in first
     assert "could not be" not in first
-    assert re.search(r"-\d+\.\d+ to \d+\.\d+", first)
+    assert re.search(r"-\d+\.\d+ to \+\d+\.\d+", first)
 
 
 def test_a_baseline_that_wins_is_said_to_win(tmp_path):
