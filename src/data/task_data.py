@@ -316,7 +316,8 @@ class TaskData(pl.LightningDataModule):
         size, alone = self.sizes.evaluation_batch_size, task.test.pairs is None
         rows: Any = list(task.test.texts) if alone else task.test.rows(labelled=False)
         collate = list if alone else None
-        return DataLoader(rows, size, collate_fn=collate, generator=torch.Generator())
+        # by keyword: Lightning makes it anew with other arguments
+        return DataLoader(rows, batch_size=size, collate_fn=collate, generator=torch.Generator())
 
     def _check_has_test(self, call: str) -> None:
         if not len(self.prepared.splits.test):

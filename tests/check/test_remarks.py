@@ -7,7 +7,7 @@ import logging
 from src.check.findings import _remarks
 from src.data.remarks import (
     Truncation,
-    warn_of_held_out,
+    warn,
     warn_of_imbalance,
     warn_of_texts,
     warn_of_truncation,
@@ -20,7 +20,7 @@ def test_oddities_that_no_table_shows_are_kept_apart_from_other_warnings(capsys)
         warn_of_texts("own", {"train": train, "dev": [("x", "a")], "test": [("y", "a")]})
         warn_of_imbalance("own", ["a", "b"], [9, 1])
         warn_of_truncation("own", "max_length=8", {"train": Truncation(1, 1, 9, 1)})
-        warn_of_held_out("dapt", "corpus.txt", (1, 2), "remove them")
+        warn("in_corpus", "auxiliary dapt: 1 of 2 dev and test texts are in corpus.txt")
         logging.getLogger("src.methods").warning("batches of %d", 8)
     assert said == ["batches of 8"]
     assert odd == [
