@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import stdev
 from warnings import catch_warnings
 
-from scipy.stats import ttest_1samp, ttest_ind
+from scipy import stats
 
 from src.evaluation.interval import Interval
 
@@ -23,7 +23,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     Args:
         values: a value for each seed.
     """
-    return Interval(*ttest_1samp(values, 0).confidence_interval()) if _vary(values) else None
+    return Interval(*stats.ttest_1samp(values, 0).confidence_interval()) if _vary(values) else None
 
 
 def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
@@ -44,7 +44,7 @@ def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> Inter
     if not (_vary(ours) or _vary(theirs)):
         return None
     with catch_warnings(action="ignore", category=RuntimeWarning):  # one side may be constant
-        return Interval(*ttest_ind(ours, theirs, equal_var=False).confidence_interval())
+        return Interval(*stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval())
 
 
 def _vary(values: Sequence[float]) -> bool:
