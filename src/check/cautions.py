@@ -103,9 +103,10 @@ def _about_repeats(facts: Facts) -> Iterator[str]:
     for split, share in facts.seen.items():
         if share >= SEEN:
             rests = ", and so does the choice of the checkpoint" if split == "dev" else ""
+            advice = "; task.split=clean keeps such texts together" if facts.text else ""
             yield (
                 f"{share:.0%} of {split} have a text that train has too: the score partly rewards "
-                f"memorising{rests}; task.split=clean keeps such texts together"
+                f"memorising{rests}{advice}"
             )
     for split, share in facts.near.items():
         if share >= SEEN:

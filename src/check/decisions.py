@@ -145,7 +145,7 @@ DECISIONS = (
         because=(
             "with all-MiniLM-L6-v2 and 300 labels of SciERC, pre-training on all of its texts "
             f"first (method=tapt) {_TAPT_GAINED}, and on docstrings method=dapt_tapt was 2.9 "
-            "behind, both within chance. With method=dapt_tapt on large texts nothing has been "
+            "behind, both within chance. On much unlabelled text method=dapt_tapt has not been "
             "measured (docs/results.md)"
         ),
         details=lambda facts: (_size(facts),),

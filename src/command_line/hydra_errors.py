@@ -205,8 +205,8 @@ def explanation(error: Exception) -> str:
         group, _, name = missing.rpartition("/")
         known = error.options or []
         own = f"custom_{name}"  # of a table of one's own, before those of the paper's tasks
-        chosen = [own] if group == "experiment" and own in known else known
-        near = did_you_mean(own if chosen == [own] else name, chosen, f"{group}=")
+        meant = own if group == "experiment" and own in known else name
+        near = did_you_mean(meant, known, f"{group}=")
         return f"there is no {group}={name}{near}{_elsewhere(group, name, near)}"
     if isinstance(error, OverrideParseException):
         name, equals, value = str(error.override).partition("=")

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from src.files.escape import escape_markdown as escape
 from src.report.labels import metric_label, plural
-from src.study.estimate import LEAST_SEEDS, SeedMean, answer, contrast_of
+from src.study.estimate import LEAST_SEEDS, SeedMean, answer, contrast_of, has_runs
 from src.study.format import markdown_table, mean_of, mean_words, signed
 from src.study.overview import overview_of
 from src.study.part import Contrast, Part, Question, cells_of
@@ -76,7 +76,7 @@ _READING = """\
   contrasts of fewer than {least} seeds, or without an interval, decide nothing. Nothing is
   corrected for the number of statements either, {statements} here: where methods do not differ, one
   in forty holds by chance. Answers are read after every run, and can change until a part is
-  finished: ChemProt's claim (a) held with 4 seeds of META-TARTAN, and is not decided with 5.
+  finished.
 - **unseen** is test without the texts that are in train too; a part in which that equals test has
   no such column. **tfidf** is TF-IDF with logistic regression, its settings chosen on dev.
 - **How they learned**: of the last stage with the end task, the mean training losses in the last
@@ -183,7 +183,7 @@ def _learning_row(budget: str, setting: str, rows: Sequence[Row]) -> dict[str, s
 def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table of the statements that have runs, and a line that names the others."""
     asked = part.questions.values()
-    begun = [question for question in asked if _has_runs(question, rows)]
+    begun = [question for question in asked if has_runs(question, rows)]
     if begun:
         columns = list(dict.fromkeys(["dev", "test", *(question.of for question in begun)]))
         lines = [line for question in begun for line in _contrasts(question, rows, columns)]
@@ -192,11 +192,6 @@ def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
     rest = [question.statement for question in asked if question not in begun]
     if rest:
         yield f"No runs yet: {' '.join(rest)}"
-
-
-def _has_runs(question: Question, rows: Sequence[Row]) -> bool:
-    found = (contrast_of(own, rows, question.of) for own in question.contrasts.values())
-    return any(own is not None for own in found)
 
 
 def _contrasts(

@@ -79,6 +79,12 @@ def answer(question: Question, rows: Sequence[Row]) -> Verdict:
     return "holds" if set(verdicts) == {"holds"} else "not decided"
 
 
+def has_runs(question: Question, rows: Sequence[Row]) -> bool:
+    """Return whether a contrast of the question has a seed that all of its cells have."""
+    found = (contrast_of(own, rows, question.of) for own in question.contrasts.values())
+    return any(own is not None for own in found)
+
+
 def by_seed(cell: str, rows: Sequence[Row], of: str) -> dict[int, float]:
     """Return a cell's values by seed; for `of` see `contrast_of`."""
     values = {row.seed: getattr(row, of) for row in rows if row.cell == cell}

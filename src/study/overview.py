@@ -10,7 +10,15 @@ from statistics import fmean
 from scipy.stats import rankdata
 
 from src.report.labels import metric_label
-from src.study.estimate import LEAST_SEEDS, SeedMean, Verdict, answer, by_seed, contrast_of
+from src.study.estimate import (
+    LEAST_SEEDS,
+    SeedMean,
+    Verdict,
+    answer,
+    by_seed,
+    contrast_of,
+    has_runs,
+)
 from src.study.format import NONE, interval_words, markdown_table, mean_words, p_of, signed
 from src.study.part import Contrast, Part, Question
 from src.study.published import published_score
@@ -125,7 +133,7 @@ def _answers(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> It
         holds=counts["holds"],
         refuted=counts["does not hold"],
         open=counts[_UNDECIDED],
-        empty=sum(not list(_differences(question, own)) for question, _, own, _ in asked),
+        empty=sum(not has_runs(question, own) for question, _, own, _ in asked),
     )
     claims: dict[str, list[str]] = {}
     others: dict[str, list[str]] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from src.check.cautions import (
     CUT,
     FULL,
@@ -157,3 +159,10 @@ def test_too_little_memory_calls_for_smaller_micro_batches():
     (warning,) = warnings(memory=1.7)
     assert "170% of the memory" in warning
     assert "micro_batch_size" in warning
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["texts", "images"])
+def test_a_clean_split_is_named_where_there_is_one(text):
+    (found,) = [one for one in warnings(text=text, seen={"test": 0.25}) if "memorising" in one]
+    assert found.startswith("25% of test have a text that train has too")
+    assert ("task.split=clean keeps such texts together" in found) == text

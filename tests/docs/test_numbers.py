@@ -145,6 +145,15 @@ def test_no_lead_of_readme_survives_a_correction_for_all_of_its_comparisons():
     assert min(p for p, lead in zip(corrected, leads, strict=True) if lead) > 0.05
 
 
+@pytest.mark.parametrize("part", all_parts())
+def test_fine_tuning_costs_least_and_no_method_over_ten_percent_more(part):
+    assert "equal cost in a row (within 10 %, fine-tuning the least)" in words_of("README.md")
+    base, *others = (
+        mean(row.tflop for row in rows_of(part, cell)) for cell in read_part(part).main.values()
+    )
+    assert all(1 < round(cost / base, 2) <= 1.10 for cost in others)
+
+
 @pytest.mark.parametrize(
     ("setting", "base", "said"),
     [
