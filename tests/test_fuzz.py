@@ -142,7 +142,7 @@ class Targets:
         with exclusive_run(at):
             write_durably(at / "begun", lambda path: path.write_text("begun"))
         stored_result(OmegaConf.create(CONFIG), at)
-        check_same_inputs({"task train": "0a"}, at)
+        check_same_inputs({"task train": "0a"}, OmegaConf.create({"task": {}, "auxiliary": {}}), at)
 
     def _built(self, at: Path, _: Path) -> None:
         load_corpus(at, "text", at / "cache")

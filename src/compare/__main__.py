@@ -22,6 +22,7 @@ from src.configuration.quoting import quoted, quoted_path
 from src.errors import UserError
 from src.files.durable import write_text_durably
 from src.files.plain import Plain, read_json
+from src.files.process_lock import process_lock
 from src.run_folder.name import RESULT
 from src.run_folder.result import read_result
 from src.run_folder.sweep import RECORDS
@@ -73,15 +74,30 @@ def main(arguments: Sequence[str]) -> int:
     try:
         request = request_of(arguments)
         check_domain_text(request)
-        plan = _planned(request)
-        for method in request.methods:
-            write_experiment(method, request, plan.steps[method])
+        busy = (
+            f"another comparison is running in {request.folder}; wait for it, or name another "
+            "folder: folder=FOLDER"
+        )
+        with process_lock(request.folder / "compare.lock", busy):
+            return _compare(request)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _compare(request: Request) -> int:
+    """Return the exit code of a comparison of which the options are checked.
+
+    Raises:
+        UserError: the folder holds another comparison, or the pilot failed.
+    """
+    try:
+        plan = _planned(request)
     except KeyboardInterrupt:
         print("stopped before the first run; run the same command again", file=sys.stderr)
         return 128 + signal.SIGINT
+    for method in request.methods:
+        write_experiment(method, request, plan.steps[method])
     _show(plan.costs, plan.steps, request.evaluations)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
     swept = run_child(_sweep(request, request.folder, seeds))

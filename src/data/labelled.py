@@ -56,26 +56,24 @@ def read_labelled(
     if table.entry == "column":
         _check_columns(table, columns)
     examples = []
-    advice = ""
-    if option:
-        advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
     kind: type | None = None
-    for row in table.rows():
-        if row.record and not any(map(str.strip, row.record)):
-            continue  # as spreadsheets leave them at the end
+    rows = table.rows()
+    for row in rows:
+        if _is_blank(row):
+            continue
         text = text_of(table, row, columns.text)
         pair = None if columns.pair is None else text_of(table, row, columns.pair)
-        if empty_labels and _is_empty(row.values.get(columns.label)):
+        if _is_empty(row, columns.label):
+            if not empty_labels:
+                raise _unlabelled(table, row, columns.label, rows, option)
             examples.append(Example(text, "", pair, row.number))
             continue
         label = _as_class(table, row, columns.label, kind)
         if type(label) not in (_KINDS if kind is None else (kind,)):
             expected = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
-            raise _wrong(table, row, columns.label, expected, label, advice)
+            raise _wrong(table, row, columns.label, expected, label)
         kind = type(label)
         name = str(label).lower() if kind is bool else str(label)
-        if not name.strip():
-            raise _empty(table, row, columns.label, advice)
         _check_characters(name, table, row, columns.label)
         examples.append(Example(text, name, pair, row.number))
     if not examples:
@@ -95,10 +93,10 @@ def _as_class(table: Table, row: Row, column: str, kind: type | None) -> Any:
         kind: type of the labels before it; None for the first one.
 
     Raises:
-        UserError: it is missing, or a number that is no whole one among numbers.
+        UserError: it is a number that is no whole one, among numbers.
     """
-    label = _value(table, row, column)
-    if not isinstance(label, float) or math.isnan(label) or kind not in (None, int):
+    label = row.values[column]
+    if not isinstance(label, float) or kind not in (None, int):
         return label
     if not label.is_integer():
         raise UserError(
@@ -109,9 +107,16 @@ def _as_class(table: Table, row: Row, column: str, kind: type | None) -> Any:
     return int(label)
 
 
-def _is_empty(label: object) -> bool:
-    """Return whether a row has no label: an empty one, null, or NaN."""
-    return label is None or (isinstance(label, str) and not label.strip()) or label != label
+def _is_blank(row: Row) -> bool:
+    """Return whether a line has nothing but separators, as spreadsheets leave them at the end."""
+    return bool(row.record) and not any(map(str.strip, row.record))
+
+
+def _is_empty(row: Row, column: str) -> bool:
+    """Return whether a row has no label: none at all, an empty one, null, or NaN."""
+    label = row.values.get(column)
+    is_blank = isinstance(label, str) and not label.strip()
+    return label is None or is_blank or (isinstance(label, float) and math.isnan(label))
 
 
 def _check_columns(table: Table, columns: Columns) -> None:
@@ -156,24 +161,28 @@ def _value(table: Table, row: Row, column: str) -> Any:
     if table.entry == "field" and column not in row.values:
         raise UserError(f"{_place(table, row, column)} is missing")
     if value is None and table.entry == "column":
-        raise _empty(table, row, column)
+        raise UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
     return value
 
 
-def _empty(table: Table, row: Row, column: str, advice: str = "") -> UserError:
+def _unlabelled(
+    table: Table, row: Row, column: str, later: Iterable[Row], option: str
+) -> UserError:
+    """Return the error of a row without a label, which counts those after it."""
+    others = sum(_is_empty(one, column) for one in later if not _is_blank(one))
+    more = f", as in {others:,} more row{'s' if others > 1 else ''}" if others else ""
+    advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
     return UserError(
-        f"{_place(table, row, column)} is empty; fill it in, or remove the row{advice}"
+        f"{_place(table, row, column)} is empty{more}; fill it in, or remove the row"
+        f"{advice if option else ''}"
     )
 
 
-def _wrong(
-    table: Table, row: Row, column: str, expected: str, value: object, advice: str = ""
-) -> UserError:
+def _wrong(table: Table, row: Row, column: str, expected: str, value: object) -> UserError:
     # a data frame has NaN there; arrays compare element by element
     missing = value is None or (not hasattr(value, "shape") and value != value)
     found = "null" if missing else type(value).__name__
-    more = advice if missing else ""
-    return UserError(f"{_place(table, row, column)} must be {expected}, not {found}{more}")
+    return UserError(f"{_place(table, row, column)} must be {expected}, not {found}")
 
 
 def _place(table: Table, row: Row, column: str) -> str:

@@ -83,7 +83,7 @@ def _run_prepared(
     prepared: Prepared,
 ) -> Result:
     inputs = prepared.fingerprints
-    check_same_inputs(inputs, folder)
+    check_same_inputs(inputs, config, folder)
     if is_main_process():
         write_text_durably(folder / INPUTS, json.dumps(inputs, indent=1))
         write_durably(

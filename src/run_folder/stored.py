@@ -54,14 +54,23 @@ def newer_inputs(config: DictConfig, folder: Path) -> list[Path]:
 
     These are its data, and the modules of the classes that its config names (`_target_`).
     """
-    finished = (folder / RESULT).stat().st_mtime_ns
-    named = [config.task.get(split) for split in ("train", "dev", "test")]
-    named += [one.get("path") for one in config.auxiliary.values() if isinstance(one, DictConfig)]
-    paths = [Path(name) for name in named if isinstance(name, str)]
     options = options_of(config)
     classes = {v for name, v in options.items() if name.rsplit(".", 1)[-1] == "_target_"}
-    paths += [path for target in sorted(map(str, classes)) if (path := _module_of(target))]
-    return [path for path in paths if path.is_file() and path.stat().st_mtime_ns > finished]
+    modules = [path for target in sorted(map(str, classes)) if (path := _module_of(target))]
+    return _newer([*_data_files(config), *modules], folder / RESULT)
+
+
+def _data_files(config: DictConfig) -> list[Path]:
+    """Return the files of examples and of text that a config names."""
+    named = [config.task.get(split) for split in ("train", "dev", "test")]
+    named += [one.get("path") for one in config.auxiliary.values() if isinstance(one, DictConfig)]
+    return [Path(name) for name in named if isinstance(name, str)]
+
+
+def _newer(paths: list[Path], than: Path) -> list[Path]:
+    """Return the files that were written after the file `than`."""
+    written = than.stat().st_mtime_ns
+    return [path for path in paths if path.is_file() and path.stat().st_mtime_ns > written]
 
 
 def _module_of(target: str) -> Path | None:
@@ -98,11 +107,12 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
         )
 
 
-def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
+def check_same_inputs(inputs: Mapping[str, str], config: DictConfig, folder: Path) -> None:
     """Check that the run in `folder` was started with the same data; a new run passes.
 
     Args:
         inputs: fingerprints by name.
+        config: the run's config, which names the files.
         folder: the run folder.
 
     Raises:
@@ -114,9 +124,11 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
     stored = _read(path)
     changed = differing(stored, inputs)
     if changed:
+        newer = ", ".join(map(str, _newer(_data_files(config), path)))
+        written = f"; written since: {newer}" if newer else ""
         raise UserError(
-            f"{folder} was started with other data ({', '.join(changed)} changed since); put them "
-            "back, or start over with resume=false"
+            f"{folder} was started with other data ({', '.join(changed)} changed{written}); put "
+            "them back, or start over with resume=false"
         )
 
 

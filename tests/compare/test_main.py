@@ -8,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.compare.__main__ import main
+from src.files.process_lock import process_lock
 from src.report.report import report_of
 from src.report.verdicts.comparison import ComparisonOptions
 from tests.programs import called_for_text
@@ -106,3 +107,10 @@ def test_ctrl_c_in_the_pilot_is_one_line_and_leaves_nothing(tmp_path, monkeypatc
     assert "stopped before the first run; run the same command again" in told.err
     assert "no task= given" in told.err
     assert not (tmp_path / "runs" / ".pilot-compare").exists()
+
+
+def test_a_second_comparison_in_the_same_folder_is_refused(tmp_path, capsys):
+    folder = tmp_path / "runs"
+    with process_lock(folder / "compare.lock", "unheld"):
+        assert main(["task=docstrings", "methods=finetune", f"folder={folder}"]) == 1
+    assert f"another comparison is running in {folder}; wait for it" in capsys.readouterr().err

@@ -51,7 +51,10 @@ def test_one_file_of_labels_is_enough(tmp_path, said):
 def test_rows_without_a_label_are_unlabelled_text_where_that_is_asked_for(tmp_path, said):
     rows = [*rows_of("AB"), ("no label", ""), ("none either", " ")]
     train = as_csv(tmp_path / "labels.csv", rows)
-    with pytest.raises(UserError, match=r"line 22: .* or remove the row \(task.empty_label=unlab"):
+    with pytest.raises(
+        UserError,
+        match=r"line 22: .* empty, as in 1 more row; fill .* row \(task.empty_label=unlab",
+    ):
         FileTask(train=train, **OWN).load()
     task, warnings = said(FileTask(train=train, empty_label="unlabelled", **OWN).load)
     assert warnings == [

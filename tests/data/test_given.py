@@ -199,7 +199,10 @@ def test_rows_of_a_data_frame_without_a_label_are_unlabelled_text(cache_dir):
     frame = pd.DataFrame({"text": [f"t{i}" for i in range(24)], "label": [*"ab" * 10, *[None] * 4]})
     frame.loc[23, "label"] = float("nan")
     options = {"encoder": "tiny", "cache_dir": cache_dir, "auxiliaries": {"tapt": "task"}}
-    with pytest.raises(UserError, match=r"not null \(empty_label=unlabelled takes the texts"):
+    with pytest.raises(
+        UserError,
+        match=r"row 21: .* is empty, as in 3 more rows; fill it in, .* \(empty_label=",
+    ):
         _ = TartanData(frame, **options).prepared
     found = TartanData(frame, empty_label="unlabelled", **options).prepared
     assert (len(found.splits.train), len(found.rows("tapt"))) == (12, 16)

@@ -88,8 +88,8 @@ def test_pairs_and_row_numbers_are_kept(tmp_path):
         ),
         (
             "t.jsonl",
-            jsonl("x", None),
-            "t.jsonl, line 2: the field 'label' must be a string, not null",
+            jsonl("x", None, "y", ""),
+            "t.jsonl, line 2: the field 'label' is empty, as in 1 more row; fill it in, or remove",
         ),
         (
             "t.jsonl",
@@ -125,7 +125,7 @@ def test_pairs_and_row_numbers_are_kept(tmp_path):
         (
             "t.jsonl",
             jsonl(1.0, float("nan")),
-            "t.jsonl, line 2: the field 'label' must be a whole number, not null",
+            "t.jsonl, line 2: the field 'label' is empty; fill it in, or remove the row",
         ),
         (
             "t.jsonl",

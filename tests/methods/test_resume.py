@@ -308,7 +308,11 @@ def test_data_that_changed_are_named(kill_at, data_dir, cache_dir, tmp_path):
     with pytest.raises(Killed):
         run(options, tmp_path / "run")
     corpus.write_text(corpus.read_text() + "one more line\n")
-    with pytest.raises(UserError, match=r"other data \(auxiliary dapt changed since\)"):
+    os.utime(corpus, (2**33, 2**33))
+    with pytest.raises(
+        UserError,
+        match=rf"other data \(auxiliary dapt changed; written since: {corpus}\); put them back",
+    ):
         run(options, tmp_path / "run")
 
 
