@@ -19,6 +19,7 @@ from src.data.table.base import Chunk, Row, Table, check_names
 from src.data.table.formats import Format
 from src.data.table.lines import LONGEST_ROW, UNREADABLE, cannot_be_read, unpacked
 from src.errors import UserError, first_line
+from src.files.checksum import sha256_of
 
 _LARGEST_UNPACKED = 1 << 30
 """Maximum size of a file that is unpacked in memory [bytes]."""
@@ -37,6 +38,7 @@ class ArrowTable(Table):
         source: the file's path or the data set's name, for messages.
         schema: names and types of the columns.
         batches: see `Batches`.
+        digest: computes the table's fingerprint.
 
     Attributes:
         total: number of rows; None where the file does not say.
@@ -49,11 +51,20 @@ class ArrowTable(Table):
     unit = "row"
     total: int | None = None
 
-    def __init__(self, source: str, schema: pa.Schema, batches: Batches) -> None:
+    def __init__(
+        self, source: str, schema: pa.Schema, batches: Batches, digest: Callable[[], str]
+    ) -> None:
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
         self.labels: dict[str, Sequence[str]] = {}
-        self.batches, self._done = batches, 0
+        self._batches, self._digest, self._done = batches, digest, 0
         check_names(f"{source}: its schema", self.columns)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        try:
+            return self._digest()
+        except UNREADABLE as error:
+            raise cannot_be_read(self.source, error) from error
 
     @property
     def unlabelled(self) -> bool:
@@ -72,7 +83,7 @@ class ArrowTable(Table):
     def chunks(self) -> Iterator[Chunk]:
         self._done = 0
         try:
-            for batch in self.batches():
+            for batch in self._batches():
                 self._check(batch)
                 for part in self._parts(batch):
                     columns = (self._values(name, part[name]) for name in self.columns)
@@ -122,17 +133,13 @@ class ArrowTable(Table):
         return [names[v] if isinstance(v, int) and v >= 0 else None for v in values]
 
 
-class _DatasetTable(ArrowTable):
-    """The table of a data set."""
-
-    data_set: datasets.Dataset
-
-    @cached_property
-    def fingerprint(self) -> str:
-        try:
-            return content_digest(self.data_set)
-        except UNREADABLE as error:
-            raise cannot_be_read(self.source, error) from error
+def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
+    """Return a data set as a table; labels that it stores as indices are read as their names."""
+    schema, features = rows.features.arrow_schema, rows.features.items()
+    table = ArrowTable(name, schema, partial(_batches_of, rows), partial(content_digest, rows))
+    table.total = len(rows)
+    table.labels = {name: f.names for name, f in features if isinstance(f, datasets.ClassLabel)}
+    return table
 
 
 def content_digest(rows: datasets.Dataset) -> str:
@@ -140,28 +147,16 @@ def content_digest(rows: datasets.Dataset) -> str:
 
     Its own fingerprint is random after a `map` or `filter` whose function cannot be pickled.
     """
-    rows.data.table.validate(full=True)  # before its rows are copied
     digest = hashlib.sha256(str(rows.features).encode())
-    for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
-        for batch in table.combine_chunks().to_batches():
-            digest.update(batch.serialize())
+    for batch in _batches_of(rows):
+        digest.update(batch.serialize())
     return digest.hexdigest()
 
 
-def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
-    """Return a data set as a table; labels that it stores as indices are read as their names."""
-    schema = rows.features.arrow_schema
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        rows.data.table.validate(full=True)  # before its rows are copied
-        for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
-            yield from table.combine_chunks().cast(schema).to_batches()
-
-    table = _DatasetTable(name, schema, batches)
-    table.total, table.data_set = len(rows), rows
-    features = rows.features.items()
-    table.labels = {name: f.names for name, f in features if isinstance(f, datasets.ClassLabel)}
-    return table
+def _batches_of(rows: datasets.Dataset) -> Iterator[pa.RecordBatch]:
+    rows.data.table.validate(full=True)  # before its rows are copied
+    for table in rows.with_format("arrow").iter(base.CHUNK_ROWS):
+        yield from table.combine_chunks().cast(rows.features.arrow_schema).to_batches()
 
 
 def open_columns(path: Path, written_as: Format) -> ArrowTable:
@@ -170,24 +165,22 @@ def open_columns(path: Path, written_as: Format) -> ArrowTable:
     Raises:
         UserError: the file is not of this format, is damaged, or too large to be unpacked.
     """
-    compression = written_as.compression
+    digest = partial(sha256_of, path)
     try:
-        if written_as.kind == "parquet":
-            content = _content(path, compression)
-            schema = parquet.read_schema(content)
-            # a file may hold a long string once for many rows
-            words = [field.name for field in schema if _is_string(field.type)]
-            file = parquet.ParquetFile(
-                content, page_checksum_verification=True, read_dictionary=words
-            )
-            table = ArrowTable(str(path), schema, partial(_in_row_groups, file))
-            table.total = file.metadata.num_rows
-        else:
-            table = _open_messages(path, compression)
+        content = _content(path, written_as.compression)
+        if written_as.kind == "arrow":
+            return ArrowTable(str(path), *_messages(content), digest)
+        schema = parquet.read_schema(pa.BufferReader(content))
+        # a file may hold a long string once for many rows
+        words = [field.name for field in schema if _is_string(field.type)]
+        file = parquet.ParquetFile(
+            pa.BufferReader(content), page_checksum_verification=True, read_dictionary=words
+        )
+        table = ArrowTable(str(path), schema, partial(_in_row_groups, file), digest)
+        table.total = file.metadata.num_rows
+        return table
     except UNREADABLE as error:
         raise cannot_be_read(f"{path} ({written_as.kind.title()})", error) from error
-    table.path = path
-    return table
 
 
 def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
@@ -196,6 +189,28 @@ def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
         room = base.CHUNK_CHARACTERS * found.num_rows // max(found.total_byte_size, 1)
         rows = max(1, min(base.CHUNK_ROWS, room))
         yield from file.iter_batches(rows, row_groups=[group])
+
+
+def _messages(content: pa.Buffer) -> tuple[pa.Schema, Batches]:
+    """Return the schema and the batches of a file in Arrow's file format, or its stream format."""
+    try:
+        file = pa.ipc.open_file(content)
+    except pa.ArrowInvalid:
+        return pa.ipc.open_stream(content).schema, lambda: iter(pa.ipc.open_stream(content))
+    return file.schema, lambda: map(file.get_batch, range(file.num_record_batches))
+
+
+def _content(path: Path, compression: str | None) -> pa.Buffer:
+    if compression is None:
+        return pa.memory_map(str(path)).read_buffer()
+    with unpacked(path, compression) as (_, file):
+        content = file.read(_LARGEST_UNPACKED + 1)
+    if len(content) > _LARGEST_UNPACKED:
+        raise UserError(
+            f"{path} takes more than {_LARGEST_UNPACKED >> 30} GiB of memory; unpack it first: "
+            "the file inside is read a part at a time"
+        )
+    return pa.py_buffer(content)
 
 
 def _characters(batch: pa.RecordBatch) -> np.ndarray:
@@ -208,38 +223,6 @@ def _characters(batch: pa.RecordBatch) -> np.ndarray:
             lengths = lengths if words is column else lengths.take(column.indices)
             size += np.asarray(compute.fill_null(lengths, 0))
     return size
-
-
-def _messages(path: Path, compression: str | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches of a file in Arrow's file format, or its stream format."""
-    content = _content(path, compression)
-    try:
-        file = pa.ipc.open_file(content)
-    except pa.ArrowInvalid:
-        content.seek(0)
-        stream = pa.ipc.open_stream(content)
-        return stream.schema, iter(stream)
-    return file.schema, map(file.get_batch, range(file.num_record_batches))
-
-
-def _open_messages(path: Path, compression: str | None) -> ArrowTable:
-    def batches() -> Iterator[pa.RecordBatch]:
-        return _messages(path, compression)[1]
-
-    return ArrowTable(str(path), _messages(path, compression)[0], batches)
-
-
-def _content(path: Path, compression: str | None) -> pa.NativeFile:
-    if compression is None:
-        return pa.memory_map(str(path))
-    with unpacked(path, compression) as (_, file):
-        content = file.read(_LARGEST_UNPACKED + 1)
-    if len(content) > _LARGEST_UNPACKED:
-        raise UserError(
-            f"{path} takes more than {_LARGEST_UNPACKED >> 30} GiB of memory; unpack it first: "
-            "the file inside is read a part at a time"
-        )
-    return pa.BufferReader(content)
 
 
 def _is_string(kind: pa.DataType) -> bool:
