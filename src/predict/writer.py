@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from src.data.table.base import Chunk, Row, Table
+from src.data.table.base import Chunk, Row, Table, until_full
 from src.data.table.delimited import DelimitedTable
 from src.data.table.formats import COLUMNAR, Format
 from src.data.table.json_rows import JsonTable
@@ -27,8 +27,8 @@ from src.errors import UserError, first_line
 
 _UNFIT = (ValueError, TypeError, OverflowError, RecursionError, OSError, pa.ArrowException)
 """Errors at values that one column cannot hold together, and at columns that a format has not."""
-GROUP_ROWS = 1 << 16
-"""Number of rows at which a row group of Parquet ends, rounded up to whole chunks."""
+GROUP_CHUNKS = 1 << 6
+"""Maximum number of chunks in a row group of Parquet."""
 GROUP_BYTES = 1 << 26
 """Size in memory at which a row group of Parquet ends, rounded up to whole chunks [bytes]."""
 Rows: TypeAlias = Iterable[tuple[Chunk, np.ndarray]]
@@ -119,9 +119,10 @@ class Writer:
         """Make the output file at `path`; for errors see `lines`."""
         if self._has_types:
             new = pq.ParquetWriter if self._target.kind == "parquet" else pa.ipc.new_file
-            with new(path, self._schema) as groups:
-                for group in _groups(self._joined(*chunk) for chunk in rows):
-                    groups.write_table(group, group.num_rows)
+            tables = (self._joined(*chunk) for chunk in rows)
+            with new(path, self._schema) as file:
+                while group := list(until_full(tables, GROUP_CHUNKS, GROUP_BYTES, _bytes)):
+                    file.write_table(pa.concat_tables(group))
             return
         with pa.output_stream(str(path), compression=self._target.compression) as file:
             for content in self.lines(rows):
@@ -134,7 +135,8 @@ class Writer:
             for row in chunk.rows:
                 self._check_free(row.values, self._table.where(row.number))
             if self._target.kind != "jsonl":
-                columns = pa.concat_tables(map(self._fitted, chunk.rows)).combine_chunks()
+                fitted = [self._fitted(row) for row in chunk.rows]
+                columns = pa.Table.from_pylist(fitted, self._own)
         predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
         self.counts.update(predicted)
         added = [pa.array(predicted), *map(pa.array, probabilities.T)]
@@ -157,18 +159,16 @@ class Writer:
                 fields.append(pa.field(name, pa.string() if self._is_csv else held))
         return pa.schema(fields)
 
-    def _fitted(self, row: Row) -> pa.Table:
-        """Return a row of JSON in the columns that the first rows have."""
-        where, columns = self._table.where(row.number), []
-        for name in row.values:
-            if name not in self._own.names:
-                with self._fitting(f"{where}, field {name!r}"):
+    def _fitted(self, row: Row) -> dict[str, Any]:
+        """Return a row of JSON as the columns that the first rows have hold it."""
+        fitted = {}
+        for name, value in row.values.items():
+            with self._fitting(f"{self._table.where(row.number)}, field {name!r}"):
+                if name not in self._own.names:
                     raise ValueError("the first rows have no such field")
-        for field in self._own:
-            value = row.values.get(field.name)
-            with self._fitting(f"{where}, field {field.name!r}"):
-                columns.append(_column(_as_text(value) if self._is_csv else value, field.type))
-        return pa.Table.from_arrays(columns, schema=self._own)
+                fitted[name] = _as_text(value) if self._is_csv else value
+                _check_fits(fitted[name], self._own.field(name).type)
+        return fitted
 
     @contextmanager
     def _fitting(self, where: str) -> Iterator[None]:
@@ -189,37 +189,28 @@ class Writer:
         return "".join(line.removesuffix("\r\n") + self._end for line in lines)
 
 
-def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the same rows in tables that are large enough for row groups of Parquet."""
-    group = None
-    for table in tables:
-        group = pa.concat_tables([group, table]) if group else table
-        if group.num_rows >= GROUP_ROWS or group.nbytes >= GROUP_BYTES:
-            yield group
-            group = None
-    if group:
-        yield group
+def _bytes(table: pa.Table) -> int:
+    return int(table.nbytes)
 
 
-def _column(value: Any, kind: pa.DataType) -> pa.Array:
-    """Return a value of JSON as the only one of a column.
+def _check_fits(value: Any, kind: pa.DataType) -> None:
+    """Check that a column of this type holds a value of JSON unchanged.
 
     Raises:
-        ValueError: it does not fit into the column; the message says why.
+        ValueError: it does not; the message says why.
         pa.ArrowException, TypeError, OverflowError: the same.
     """
     try:
-        column = pa.array([value], kind)
+        held = pa.scalar(value, kind).as_py()
     except pa.ArrowInvalid as error:
         if "null" in str(kind):
             raise ValueError("it was null or empty in the first rows") from error
         raise
     # NaN, which Python's JSON has, equals nothing
-    if _finite(column[0].as_py()) != _finite(value):
+    if _finite(held) != _finite(value):
         if "struct" in str(kind):
             raise ValueError("its objects differ in their fields")
         raise ValueError(f"{value!r:.40} is no {kind}, as the first rows have there")
-    return column
 
 
 def _json(value: Any) -> str:

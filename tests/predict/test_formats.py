@@ -90,7 +90,7 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(src.predict.writer, "GROUP_ROWS", 6)
+    monkeypatch.setattr(src.predict.writer, "GROUP_CHUNKS", 2)
     table = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int16()),
