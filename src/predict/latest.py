@@ -20,33 +20,25 @@ def latest_run(runs: Path) -> Path:
     Raises:
         UserError: there is no finished run with a classifier.
     """
-    ended = {
-        found.parent: found.stat().st_mtime_ns
-        for found in _visible(runs, RESULT)
-        if (found.parent / "classifier").is_dir()
-    }
+    ended = {run: at for run, at in _times(runs, RESULT) if (run / "classifier").is_dir()}
     if not ended:
         raise UserError(
             f"model={LATEST}: no finished run with a classifier below {runs}; name its folder, or "
             "the folder of runs: runs_dir=FOLDER"
         )
-    return max(sorted(ended), key=lambda folder: ended[folder])
+    return max(ended, key=lambda run: ended[run])
 
 
 def newer_unfinished(run: Path, runs: Path) -> Path | None:
     """Return the newest run folder below `runs` that began after `run` ended and is unfinished."""
     ended = (run / RESULT).stat().st_mtime_ns
-    began = {
-        found.parent: found.stat().st_mtime_ns
-        for found in _visible(runs, CONFIG)
-        if not (found.parent / RESULT).exists()
-    }
-    newer = [folder for folder in sorted(began) if began[folder] > ended]
-    return max(newer, key=lambda folder: began[folder], default=None)
+    unfinished = {own: at for own, at in _times(runs, CONFIG) if not (own / RESULT).exists()}
+    newer = {own: at for own, at in unfinished.items() if at > ended}
+    return max(newer, key=lambda own: newer[own], default=None)
 
 
-def _visible(runs: Path, name: str) -> Iterator[Path]:
-    """Yield the files of a name that are in no hidden folder, as .hydra/ is."""
-    for found in runs.rglob(name):
+def _times(runs: Path, name: str) -> Iterator[tuple[Path, int]]:
+    """Yield each folder with a file of this name, and when it was written; no hidden ones."""
+    for found in sorted(runs.rglob(name)):
         if not any(part.startswith(".") for part in found.relative_to(runs).parts):
-            yield found
+            yield found.parent, found.stat().st_mtime_ns

@@ -20,6 +20,7 @@ import numpy as np
 
 from src.configuration.differing import differing
 from src.errors import UserError
+from src.files.durable import disk_advice
 from src.files.process_lock import process_lock
 
 
@@ -100,7 +101,8 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
         overwrite: whether a finished file may be replaced.
 
     Raises:
-        UserError: another process writes the file, it exists already, or its folder does not exist.
+        UserError: another process writes the file, it exists already, its folder does not exist, or
+            the disk is full.
     """
     if target.is_dir():
         raise UserError(f"output={target} is a folder; name a file in it")
@@ -115,7 +117,8 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
                     f"output={target} exists already; name another file, or replace it with "
                     "overwrite=true"
                 )
-            yield
+            with disk_advice(target.parent):
+                yield
         finally:
             if not unfinished_file(target).exists():
                 lock.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -26,7 +26,7 @@ from src.data.table.open import open_lines, open_table
 from src.encoders.saved_classifier import SavedClassifier, load_classifier
 from src.errors import UserError, printable
 from src.files.checksum import sha256_of
-from src.files.durable import disk_advice, write_durably
+from src.files.durable import write_durably
 from src.predict.latest import LATEST, latest_run, newer_unfinished
 from src.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
 from src.predict.predictor import Predictor, device_of
@@ -104,12 +104,9 @@ def predict_file(settings: Settings) -> Predicted:
     written_as = None if path is None else _format_of_output(path)
     if settings.input != STREAM:
         table = open_table(source, _READ)  # before the output is looked at: it is named first
-    with ExitStack() as stack:
-        if path is not None:
-            stack.enter_context(exclusive_output(path, settings.resume, settings.overwrite))
-            if source.exists() and path.exists() and source.samefile(path):
-                raise UserError("input and output are the same file; name another output")
-            stack.enter_context(disk_advice(path.parent))
+    with exclusive_output(path, settings.resume, settings.overwrite) if path else nullcontext():
+        if path is not None and path.exists() and source.exists() and source.samefile(path):
+            raise UserError("input and output are the same file; name another output")
         if settings.input == STREAM:
             table = open_lines(None, _format_of_stream(settings.format, written_as))
         if written_as is None:

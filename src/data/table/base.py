@@ -124,8 +124,8 @@ class Table(ABC):
         """
         found: list[Row] = []
         try:
-            for row in until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters):
-                found.append(row)  # noqa: PERF402  # an error keeps those before it
+            # an error keeps those before it
+            found.extend(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
         except UserError:
             if not found:
                 raise

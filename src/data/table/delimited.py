@@ -98,12 +98,12 @@ class DelimitedTable(Table):
         """Return the separator with which the first rows have the most, equally many columns."""
 
         def fit(separator: str) -> tuple[bool, int]:
+            records = islice(self._records(separator, _TRIED_LINES), _TRIED)
             widths: list[int] = []
             try:
-                for _, record in islice(self._records(separator, _TRIED_LINES), _TRIED):
-                    widths.append(len(record))
+                widths.extend(len(record) for _, record in records)
             except UserError:
-                return False, max(widths[:1], default=0)
+                widths.append(0)
             return len(set(widths)) == 1 and widths[0] > 1, max(widths[:1], default=0)
 
         return max([self.usual, *(s for s in SEPARATORS if s != self.usual)], key=fit)

@@ -50,16 +50,14 @@ class MemoryTable(Table):
         if isinstance(given, tuple | list) and len(given) in (2, 3):
             names = ("text", "label") if len(given) == 2 else ("text", "text_pair", "label")
             given = dict(zip(names, given, strict=True))
-        if isinstance(given, str | os.PathLike):
-            raise UserError(
-                f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
-                f"them, got {given!r:.80}; a file is given by itself, without a list; join several "
-                "into one first"
-            )
         if not isinstance(given, Mapping):
+            found = type(given).__name__
+            if isinstance(given, str | os.PathLike):
+                advice = "a file is given by itself, without a list; join several into one first"
+                found = f"{given!r:.80}; {advice}"
             raise UserError(
                 f"{self.where(number)}: expected a mapping with a text and a label, or a tuple of "
-                f"them, got {type(given).__name__}"
+                f"them, got {found}"
             )
         return Row(number, {str(name): _plain(value) for name, value in given.items()})
 
