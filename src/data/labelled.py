@@ -171,9 +171,10 @@ def _unlabelled(
     """Return the error of a row without a label, which counts those after it."""
     others = sum(_is_empty(one, column) for one in later if not _is_blank(one))
     more = f", as in {others:,} more row{'s' if others > 1 else ''}" if others else ""
+    state = "empty" if column in row.values else "missing"
     advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
     return UserError(
-        f"{_place(table, row, column)} is empty{more}; fill it in, or remove the row"
+        f"{_place(table, row, column)} is {state}{more}; fill it in, or remove the row"
         f"{advice if option else ''}"
     )
 
