@@ -55,19 +55,9 @@ def example_alignments(
             owners = task.objective.owners(part.inputs)
             ones = torch.ones(len(owners), device=owners.device)
             count = torch.zeros(part.examples, device=owners.device).index_add(0, owners, ones)
-            computed = _Losses(body, task, owners, count)
-
-            def of(
-                values: dict[str, Tensor],
-                computed: _Losses = computed,
-                inputs: Inputs = part.inputs,
-            ) -> Tensor:
-                found: Tensor = torch.func.functional_call(computed, values, (inputs,))
-                return found
-
+            losses = _Losses(body, task, part.inputs, owners, count)
             seed(number)
-            derivatives: Tensor = torch.func.jvp(of, (parameters,), (tangents,))[1]
-            alignments.append(derivatives)
+            alignments.append(torch.func.jvp(losses.at, (parameters,), (tangents,))[1])
             units.append(count)
     return alignments, units
 
@@ -78,21 +68,27 @@ class _Losses(nn.Module):
     Args:
         body: the body.
         task: the task.
+        inputs: the micro-batch's inputs.
         owners: the example that each unit belongs to, int `(units,)`.
         count: number of units of each example, `(examples,)`.
     """
 
-    def __init__(self, body: nn.Module, task: Task, owners: Tensor, count: Tensor) -> None:
+    def __init__(
+        self, body: nn.Module, task: Task, inputs: Inputs, owners: Tensor, count: Tensor
+    ) -> None:
         super().__init__()
-        self.body, self._task = body, task
+        self.body, self._task, self._inputs = body, task, inputs
         self._owners, self._count = owners, count
 
-    def forward(self, inputs: Inputs) -> Tensor:
+    def at(self, parameters: dict[str, Tensor]) -> Tensor:
+        """Return what `forward` returns with other values of the parameters, by name."""
+        losses: Tensor = torch.func.functional_call(self, parameters, ())
+        return losses
+
+    def forward(self) -> Tensor:
         """Return the mean loss of each example, shape `(examples,)`."""
-        task = self._task
-        features = task.objective.features(self.body, inputs)
-        losses = task.objective.losses(
-            self.body, task.head, features, task.objective.targets(inputs)
-        )
+        objective, head = self._task.objective, self._task.head
+        features = objective.features(self.body, self._inputs)
+        losses = objective.losses(self.body, head, features, objective.targets(self._inputs))
         sums = losses.new_zeros(len(self._count)).index_add(0, self._owners, losses)
         return sums / self._count.clamp(min=1)

@@ -98,55 +98,25 @@ class MetaHead(nn.Module):
             weight_decay=settings.weight_decay,
             fused=features.device.type in ("cpu", "cuda"),
         )
-        fitting = _Fitting(optimiser, settings.tolerance, features.device)
+        converged = torch.zeros((), dtype=torch.bool, device=features.device)
+        last = torch.full((), float("nan"), device=features.device)
         # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
         # training step's context all steps but the first would use stale weights.
         with without_autocast(features.device):
             for _ in range(settings.steps):
                 optimiser.zero_grad(set_to_none=True)
                 loss = objective.losses(body, self.head, features, targets).mean()
-                if fitting.has_converged(loss):
-                    break
+                if settings.tolerance is not None:
+                    converged = converged | ((loss - last).abs() < settings.tolerance * last)
+                    if is_cpu(features.device) and bool(converged):
+                        break
+                # a GPU is not waited for: there, steps after convergence are taken and undone
+                before = StepState([], parameters if settings.tolerance is not None else [])
                 backward(loss, parameters)
-                fitting.step(loss)
-        return fitting.loss
-
-
-class _Fitting:
-    """Takes an optimiser's steps until one has changed the loss by less than a share of it.
-
-    A GPU is not waited for: there, the steps after that are undone as they are taken.
-
-    Attributes:
-        loss: the loss before the last step that counts, a detached scalar; NaN before the first.
-    """
-
-    def __init__(
-        self, optimiser: torch.optim.Optimizer, tolerance: float | None, device: torch.device
-    ) -> None:
-        self._optimiser, self._tolerance, self._device = optimiser, tolerance, device
-        self._converged = torch.zeros((), dtype=torch.bool, device=device)
-        self.loss = torch.full((), float("nan"), device=device)
-
-    def has_converged(self, loss: Tensor) -> bool:
-        """Return whether steps end here, known on a CPU only; without a tolerance never."""
-        if self._tolerance is None:
-            return False
-        small = (loss - self.loss).abs() < self._tolerance * self.loss
-        self._converged = self._converged | small
-        return is_cpu(self._device) and bool(self._converged)
-
-    def step(self, loss: Tensor) -> None:
-        """Take a step with the gradients in `.grad`, which are those of `loss`."""
-        if self._tolerance is None:
-            self._optimiser.step()
-            self.loss = loss.detach()
-            return
-        parameters = [p for group in self._optimiser.param_groups for p in group["params"]]
-        before = StepState([], parameters)
-        self._optimiser.step()
-        before.restore_unless(~self._converged)
-        self.loss = torch.where(self._converged, self.loss, loss.detach())
+                optimiser.step()
+                before.restore_unless(~converged)
+                last = torch.where(converged, last, loss.detach())
+        return last
 
 
 def _check_resettable(head: nn.Module) -> None:

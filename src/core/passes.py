@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -41,23 +41,6 @@ class Purpose:
         return self.task if self.kind == "task" else f"{self.kind} {self.task}".strip()
 
 
-@dataclass(frozen=True)
-class PassContext:
-    """The processes, seeds and clocks with which a step's passes run.
-
-    Attributes:
-        processes: the processes that have the rest of each batch.
-        seed: called before each micro-batch with a purpose and the micro-batch's number, to seed
-            its random draws.
-        during: returns a context manager to enter around everything that is computed for a purpose,
-            to measure its cost.
-    """
-
-    processes: Processes = field(default_factory=Processes)
-    seed: Callable[[Purpose, int], None] = lambda purpose, part: None
-    during: Callable[[Purpose], AbstractContextManager[object]] = lambda purpose: nullcontext()
-
-
 class Passes:
     """Passes batches through the body, micro-batch by micro-batch.
 
@@ -65,22 +48,30 @@ class Passes:
     that the result does not depend on how the batch is split, and adds up over processes. Forward
     passes run in the autocast in which this object is made.
 
-    Attributes:
+    Args:
         body: the shared body.
+        processes: the processes that have the rest of each batch; None if there are no others.
+        seed: called before each micro-batch with a purpose and the micro-batch's number, to seed
+            its random draws.
+        during: returns a context manager to enter around everything that is computed for a purpose,
+            to measure its cost.
+
+    Attributes:
         parameters: the body's trained parameters.
     """
 
-    def __init__(self, body: SharedBody, context: PassContext | None = None) -> None:
-        self.body = body
-        self._context = context or PassContext()
-        self.parameters = body.parameters
+    def __init__(
+        self,
+        body: SharedBody,
+        processes: Processes | None = None,
+        seed: Callable[[Purpose, int], None] = lambda purpose, part: None,
+        during: Callable[[Purpose], AbstractContextManager[object]] = lambda purpose: nullcontext(),
+    ) -> None:
+        self.body, self.parameters = body, body.parameters
+        self.processes = processes or Processes()
+        self._seed, self._during = seed, during
         self._autocast = present_autocast(self.device)
         self._statistics = running_statistics(body.module)
-
-    @property
-    def processes(self) -> Processes:
-        """The processes that have the rest of each batch."""
-        return self._context.processes
 
     @property
     def device(self) -> torch.device:
@@ -140,7 +131,7 @@ class Passes:
         losses, reads = [], []
         with self._doing(purpose), _untrained(task.head, purpose.kind != "task"):
             for number, part in batch.numbered:
-                self._context.seed(purpose, number)
+                self._seed(purpose, number)
                 read, unit_losses = self._forward(task, part)
                 loss = unit_losses.sum() / batch.units
                 if example_weights is None:
@@ -148,7 +139,11 @@ class Passes:
                 else:
                     weights = torch.split(example_weights, list(batch.examples_of_all))[number]
                     weighted = unit_losses * weights[task.objective.owners(part.inputs)]
-                    self._weighted_backward(weighted.sum() / batch.units, loss, head)
+                    self.body.backward(
+                        weighted.sum() / batch.units, self.parameters, retain_graph=True
+                    )
+                    if head:
+                        self.body.backward(loss, head)
                 losses.append(loss.detach())
                 if keep:
                     reads.append(HeadInputs(read.features.detach(), read.targets))
@@ -156,21 +151,13 @@ class Passes:
         total = torch.stack(losses).sum() if losses else self.no_loss()
         return total, self._gathered(purpose, reads, batch) if keep else None
 
-    def _weighted_backward(
-        self, weighted: Tensor, loss: Tensor, head: Sequence[nn.Parameter]
-    ) -> None:
-        """Add the gradient of the `weighted` loss for the body, and of the plain one for a head."""
-        self.body.backward(weighted, self.parameters, retain_graph=True)
-        if head:
-            self.body.backward(loss, head)
-
     @torch.no_grad()
     def features(self, purpose: Purpose, task: Task, batch: Batch) -> HeadInputs:
         """Return what the task's head reads of a batch, without computing a gradient."""
         objective, body, reads = task.objective, self.body.module, []
         with self._doing(purpose), self._autocast():
             for number, part in batch.numbered:
-                self._context.seed(purpose, number)
+                self._seed(purpose, number)
                 features = objective.features(body, part.inputs)
                 reads.append(HeadInputs(features, objective.targets(part.inputs)))
             self.body.fill_up(batch, lambda part: objective.features(body, part.inputs).sum())
@@ -189,7 +176,7 @@ class Passes:
         with self._doing(purpose):
             alignments, units = example_alignments(
                 self.body.module, task, batch, direction.values,
-                lambda number: self._context.seed(own, number),
+                lambda number: self._seed(own, number),
             )  # fmt: skip
         gather, sizes = self.processes.gather, batch.examples_of_all
         return (
@@ -204,8 +191,8 @@ class Passes:
     @contextmanager
     def drawing(self, purpose: Purpose) -> Iterator[None]:
         """Seed and measure what is drawn and computed without a pass, the same on every process."""
-        with self._context.during(purpose):
-            self._context.seed(purpose, 0)
+        with self._during(purpose):
+            self._seed(purpose, 0)
             yield
 
     def no_loss(self) -> Tensor:
@@ -242,7 +229,7 @@ class Passes:
             statistics = self.processes.adding_changes(self._statistics)
         else:
             statistics = frozen_running_statistics(self.body.module)
-        with self._context.during(purpose), statistics:
+        with self._during(purpose), statistics:
             yield
 
     def _gathered(self, purpose: Purpose, reads: Sequence[HeadInputs], batch: Batch) -> HeadInputs:

@@ -107,12 +107,11 @@ class Step:
         if self._meta is not None or self._losses:
             raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
         end_task, meta_head, b_val = self._tasks[0], self._meta_head, self._batch.meta_batch
-        fits_on_batch = (
-            meta_head.settings.kind == "separate" and self._batch.meta_head_batch is None
-        )
+        separate = meta_head.settings.kind == "separate"
         # the gradient on the end task's own batch, whose features phi* is fitted on
+        fits_on_batch = separate and self._batch.meta_head_batch is None
         g_end = self._of_end_task = self._gradient(end_task, keep=fits_on_batch)
-        phi_star = self._fitted(meta_head, end_task, g_end.read)
+        phi_star = self._fitted(meta_head, end_task, g_end.read) if separate else end_task.head
         through_phi_star = replace(end_task, head=phi_star)
         self._meta = self._passes.gradient(Purpose("meta_gradient"), through_phi_star, b_val)
         return self._meta
@@ -186,15 +185,15 @@ class Step:
             ValueError: `mix` did not ask for every task's gradient, or what it returned is no
                 mixture of them.
         """
-        with without_autocast(self._passes.device):
-            return self._run(mix)
-
-    def _run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
-        body = self._passes.body
         heads = [p for task in self._tasks for p in task.head.parameters()]
         for parameter in [*self._passes.parameters, *heads]:
             parameter.grad = None  # what is left in there would count as the first task's
-        mixed = mix(self)
+        with without_autocast(self._passes.device):
+            return self._filled(mix(self))
+
+    def _filled(self, mixed: Mixed) -> StepRecord:
+        """Put the gradients of body and heads into `.grad`, and return the step's record."""
+        body = self._passes.body
         if len(self._losses) != len(self._tasks):
             raise ValueError(
                 f"the weighting mixed {len(self._losses)} of {len(self._tasks)} tasks' gradients"
@@ -254,13 +253,8 @@ class Step:
     def _fitted(self, meta_head: MetaHead, end_task: Task, read: HeadInputs | None) -> nn.Module:
         """Return the meta head, fitted on what the end task's head reads of training examples.
 
-        Args:
-            meta_head: the meta head; of the kind `shared`, the end task's own head is returned.
-            end_task: the end task.
-            read: what its head has read of its own batch; None if the step brings other examples.
+        That is `read`, of its own batch, unless the step brings other examples.
         """
-        if meta_head.settings.kind == "shared":
-            return end_task.head
         if self._batch.meta_head_batch is not None:
             others = self._batch.meta_head_batch
             read = self._passes.features(Purpose("meta_features"), end_task, others)

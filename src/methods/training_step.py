@@ -14,7 +14,7 @@ from src.core.device import is_cpu
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead
 from src.core.mixed_precision import without_autocast
-from src.core.passes import PassContext, Passes, Purpose
+from src.core.passes import Passes, Purpose
 from src.core.processes import Processes
 from src.core.seeding import seed_device, seed_for
 from src.core.step import Step, StepRecord
@@ -171,7 +171,7 @@ class TrainingStep(EndTaskClassifier):
             names = (purpose.kind, purpose.task, batch.step, part)
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
-        passes = Passes(self.shared, PassContext(self.processes, seed, self._during))
+        passes = Passes(self.shared, self.processes, seed, self._during)
         tasks = [task for task in self.tasks if task.name in batch.tasks]
         mix = self.weighting.mix
         if len(tasks) < len(self.tasks):

@@ -8,7 +8,7 @@ from torch import nn
 
 from src.core.body import SharedBody
 from src.core.body_gradient import BodyGradient
-from src.core.passes import PassContext, Passes
+from src.core.passes import Passes
 from src.core.processes import Summed
 from src.core.step import Step
 from src.core.task import StepBatch, Task
@@ -22,7 +22,7 @@ def take_step(
 ):  # fmt: skip
     """Fill the gradients of one step, as a run does; `seed` gets a purpose and a part's number."""
     batch = StepBatch(0, dict(batches), meta_batch, meta_head_batch, second_batches)
-    passes = Passes(RowGradientBody(body, dtype), PassContext(seed=seed))
+    passes = Passes(RowGradientBody(body, dtype), seed=seed)
     return Step(passes, tasks, batch, meta_head).run(weighting.mix)
 
 

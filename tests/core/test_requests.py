@@ -11,7 +11,7 @@ import torch
 from src.core.body import SharedBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.mixture import Mixed, RunningMean, RunningSum, weighted_mean
-from src.core.passes import PassContext, Passes, Purpose
+from src.core.passes import Passes, Purpose
 from src.core.processes import Processes
 from src.core.step import Step
 from src.core.task import StepBatch
@@ -44,10 +44,11 @@ class Notes:
 
 def new_step(notes, auxiliaries=2, processes=None):
     body, tasks, batches, meta_batch = problem(0, auxiliaries)
-    around = PassContext(processes or Processes(), notes.seed, notes.during)
+    shared = SharedBody(body, torch.float64)
+    passes = Passes(shared, processes, notes.seed, notes.during)
     head = MetaHead(tasks[0].head, MetaHeadSettings(steps=2))
     batch = StepBatch(0, batches, meta_batch)
-    return Step(Passes(SharedBody(body, torch.float64), around), tasks, batch, head), tasks
+    return Step(passes, tasks, batch, head), tasks
 
 
 @pytest.mark.parametrize(

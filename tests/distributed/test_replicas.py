@@ -7,7 +7,7 @@ import torch
 from torch import distributed
 
 from src.core.body import SharedBody
-from src.core.passes import PassContext, Passes, Purpose
+from src.core.passes import Passes, Purpose
 from src.core.processes import Processes
 from src.core.task import Batch
 from src.distributed.replicas import Replicas
@@ -30,7 +30,7 @@ def group():
 def test_a_batch_without_units_reaches_nothing_whenever_it_comes(processes):
     """A zero instead of nothing would have AdamW decay the weights, and move them by momentum."""
     body, tasks, batches, _ = problem(0, 1)
-    passes = Passes(SharedBody(body, torch.float64), PassContext(processes()))
+    passes = Passes(SharedBody(body, torch.float64), processes())
     own, empty = batches[tasks[0].name], Batch([], examples=2)
     for batch, reaches in ((empty, False), (own, True), (empty, False), (own, True)):
         found = passes.gradient(Purpose("task", tasks[0].name), tasks[0], batch)

@@ -13,7 +13,7 @@ from torch.multiprocessing import start_processes
 
 from src.core.body import SharedBody
 from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.passes import PassContext, Passes
+from src.core.passes import Passes
 from src.core.processes import Processes
 from src.core.step import Step
 from src.core.task import Batch, MicroBatch, StepBatch, Task
@@ -65,8 +65,8 @@ def take(kind, weighting, rank=0):
         shard(body, init_device_mesh("cpu", (2,)))
         shared, processes = ShardedBody(body, DOUBLE), Shards()
         whole = share_of(whole, rank, 2, equally_often=True)
-    around = PassContext(processes, lambda purpose, part: torch.manual_seed(part))
-    record = Step(Passes(shared, around), tasks, whole, meta_head).run(weighting(NAMES).mix)
+    passes = Passes(shared, processes, lambda purpose, part: torch.manual_seed(part))
+    record = Step(passes, tasks, whole, meta_head).run(weighting(NAMES).mix)
     gradients = [p.grad for m in (body, *(task.head for task in tasks)) for p in m.parameters()]
     return record, [g.full_tensor() if isinstance(g, DTensor) else g for g in gradients]
 
@@ -104,7 +104,7 @@ def running_statistics(processes, shared_out):
     weighting = Meta(NAMES)
     for step in range(3):
         whole = StepBatch(step, {name: batch(4 + step) for name in NAMES}, meta_batch=batch(5))
-        passes = Passes(SharedBody(body, DOUBLE), PassContext(processes))
+        passes = Passes(SharedBody(body, DOUBLE), processes)
         Step(passes, tasks, shared_out(whole), meta_head).run(weighting.mix)
     return {"mean": norm.running_mean, "variance": norm.running_var}
 
