@@ -12,7 +12,6 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from src.core.task_names import END_TASK
 from src.data.given import encoder_of
-from src.data.task_data import TaskData
 from src.encoders.pretrained import check_finite_weights
 from src.errors import UserError
 from src.methods.same_settings import check_same_data, check_same_settings, data_settings
@@ -119,15 +118,6 @@ class Checkpointed(TrainingStep):
         before, now = progress["processes"], self.trainer.world_size
         if before != now:
             log.warning("stage %s continues in %s process(es), was in %s", self.stage, now, before)
-
-    def given_data(self) -> TaskData | None:
-        """Return the data that this call of the Trainer was given; None for loaders.
-
-        `trainer.datamodule` may be of an earlier call.
-        """
-        given = self.trainer._data_connector._datahook_selector
-        data = None if given is None else given.datamodule
-        return data if isinstance(data, TaskData) else None
 
     def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
         check_same_settings(checkpoint["hyper_parameters"], self.hparams)

@@ -1,9 +1,9 @@
-"""Chooses the objectives and metrics of a module for given data."""
+"""Checks the arguments of `TaskMixing.for_data`, and chooses a module's parts for its data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -12,23 +12,43 @@ from src.data.prepared import TEXT, Prepared
 from src.errors import UserError
 from src.objectives.base import TaskObjective
 
+if TYPE_CHECKING:
+    from src.methods.module import TaskMixing
+
+
+def check_arguments(
+    method: type[TaskMixing], lr: float | None, optimisation: object, **others: object
+) -> None:
+    """Check that the rates are given once, and that each of `others` has an effect if it is given.
+
+    Raises:
+        UserError: an argument has no effect, or there is no learning rate.
+    """
+    if (lr is None) == (optimisation is None):
+        raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
+    if others["head_lr"] is not None and optimisation is not None:
+        raise UserError("head_lr is part of optimisation=Optimisation(end_head_lr=...)")
+    auxiliaries = (method.trains_auxiliaries, "trains no auxiliary tasks")
+    effects = {
+        "head_lr": (method.trains_end_task, "trains no end task's head"),
+        "meta_head": (method.has_meta_head, "has no meta head"),
+        "weighting": auxiliaries,
+        "tasks": auxiliaries,
+    }
+    for name, (has_effect, why) in effects.items():
+        if others[name] is not None and not has_effect:
+            raise UserError(f"{method.__name__} {why}: omit {name}")
+
 
 def objectives_for(
-    prepared: Prepared,
-    auxiliaries: Sequence[str] | None,
-    *,
-    method: str,
-    trains_end_task: bool,
-    trains_auxiliaries: bool,
+    method: type[TaskMixing], prepared: Prepared, auxiliaries: Sequence[str] | None
 ) -> dict[str, TaskObjective[Any]]:
     """Return the objectives that a method trains, by task, the end task's first.
 
     Args:
+        method: the class of the module.
         prepared: the data.
         auxiliaries: names of the auxiliary tasks to train; None for all.
-        method: the method's name, for messages.
-        trains_end_task: whether the method trains the end task.
-        trains_auxiliaries: whether the method trains auxiliary tasks.
 
     Raises:
         UserError: an auxiliary task does not exist, or there is none for a method that needs one.
@@ -40,16 +60,16 @@ def objectives_for(
             f"the data have no auxiliary task {unknown[0]}, only {list(prepared.auxiliaries)}"
         )
     found: dict[str, TaskObjective[Any]] = {}
-    if trains_end_task:
+    if method.trains_end_task:
         found[END_TASK] = prepared.classification
     if prepared.held_out is not None:
         found[TEXT] = prepared.objective(TEXT)
-    elif trains_auxiliaries:
+    elif method.trains_auxiliaries:
         if not names:
             reason = 'the data have none; give them some: auxiliaries={"tapt": "task"}'
             if prepared.auxiliaries:
                 reason = f"tasks is empty; the data have {list(prepared.auxiliaries)}"
-            raise UserError(f"{method} trains auxiliary tasks, and {reason}")
+            raise UserError(f"{method.__name__} trains auxiliary tasks, and {reason}")
         found |= {name: prepared.objective(name) for name in names}
     return found
 

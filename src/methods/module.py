@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ from lightning.fabric.utilities.data import AttributeDict
 from lightning.pytorch.callbacks import StochasticWeightAveraging
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from src.configuration.options import Count, Length, Natural, NonNegative, checked
 from src.configuration.values import without_numpy
@@ -21,11 +22,9 @@ from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import Processes
 from src.core.seeding import seed_for
 from src.core.task_names import END_TASK
-from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowGradientBody
-from src.data.batches import BatchNeeds
 from src.data.tartan_data import TartanData
 from src.data.task_data import TaskData
 from src.distributed.replicas import Replicas
@@ -35,16 +34,26 @@ from src.distributed.strategy import ShardStrategy
 from src.encoders.base import Encoder
 from src.encoders.description import describe_encoder, encoder_from_description
 from src.errors import UserError
+from src.methods.applied_weights import AppliedWeights
 from src.methods.checkpoint import Checkpointed, ShownArguments
 from src.methods.data_check import check_data
-from src.methods.for_data import check_head_names, evaluation_of, objectives_for
-from src.methods.optimisation import Optimisation
+from src.methods.for_data import (
+    check_arguments,
+    check_head_names,
+    evaluation_of,
+    objectives_for,
+)
+from src.methods.non_finite import StopAtNonFinite
+from src.methods.optimisation import Optimisation, check_schedule, set_rates
 from src.methods.parts import (
     METRICS,
     GivenWeighting,
     beside_the_usual,
     check_metrics,
     check_sampling,
+    check_tasks,
+    heads_of,
+    meta_settings_of,
     metrics_of,
     objective_node,
     settings_of,
@@ -60,7 +69,6 @@ from src.methods.trainer_options import (
     check_monitors,
     check_trainer,
     keep_best,
-    own_callbacks,
     planned_steps,
 )
 from src.objectives.base import TaskObjective
@@ -136,27 +144,18 @@ class TaskMixing(Checkpointed):
         sampled: Count | None = None,
     ) -> None:
         names, stage = list(tasks), stage or self.stage_name
-        if END_TASK in names and len(labels) < 2:
-            raise UserError(
-                f"{type(self).__name__}: labels has {len(labels)} names; give those of the end "
-                "task's labels, at least two, e.g. labels=data.prepared.end_task.labels"
-            )
-        if not names:
-            raise UserError(
-                f"{type(self).__name__}: tasks is empty; give it an objective by task, the end "
-                f"task's first: {{{END_TASK!r}: ...}}"
-            )
-        if END_TASK in names[1:]:
-            raise ValueError("the end task must come first")
+        check_tasks(type(self).__name__, names, labels)
+        if isinstance(encoder, Mapping):
+            description, whole = dict(encoder), encoder_from_description(encoder)
+        else:
+            description, whole = describe_encoder(encoder), encoder
         settings = settings_of(Optimisation, optimisation) or Optimisation()
         weighting_node = node_of(type(self).usual_weighting if weighting is None else weighting)
         evaluated_by = METRICS if metrics is None else check_metrics(metrics)
         # a checkpoint holds no numbers of NumPy
         arguments: dict[str, Any] = without_numpy(
             {
-                "encoder": dict(
-                    encoder if isinstance(encoder, Mapping) else describe_encoder(encoder)
-                ),
+                "encoder": description,
                 "tasks": {name: objective_node(name, given) for name, given in tasks.items()},
                 "weighting": weighting_node,
                 "optimisation": asdict(settings),
@@ -170,57 +169,35 @@ class TaskMixing(Checkpointed):
                 "sampled": sampled,
             }
         )
-        whole = encoder_from_description(encoder) if isinstance(encoder, Mapping) else encoder
         with torch.random.fork_rng(devices=[]):
             # not torch.manual_seed, which would seed the program's generators of GPUs too
             torch.default_generator.manual_seed(seed_for(seed, stage, "heads"))
             made = tasks_of(tasks, heads or {}, whole)
             mixing = weighting_of(weighting_node, names)
             check_sampling(mixing, len(names) - (END_TASK in names), sampled)
-            meta_settings = self._meta_settings(mixing, names, meta_head)
+            meta_settings = meta_settings_of(
+                meta_head, mixing, names, type(self).__name__, self.has_meta_head
+            )
             fitted = None if meta_settings is None else MetaHead(made[0].head, meta_settings)
         arguments["meta_head"] = None if meta_settings is None else asdict(meta_settings)
-        super().__init__(
-            whole,
-            made,
-            mixing,
-            fitted,
-            settings,
-            seed=seed,
-            stage=stage,
-            metrics=metrics_of(evaluated_by, metric, len(labels)) if END_TASK in names else None,
-            labels=labels,
-            max_length=max_length,
-            inner_products=getattr(torch, inner_products),
-            sampled=sampled,
-        )
+        end_task = made[0] if made[0].name == END_TASK else None
+        scores = None if end_task is None else metrics_of(evaluated_by, metric, len(labels))
+        super().__init__(whole, end_task, scores, labels, max_length)
+        self.automatic_optimization = False
+        self.tasks, self.heads = made, heads_of(made)
+        self.weighting, self.meta_head, self.optimisation = mixing, fitted, settings
+        self.seed, self.stage, self.sampled = seed, stage, sampled
+        self.inner_products = getattr(torch, inner_products)
+        self.applied = AppliedWeights(names)
+        self.doing = self.last_record = self.last_finite = None
+        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
+        self._begin_alone()
         for remark in remarks_on_hooks(type(self)):
             log.warning(remark)
         super().save_hyperparameters(arguments)
         self._hparams: Any = ShownArguments(self.hparams)
         # a tokenizer's files are nothing to look at in a logger
         self.logged_options = arguments | {"encoder": arguments["encoder"].get("name")}
-
-    @classmethod
-    def _meta_settings(
-        cls,
-        weighting: Weighting,
-        tasks: Sequence[str],
-        given: MetaHeadSettings | Mapping[str, Any] | None,
-    ) -> MetaHeadSettings | None:
-        """Return the settings of the meta head; None where the weighting needs none."""
-        kind = type(weighting).__name__
-        if not weighting.needs.meta_gradient:
-            if isinstance(given, MetaHeadSettings):
-                raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
-            return None  # earlier versions wrote unused settings into their checkpoints
-        learns = f"weighting {kind} learns weights by the meta-gradient of the end task"
-        # `on_load_checkpoint` names the class that a checkpoint of another one is of
-        if not cls.has_meta_head and not isinstance(given, Mapping):
-            raise UserError(f"{learns}, which {cls.__name__} does not have; use MetaTartan")
-        if tasks[0] != END_TASK:
-            raise UserError(f"{learns}, which is not among the tasks {', '.join(tasks)}")
-        return settings_of(MetaHeadSettings, given) or MetaHeadSettings()
 
     @classmethod
     @checked
@@ -270,34 +247,17 @@ class TaskMixing(Checkpointed):
                 f"{cls.__name__}.for_data takes a TartanData, got {type(data).__name__}; give it "
                 "TartanData(train, dev, ...)"
             )
+        check_arguments(
+            cls, lr, optimisation,
+            head_lr=head_lr, meta_head=meta_head, weighting=weighting, tasks=tasks,
+        )  # fmt: skip
         prepared = data.prepared
-        if (lr is None) == (optimisation is None):
-            raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
-        if head_lr is not None and optimisation is not None:
-            raise UserError("head_lr is part of optimisation=Optimisation(end_head_lr=...)")
-        if head_lr is not None and not cls.trains_end_task:
-            raise UserError(f"{cls.__name__} trains no end task's head: omit head_lr")
-        if meta_head is not None and not cls.has_meta_head:
-            raise UserError(f"{cls.__name__} has no meta head: omit meta_head")
-        if weighting is not None and not cls.trains_auxiliaries:
-            raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit weighting")
-        if tasks is not None and not cls.trains_auxiliaries:
-            raise UserError(f"{cls.__name__} trains no auxiliary tasks: omit tasks")
-        if lr is not None:
-            optimisation = cls._usual(lr, head_lr)
-        objectives = objectives_for(
-            prepared,
-            tasks,
-            method=cls.__name__,
-            trains_end_task=cls.trains_end_task,
-            trains_auxiliaries=cls.trains_auxiliaries,
-        )
         check_head_names(heads or {}, prepared)
         module = cls(
             prepared.encoder,
-            objectives,
+            objectives_for(cls, prepared, tasks),
             weighting,
-            optimisation,
+            optimisation if lr is None else cls._usual(lr, head_lr),
             seed=data.seed,
             stage=stage,
             metrics=beside_the_usual(metrics or {}),
@@ -350,19 +310,6 @@ class TaskMixing(Checkpointed):
         """Return what the Trainer's loggers record (see `LightningModule.hparams_initial`)."""
         return AttributeDict(self.logged_options)
 
-    @property
-    def batch_needs(self) -> BatchNeeds:
-        """Return the batches that a step needs, for the data's loaders."""
-        apart = self.meta_head.settings.extra_examples if self.meta_head is not None else 0
-        return BatchNeeds(
-            self.stage,
-            tuple(task.name for task in self.tasks),
-            meta=self.meta_head is not None,
-            meta_head_examples=apart,
-            second=self.weighting.needs.second_batches,
-            sampled=self.sampled,
-        )
-
     def save_hyperparameters(self, *args: Any, **kwargs: Any) -> None:
         """Refuse, because a checkpoint would not be loaded with further arguments.
 
@@ -396,20 +343,10 @@ class TaskMixing(Checkpointed):
             if self.monitor is not None:
                 scores = () if self.metrics is None else METRICS
                 check_directions(self.trainer, self.monitor, scores)
-            check_monitors(self.trainer, self, self._logged())
-        return own_callbacks(self.trainer)
-
-    def _logged(self) -> Iterator[str]:
-        """Yield the names of what a training logs."""
-        tasks = [task.name for task in self.tasks if self._is_logged(task.name)]
-        monitor = self.monitor
-        kinds = ("loss", "weight") if len(self.tasks) > 1 else ("loss",)  # see `_log_step`
-        yield from (f"{kind}/{name}" for name in tasks for kind in kinds)
-        evaluated = [] if self.metrics is None else self.metrics.names
-        if monitor is not None:
-            evaluated = [*evaluated, monitor.name]
-            yield from ("dev/loss", f"dev_{monitor.name}")
-        yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
+            check_monitors(self.trainer, self, self.logged_names())
+        # in evaluations it does nothing, but Lightning looks for all callbacks of a checkpoint
+        given = any(isinstance(callback, StopAtNonFinite) for callback in self.trainer.callbacks)
+        return [] if given else [StopAtNonFinite()]
 
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module.
@@ -453,10 +390,7 @@ class TaskMixing(Checkpointed):
         Raises:
             UserError: the weighting takes derivatives that do not work with a sharded body.
         """
-        # a log and a meter of this training set them again
-        self.logs_steps, self.clock = True, nullcontext()
-        self.shared = RowGradientBody(self.body, self.inner_products)
-        self.processes = Processes()
+        self._begin_alone()
         trained = any(parameter.requires_grad for parameter in self.body.parameters())
         needs = self.weighting.needs
         if (needs.meta_gradient or needs.second_batches) and not trained:
@@ -474,6 +408,12 @@ class TaskMixing(Checkpointed):
             self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
         elif self.trainer.world_size > 1:
             self.processes = Replicas()
+
+    def _begin_alone(self) -> None:
+        """Let steps run in one process, without the log and the meter of an earlier training."""
+        self.logs_steps, self.clock = True, nullcontext()
+        self.shared = RowGradientBody(self.body, self.inner_products)
+        self.processes = Processes()
 
     def _warn_of_untrained(self) -> None:
         """Warn of parameters of a subclass, whose gradients no step computes."""
@@ -519,28 +459,11 @@ class TaskMixing(Checkpointed):
             isinstance(callback, StochasticWeightAveraging) for callback in self.trainer.callbacks
         ):
             return  # going on from a checkpoint, it brings its own schedule with the next epoch
-        schedule = self.lr_schedulers()
-        if not hasattr(self, "planned_steps") or not hasattr(schedule, "step"):
-            raise UserError(
-                f"configure_optimizers() of {type(self).__name__} has to call that of its base, "
-                'and to return one optimiser with its schedule: {"optimizer": ..., '
-                '"lr_scheduler": ...}; for another optimiser alone, override new_optimiser()'
-            )
-        if any(config.frequency != 1 for config in self.trainer.lr_scheduler_configs):
-            raise UserError(
-                f"configure_optimizers() of {type(self).__name__}: a schedule is stepped after "
-                "every step of the optimiser, so that it takes no frequency"
-            )
-        if isinstance(schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
-            raise UserError(
-                "ReduceLROnPlateau needs a metric, and a schedule is stepped after every step; use "
-                "one that needs none, or EarlyStopping"
-            )
-        if not isinstance(schedule, torch.optim.lr_scheduler.LambdaLR):
-            return  # of a subclass
-        groups = schedule.optimizer.param_groups
-        for group, lr, factor in zip(groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
-            group["lr"] = lr * factor(schedule.last_epoch)
+        schedule = self.lr_schedulers() if hasattr(self, "planned_steps") else None
+        frequencies = [config.frequency for config in self.trainer.lr_scheduler_configs]
+        check_schedule(schedule, frequencies, type(self).__name__)
+        if isinstance(schedule, LambdaLR):  # another one is a subclass's
+            set_rates(schedule)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Make an evaluation follow the last step.

@@ -11,7 +11,7 @@ from torch import Tensor
 from src.core.device import is_cpu
 from src.core.step import StepRecord
 from src.errors import UserError
-from src.methods.module import TaskMixing
+from src.methods.training_step import TrainingStep
 
 SHOWN = 8
 """Maximum number of a batch's rows that a message names."""
@@ -58,7 +58,7 @@ class StopAtNonFinite(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
     ) -> None:
         """Store the step's flag, and read the flags when it is time."""
-        assert isinstance(pl_module, TaskMixing)
+        assert isinstance(pl_module, TrainingStep)
         finite, record = pl_module.last_finite, pl_module.last_record
         if finite is None or record is None:
             return
@@ -69,7 +69,7 @@ class StopAtNonFinite(pl.Callback):
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Read the flags, because an evaluation waits for the device anyway."""
-        if isinstance(pl_module, TaskMixing):
+        if isinstance(pl_module, TrainingStep):
             self._read(pl_module)
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -77,7 +77,7 @@ class StopAtNonFinite(pl.Callback):
 
         Also one that is resumed after its last step, where no hook of training is called.
         """
-        assert isinstance(pl_module, TaskMixing)
+        assert isinstance(pl_module, TrainingStep)
         self._read(pl_module)
         if 0 < trainer.global_step == self._in_a_row:
             skipped = f"all {self._in_a_row} updates were skipped"
@@ -94,7 +94,7 @@ class StopAtNonFinite(pl.Callback):
         """Restore the count of a checkpoint."""
         self._in_a_row = state_dict["in_a_row"]
 
-    def _read(self, module: TaskMixing) -> None:
+    def _read(self, module: TrainingStep) -> None:
         pending, self._pending = self._pending, []
         if not pending:
             return
@@ -106,7 +106,7 @@ class StopAtNonFinite(pl.Callback):
                 skipped = f"{self._in_a_row} updates in a row were skipped"
                 raise UserError(self._message(module, skipped, self._last))
 
-    def _message(self, module: TaskMixing, skipped: str, last: Taken | None) -> str:
+    def _message(self, module: TrainingStep, skipped: str, last: Taken | None) -> str:
         advice = _ADVICE
         if str(module.trainer.precision) not in ("32-true", "64-true"):
             advice += ", or use trainer.precision=32-true (in a program Trainer(precision=...))"

@@ -9,9 +9,11 @@ from typing import Literal
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from src.configuration.options import Below1, Checked, Fraction, NonNegative, Positive
+from src.errors import UserError
 
 
 @dataclass
@@ -59,17 +61,51 @@ class Optimisation(Checked):
             foreach=False if sharded else None,
         )
 
-    def schedule(
-        self, optimiser: torch.optim.Optimizer, steps: int
-    ) -> torch.optim.lr_scheduler.LambdaLR:
+    def schedule(self, optimiser: torch.optim.Optimizer, steps: int) -> LambdaLR:
         """Return the schedule: warm-up, then linear decay to 0 at `steps`, or none."""
         rising = round(self.warmup * steps)
-        schedule: torch.optim.lr_scheduler.LambdaLR = (
+        schedule: LambdaLR = (
             get_linear_schedule_with_warmup(optimiser, rising, steps)
             if self.decay == "linear"
             else get_constant_schedule_with_warmup(optimiser, rising)
         )
         return schedule
+
+
+def check_schedule(schedule: object, frequencies: Iterable[int], method: str) -> None:
+    """Check the schedule that a module's `configure_optimizers` has returned.
+
+    Args:
+        schedule: the only schedule; None where there is none, or where the base was not called.
+        frequencies: those that Lightning was given.
+        method: name of the module's class, for messages.
+
+    Raises:
+        UserError: it cannot be stepped after every step of the optimiser.
+    """
+    if not hasattr(schedule, "step"):
+        raise UserError(
+            f"configure_optimizers() of {method} has to call that of its base, "
+            'and to return one optimiser with its schedule: {"optimizer": ..., '
+            '"lr_scheduler": ...}; for another optimiser alone, override new_optimiser()'
+        )
+    if any(frequency != 1 for frequency in frequencies):
+        raise UserError(
+            f"configure_optimizers() of {method}: a schedule is stepped after "
+            "every step of the optimiser, so that it takes no frequency"
+        )
+    if isinstance(schedule, ReduceLROnPlateau):
+        raise UserError(
+            "ReduceLROnPlateau needs a metric, and a schedule is stepped after every step; use "
+            "one that needs none, or EarlyStopping"
+        )
+
+
+def set_rates(schedule: LambdaLR) -> None:
+    """Set the next step's rates by this schedule, whatever those of its optimiser are."""
+    groups = schedule.optimizer.param_groups
+    for group, lr, factor in zip(groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
+        group["lr"] = lr * factor(schedule.last_epoch)
 
 
 def _groups(name: str, modules: list[nn.Module], lr: float, weight_decay: float) -> list[dict]:

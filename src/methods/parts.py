@@ -11,7 +11,9 @@ from torch import nn
 from torchmetrics import Metric
 
 from src.configuration.values import TARGET, without_numpy
+from src.core.meta_head import MetaHeadSettings
 from src.core.task import Task
+from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.encoders.base import Encoder
 from src.errors import UserError
@@ -39,6 +41,27 @@ METRICS: Mapping[str, Node] = {
 def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S | None:
     """Return settings of type `kind`; None where none were given."""
     return kind(**given) if isinstance(given, Mapping) else given
+
+
+def check_tasks(method: str, names: Sequence[str], labels: Sequence[str]) -> None:
+    """Check the names of a module's tasks, and that the end task has labels.
+
+    Raises:
+        UserError: there is no task, or the end task has fewer than two labels.
+        ValueError: the end task is not the first.
+    """
+    if END_TASK in names and len(labels) < 2:
+        raise UserError(
+            f"{method}: labels has {len(labels)} names; give those of the end "
+            "task's labels, at least two, e.g. labels=data.prepared.end_task.labels"
+        )
+    if not names:
+        raise UserError(
+            f"{method}: tasks is empty; give it an objective by task, the end "
+            f"task's first: {{{END_TASK!r}: ...}}"
+        )
+    if END_TASK in names[1:]:
+        raise ValueError("the end task must come first")
 
 
 def objective_node(name: str, objective: TaskObjective[Any] | Node) -> dict[str, Any]:
@@ -215,6 +238,40 @@ def _check_per_task(weighting: Weighting) -> None:
     unknown = sorted(set(weighting.per_task or ()) - set(buffers))
     if unknown:
         raise UserError(f"weighting {kind}: per_task names {unknown[0]!r}, which is no buffer")
+
+
+def meta_settings_of(
+    given: MetaHeadSettings | Mapping[str, Any] | None,
+    weighting: Weighting,
+    tasks: Sequence[str],
+    method: str,
+    has_meta_head: bool,
+) -> MetaHeadSettings | None:
+    """Return the settings of the meta head; None where the weighting needs none.
+
+    Args:
+        given: the settings, the usual ones if None; or what a checkpoint has of them.
+        weighting: the weighting of the tasks.
+        tasks: names of the tasks.
+        method: name of the module's class, for messages.
+        has_meta_head: whether that class may have a meta head.
+
+    Raises:
+        UserError: the weighting needs a meta-gradient, and there is no meta head or end task; or it
+            needs none, and settings are given.
+    """
+    kind = type(weighting).__name__
+    if not weighting.needs.meta_gradient:
+        if isinstance(given, MetaHeadSettings):
+            raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
+        return None  # earlier versions wrote unused settings into their checkpoints
+    learns = f"weighting {kind} learns weights by the meta-gradient of the end task"
+    # `on_load_checkpoint` names the class that a checkpoint of another one is of
+    if not has_meta_head and not isinstance(given, Mapping):
+        raise UserError(f"{learns}, which {method} does not have; use MetaTartan")
+    if tasks[0] != END_TASK:
+        raise UserError(f"{learns}, which is not among the tasks {', '.join(tasks)}")
+    return settings_of(MetaHeadSettings, given) or MetaHeadSettings()
 
 
 def beside_the_usual(metrics: Mapping[str, Node | None]) -> dict[str, Node]:

@@ -226,19 +226,6 @@ def planned_steps(trainer: pl.Trainer, epoch_steps: int | None) -> int:
     return by_epochs if steps == -1 else min(steps, by_epochs)
 
 
-def own_callbacks(trainer: pl.Trainer) -> list[pl.Callback]:
-    """Return the callbacks that a module has in addition to the Trainer's.
-
-    Args:
-        trainer: the Trainer.
-    """
-    from src.methods.non_finite import StopAtNonFinite  # which looks at the module
-
-    # in evaluations it does nothing, but Lightning looks for all callbacks of a checkpoint
-    given = any(isinstance(callback, StopAtNonFinite) for callback in trainer.callbacks)
-    return [] if given else [StopAtNonFinite()]
-
-
 def keep_best(trainer: pl.Trainer, monitor: Monitor | None) -> None:
     """Make the only checkpoint callback keep the best on dev, if it does not say what to keep.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.swa_utils import SWALR
 
 from src.core.body import SharedBody
@@ -22,14 +22,12 @@ from src.core.step_state import StepState
 from src.core.task import StepBatch, Task
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
-from src.cpu.row_gradients import RowGradientBody
-from src.encoders.base import Encoder
+from src.data.batches import BatchNeeds
+from src.data.task_data import TaskData
 from src.errors import UserError
-from src.evaluation.metrics import EndTaskMetrics
 from src.methods.applied_weights import AppliedWeights
 from src.methods.classifier import EndTaskClassifier
 from src.methods.optimisation import Optimisation
-from src.methods.parts import heads_of
 from src.methods.update import prepare_update
 
 
@@ -39,23 +37,11 @@ class TrainingStep(EndTaskClassifier):
     In each step, the gradient of each task with respect to the body is computed, the weighting
     combines them into one, and each head gets its own task's gradient, unweighted.
 
-    Args:
-        encoder: the shared encoder, whose body `theta` is trained in place.
-        tasks: the tasks with their heads, the end task first where it is trained.
-        weighting: combines the body's gradients.
-        meta_head: the meta head, for a weighting that needs the meta-gradient; else None.
-        optimisation: optimiser and schedule.
-        seed: seed of every random draw.
-        stage: the stage's name, which is part of every random draw's seed.
-        metrics: the end task's metrics; None where it is not trained.
-        labels: the end task's label names in index order.
-        max_length: maximum length of its texts; None where inputs are not texts [tokens].
-        inner_products: `float32` or `float64`, the type in which inner products of gradients are
-            accumulated.
-        sampled: number of auxiliary tasks that each step samples, which share one batch; None
-            trains all of them in each step [tasks].
+    `TaskMixing` makes the parts and keeps them under the names of its arguments.
 
     Attributes:
+        heads: the tasks' heads by name; one that tasks share is stored once.
+        applied: the task weights of the last step that was not skipped.
         doing: the purpose of the passes that are running; None outside a step.
         clock: measures the time of the passes and the update, which every step needs.
         shared: the body, as steps use it.
@@ -64,42 +50,49 @@ class TrainingStep(EndTaskClassifier):
         last_record: record of the last step; None before the first.
         last_finite: whether the last step's numbers were finite, a scalar on the device; None
             before the first.
+        skipped: number of steps that were skipped because a number was not finite, a scalar.
     """
 
+    tasks: list[Task]
+    heads: nn.ModuleDict
+    weighting: Weighting
+    meta_head: MetaHead | None
+    optimisation: Optimisation
+    seed: int
+    stage: str
+    inner_products: torch.dtype
+    sampled: int | None
+    applied: AppliedWeights
+    doing: Purpose | None
+    clock: AbstractContextManager[object]
+    shared: SharedBody
+    processes: Processes
+    logs_steps: bool
+    last_record: StepRecord | None
+    last_finite: Tensor | None
     skipped: Tensor
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        tasks: Sequence[Task],
-        weighting: Weighting,
-        meta_head: MetaHead | None,
-        optimisation: Optimisation,
-        *,
-        seed: int,
-        stage: str,
-        metrics: EndTaskMetrics | None,
-        labels: Sequence[str],
-        max_length: int | None,
-        inner_products: torch.dtype,
-        sampled: int | None,
-    ) -> None:
-        end_task = tasks[0] if tasks[0].name == END_TASK else None
-        super().__init__(encoder, end_task, metrics, labels, max_length)
-        self.automatic_optimization = False
-        self.tasks, self.heads = list(tasks), heads_of(tasks)
-        self.weighting, self.meta_head, self.optimisation = weighting, meta_head, optimisation
-        self.seed, self.stage = seed, stage
-        self.inner_products, self.sampled = inner_products, sampled
-        self.applied = AppliedWeights([task.name for task in tasks])
-        self.last_record: StepRecord | None = None
-        self.last_finite: Tensor | None = None
-        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64), persistent=False)
-        self.doing: Purpose | None = None
-        self.clock: AbstractContextManager[object] = nullcontext()
-        self.shared: SharedBody = RowGradientBody(self.body, inner_products)
-        self.processes = Processes()
-        self.logs_steps = True
+    @property
+    def batch_needs(self) -> BatchNeeds:
+        """The batches that a step needs, for the data's loaders."""
+        apart = self.meta_head.settings.extra_examples if self.meta_head is not None else 0
+        return BatchNeeds(
+            self.stage,
+            tuple(task.name for task in self.tasks),
+            meta=self.meta_head is not None,
+            meta_head_examples=apart,
+            second=self.weighting.needs.second_batches,
+            sampled=self.sampled,
+        )
+
+    def given_data(self) -> TaskData | None:
+        """Return the data that this call of the Trainer was given; None for loaders.
+
+        `trainer.datamodule` may be of an earlier call.
+        """
+        given = self.trainer._data_connector._datahook_selector
+        data = None if given is None else given.datamodule
+        return data if isinstance(data, TaskData) else None
 
     @property
     def task_weights(self) -> dict[str, float]:
@@ -215,6 +208,17 @@ class TrainingStep(EndTaskClassifier):
             for task, value in zip(record.tasks, values, strict=True)
             if self._is_logged(task)
         }
+
+    def logged_names(self) -> Iterator[str]:
+        """Yield the names of what a training logs."""
+        kinds = ("loss", "weight") if len(self.tasks) > 1 else ("loss",)  # see `step_metrics`
+        tasks = [task.name for task in self.tasks if self._is_logged(task.name)]
+        yield from (f"{kind}/{name}" for name in tasks for kind in kinds)
+        evaluated = [] if self.metrics is None else self.metrics.names
+        if self.monitor is not None:
+            evaluated = [*evaluated, self.monitor.name]
+            yield from ("dev/loss", f"dev_{self.monitor.name}")
+        yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
 
     def _is_logged(self, task: str) -> bool:
         """Return whether a task is in every step: Lightning would repeat others' last values."""
