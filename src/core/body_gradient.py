@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -53,7 +54,6 @@ class BodyGradient:
         self._values: Gradient | None = None
         self._of_head: Gradient = []
         self._loss: Tensor | None = None
-        self._squared_norm: Tensor | None = None
 
     @property
     def loss(self) -> Tensor:
@@ -82,12 +82,10 @@ class BodyGradient:
         self._wait()
         return self._of_head
 
-    @property
+    @cached_property
     def squared_norm(self) -> Tensor:
-        """`||g||^2` over the whole body, a scalar; also available after `take`."""
-        if self._squared_norm is None:
-            self._squared_norm = inner_product(self, self)
-        return self._squared_norm
+        """`||g||^2` over the whole body, a scalar; after `take` only if it was asked for before."""
+        return inner_product(self, self)
 
     def take(self) -> Gradient:
         """Hand over the tensors, which the caller may change; this gradient no longer has them.

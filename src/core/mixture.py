@@ -120,6 +120,14 @@ def weighted_mean(gradients: Iterable[BodyGradient], factors: Tensor) -> Mixed:
     return mean.mixed()
 
 
+def weighted_sum(gradients: Iterable[BodyGradient], weights: Tensor) -> Mixed:
+    """Return `sum_i alpha_i g_i` for weights `(tasks,)` known before the gradients are added."""
+    total = RunningSum()
+    for index, gradient in enumerate(gradients):
+        total.add(gradient, weights[index])
+    return total.mixed()
+
+
 def _scalar(gradient: BodyGradient, value: Tensor | float) -> Tensor:
     """Return a gradient's weight as a scalar tensor on the gradient's device."""
     scalar = torch.as_tensor(value, device=gradient.loss.device)

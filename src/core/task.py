@@ -120,30 +120,32 @@ class Batch(_Pinned):
         Args:
             numbers: indices of its micro-batches, ascending.
         """
-        share = OwnMicroBatches(
-            numbers=tuple(numbers),
-            units=tuple(part.units for part in self.micro_batches),
-            examples=tuple(part.examples for part in self.micro_batches),
-        )
+        share = replace(self._own, numbers=tuple(numbers))
         return replace(self, micro_batches=[self.micro_batches[i] for i in numbers], share=share)
+
+    @property
+    def _own(self) -> OwnMicroBatches:
+        parts = self.micro_batches
+        return self.share or OwnMicroBatches(
+            numbers=tuple(range(len(parts))),
+            units=tuple(part.units for part in parts),
+            examples=tuple(part.examples for part in parts),
+        )
 
     @property
     def numbered(self) -> Iterator[tuple[int, MicroBatch]]:
         """Yield this process's micro-batches, with their indices in the whole batch."""
-        numbers = range(len(self.micro_batches)) if self.share is None else self.share.numbers
-        return zip(numbers, self.micro_batches, strict=True)
+        return zip(self._own.numbers, self.micro_batches, strict=True)
 
     @property
     def units_of_all(self) -> tuple[int, ...]:
         """Number of units of every micro-batch, on all processes."""
-        here = tuple(part.units for part in self.micro_batches)
-        return here if self.share is None else self.share.units
+        return self._own.units
 
     @property
     def examples_of_all(self) -> tuple[int, ...]:
         """Number of examples of every micro-batch, on all processes."""
-        here = tuple(part.examples for part in self.micro_batches)
-        return here if self.share is None else self.share.examples
+        return self._own.examples
 
     @property
     def units(self) -> int:

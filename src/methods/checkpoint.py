@@ -107,13 +107,14 @@ class Checkpointed(TrainingStep):
                 "wrote it has to call super().on_save_checkpoint(checkpoint)"
             )
         progress = checkpoint["progress"]
-        if self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING:
-            self._check_same_settings(checkpoint)
-        if self._trainer is None:
+        loaded_alone = self._trainer is None
+        if loaded_alone:
             _check_kind(type(self), self.hparams)
+        elif self.trainer.state.fn == TrainerFn.FITTING:
+            self._check_same_settings(checkpoint)
         self.applied.restore(progress["weights"])
         self.skipped.fill_(progress["skipped"])
-        if self._trainer is None:  # loaded by itself
+        if loaded_alone:
             return
         before, now = progress["processes"], self.trainer.world_size
         if before != now:

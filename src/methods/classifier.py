@@ -96,12 +96,20 @@ class EndTaskClassifier(pl.LightningModule):
         return logits.float()
 
     def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add a batch of dev to the metrics (see `labelled_batch` for its forms)."""
-        self._evaluate(batch, dataloader_idx)
+        """Add a batch of dev or test to the metrics (see `labelled_batch` for its forms)."""
+        _, metrics = self._evaluated()
+        if dataloader_idx > 0:
+            raise UserError(
+                "an evaluation takes one loader at a time: call trainer.validate or trainer.test "
+                "for each"
+            )
+        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
+        logits = self(inputs)
+        labels = labels.to(logits.device)
+        metrics.update(logits, labels, unseen)
+        self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
 
-    def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add a batch of test to the metrics."""
-        self._evaluate(batch, dataloader_idx)
+    test_step = validation_step
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
         """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch.
@@ -175,19 +183,6 @@ class EndTaskClassifier(pl.LightningModule):
         finally:
             if body is not self.body:
                 self.agreement.wait()
-
-    def _evaluate(self, batch: Any, dataloader_idx: int) -> None:
-        _, metrics = self._evaluated()
-        if dataloader_idx > 0:
-            raise UserError(
-                "an evaluation takes one loader at a time: call trainer.validate or trainer.test "
-                "for each"
-            )
-        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
-        logits = self(inputs)
-        labels = labels.to(logits.device)
-        metrics.update(logits, labels, unseen)
-        self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
 
     def _log_metrics(self, split: str) -> None:
         _, metrics = self._evaluated()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -73,7 +74,7 @@ class ForwardFlops:
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
         self._spent = spent
-        self._known: dict[tuple[Any, ...], _BySize] = {}
+        self._known: defaultdict[tuple[Any, ...], dict[_Size, int]] = defaultdict(dict)
         self._key: tuple[Any, ...] = ()
         self._size: _Size = (1, 1)
         self._counting: _Counting | None = None
@@ -92,7 +93,7 @@ class ForwardFlops:
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
             self._key, self._size = _key(index, module, args, kwargs)
-            if self._known.setdefault(self._key, _BySize()).at(self._size) is None:
+            if _cost(self._known[self._key], self._size) is None:
                 self._counting = _Counting()
                 self._counting.__enter__()  # type: ignore[no-untyped-call]
 
@@ -102,11 +103,11 @@ class ForwardFlops:
         if self._counting is not None:
             counting, self._counting = self._counting, None
             counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._known[self._key].counted[self._size] = counting.total
+            self._known[self._key][self._size] = counting.total
         differentiated = any(
             isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
         )
-        operations = self._known[self._key].at(self._size)
+        operations = _cost(self._known[self._key], self._size)
         assert operations is not None
         self._spent(operations * (1 + BACKWARD * differentiated))
 
@@ -115,26 +116,24 @@ _Size = tuple[int, int]
 """The two numbers in which a cost is linear: 1 and rows, or tokens and pairs."""
 
 
-class _BySize:
-    """Costs of passes that differ in their size alone.
+def _cost(counted: Mapping[_Size, int], size: _Size) -> int | None:
+    """Return the cost of a pass by that of others; None if it has to be counted.
 
     Besides the cost of rows there is a constant part (projected relative positions).
+
+    Args:
+        counted: costs of passes that differ in their size alone.
+        size: the size of the pass.
     """
-
-    def __init__(self) -> None:
-        self.counted: dict[_Size, int] = {}
-
-    def at(self, size: _Size) -> int | None:
-        """Return the cost of a pass of this size; None if it has to be counted."""
-        if size in self.counted:
-            return self.counted[size]
-        for (one, this), (other, that) in combinations(self.counted.items(), 2):
-            independent = one[0] * other[1] - other[0] * one[1]
-            if independent:  # Cramer's rule
-                first = this * other[1] - that * one[1]
-                second = one[0] * that - other[0] * this
-                return (size[0] * first + size[1] * second) // independent
-        return None
+    if size in counted:
+        return counted[size]
+    for (one, this), (other, that) in combinations(counted.items(), 2):
+        independent = one[0] * other[1] - other[0] * one[1]
+        if independent:  # Cramer's rule
+            first = this * other[1] - that * one[1]
+            second = one[0] * that - other[0] * this
+            return (size[0] * first + size[1] * second) // independent
+    return None
 
 
 def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:

@@ -149,7 +149,7 @@ class TaskMixing(Checkpointed):
             description, whole = dict(encoder), encoder_from_description(encoder)
         else:
             description, whole = describe_encoder(encoder), encoder
-        settings = settings_of(Optimisation, optimisation) or Optimisation()
+        settings = settings_of(Optimisation, optimisation)
         weighting_node = node_of(type(self).usual_weighting if weighting is None else weighting)
         evaluated_by = METRICS if metrics is None else check_metrics(metrics)
         # a checkpoint holds no numbers of NumPy

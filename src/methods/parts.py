@@ -38,9 +38,9 @@ METRICS: Mapping[str, Node] = {
 """Metrics of every evaluation unless others are given, as in `conf/config.yaml`."""
 
 
-def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S | None:
-    """Return settings of type `kind`; None where none were given."""
-    return kind(**given) if isinstance(given, Mapping) else given
+def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S:
+    """Return settings of type `kind`, the usual ones where none were given."""
+    return kind(**given) if isinstance(given, Mapping) else given or kind()
 
 
 def check_tasks(method: str, names: Sequence[str], labels: Sequence[str]) -> None:
@@ -271,7 +271,7 @@ def meta_settings_of(
         raise UserError(f"{learns}, which {method} does not have; use MetaTartan")
     if tasks[0] != END_TASK:
         raise UserError(f"{learns}, which is not among the tasks {', '.join(tasks)}")
-    return settings_of(MetaHeadSettings, given) or MetaHeadSettings()
+    return settings_of(MetaHeadSettings, given)
 
 
 def beside_the_usual(metrics: Mapping[str, Node | None]) -> dict[str, Node]:

@@ -20,7 +20,11 @@ from src.methods.module import TaskMixing
 
 log = logging.getLogger(__name__)
 
-OF_A_TASK = ("weight", "cosine", "loss", "gradient_norm", "effective_examples")
+OF_A_TASK = {
+    "weight": "weights", "cosine": "cosines", "loss": "losses", "gradient_norm": "gradient_norms",
+    "effective_examples": "effective_examples",
+}  # fmt: skip
+"""Columns with a task's value, and where a `StepRecord` has those of all tasks."""
 OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
 COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
 """Columns of the step log, which has a row for each step and task."""
@@ -82,13 +86,6 @@ class StepLog(pl.Callback):
         record = pl_module.last_record
         if record is None:
             return
-        vectors = {
-            "loss": record.losses,
-            "weight": record.weights,
-            "gradient_norm": record.gradient_norms,
-            "cosine": record.cosines,
-            "effective_examples": record.effective_examples,
-        }
         finite = pl_module.last_finite
         scalars = {
             "meta_loss": record.meta_loss,
@@ -97,8 +94,8 @@ class StepLog(pl.Callback):
         }
         values = {
             f"{kind}/{task}": vector[index]
-            for kind, vector in vectors.items()
-            if vector is not None
+            for kind, name in OF_A_TASK.items()
+            if (vector := getattr(record, name)) is not None
             for index, task in enumerate(record.tasks)
         }
         values |= {name: value for name, value in scalars.items() if value is not None}

@@ -2,51 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from src.configuration.options import Checked, Fraction, Share
 from src.errors import UserError
 from src.objectives.vocabulary import Vocabulary
 
+Drawn = tuple[np.ndarray, np.ndarray]
+"""Uniform numbers in [0, 1), and random tokens, `(tokens,)` each."""
 
-def check_shares(masked: float, random: float) -> None:
-    """Check the shares of chosen tokens that are masked and that are replaced at random.
+
+@dataclass(frozen=True)
+class Corruption(Checked):
+    """Replaces a chosen token by the mask token or a random one, or keeps it.
+
+    Attributes:
+        probability: share of the tokens that are chosen (paper: 0.15).
+        masked: share of the chosen tokens that are replaced by the mask token (paper: 0.8).
+        random: share of the chosen tokens that are replaced by a random token (paper: 0.1); the
+            others are kept.
 
     Raises:
-        UserError: they sum to more than 1.
+        UserError: `masked` and `random` sum to more than 1.
     """
-    if masked + random > 1:
-        raise UserError(f"masked and random must not sum to more than 1, got {masked} and {random}")
 
+    probability: Share = 0.15
+    masked: Fraction = 0.8
+    random: Fraction = 0.1
 
-def draw_corruption(
-    count: int, vocabulary: Vocabulary, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the random numbers for `corrupt`.
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.masked + self.random > 1:
+            raise UserError(
+                "masked and random must not sum to more than 1, got "
+                f"{self.masked} and {self.random}"
+            )
 
-    Returns:
-        Uniform numbers in [0, 1) and random tokens, `(count,)` each.
-    """
-    return rng.random(count), rng.integers(0, vocabulary.size, count)
+    def draw(self, count: int, vocabulary: Vocabulary, rng: np.random.Generator) -> Drawn:
+        """Draw the random numbers for `corrupted`."""
+        return rng.random(count), rng.integers(0, vocabulary.size, count)
 
-
-def corrupt(
-    tokens: np.ndarray,
-    chosen: np.ndarray,
-    drawn: tuple[np.ndarray, np.ndarray],
-    shares: tuple[float, float],
-    mask_id: int,
-) -> np.ndarray:
-    """Return the corrupted tokens, `(tokens,)`.
-
-    Args:
-        tokens: the original tokens, `(tokens,)`.
-        chosen: True where a token may be changed, bool `(tokens,)`.
-        drawn: random numbers of `draw_corruption`.
-        shares: shares of the chosen tokens that are masked and that are replaced at random; the
-            others are kept.
-        mask_id: id of the mask token.
-    """
-    action, replacement = drawn
-    masked = chosen & (action < shares[0])
-    randomised = chosen & ~masked & (action < shares[0] + shares[1])
-    return np.where(masked, mask_id, np.where(randomised, replacement, tokens))
+    def corrupted(
+        self, tokens: np.ndarray, chosen: np.ndarray, drawn: Drawn, vocabulary: Vocabulary
+    ) -> np.ndarray:
+        """Return the tokens with the `chosen` ones, bool, corrupted: all `(tokens,)`."""
+        action, replacement = drawn
+        masked = chosen & (action < self.masked)
+        randomised = chosen & ~masked & (action < self.masked + self.random)
+        return np.where(masked, vocabulary.mask_id, np.where(randomised, replacement, tokens))

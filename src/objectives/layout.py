@@ -13,7 +13,7 @@ from torch import Tensor
 
 from src.core.task import Batch, Inputs, MicroBatch
 from src.encoders.text_encoder import TextEncoder
-from src.objectives.padding import pad, pad_pairs, pad_rows, pad_token_types, padded_width
+from src.objectives.padding import pad, pad_pairs, pad_rows, padded_width
 
 ROW_MULTIPLE = 32
 """Packed rows are padded to multiples of this length [tokens]. On a CPU, oneDNN builds kernels for
@@ -84,12 +84,6 @@ class Layout:
             max_padding=MAX_PADDING_ON_CPU if on_cpu else None,
         )
 
-    def split(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Return the indices of the examples of each part, given the lengths of all examples."""
-        if self.packed:
-            return split_by_tokens(lengths, self.micro_batch_size)
-        return split_by_length(lengths, self.micro_batch_size, self.max_padding)
-
     def parts(
         self,
         rows: Sequence[Mapping[str, Any]],
@@ -108,18 +102,21 @@ class Layout:
         """
         if lengths is None:
             lengths = [len(ids) for ids in token_ids]
-        for members in self.split(lengths):
-            own_rows, own_ids = [rows[i] for i in members], [token_ids[i] for i in members]
-            if self.packed:
-                yield self._packed(members, own_rows, own_ids)
-            else:
-                yield self._padded(members, own_rows, own_ids)
+        if self.packed:
+            split, made = split_by_tokens(lengths, self.micro_batch_size), self._packed
+        else:
+            split = split_by_length(lengths, self.micro_batch_size, self.max_padding)
+            made = self._padded
+        for members in split:
+            yield made(members, [rows[i] for i in members], [token_ids[i] for i in members])
 
     def _padded(
         self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
     ) -> Part:
         width = padded_width(ids, self.max_positions)
-        inputs = pad(ids, self.pad_id, width) | pad_token_types(rows, width)
+        inputs = pad(ids, self.pad_id, width)
+        if "token_type_ids" in rows[0]:
+            inputs["token_type_ids"] = pad_rows([row["token_type_ids"] for row in rows], 0, width)
         if "position_ids" in rows[0]:
             positions = [row["position_ids"] for row in rows]
             inputs["position_ids"] = pad_rows(positions, self.first_position, width)
@@ -146,8 +143,7 @@ class Layout:
             "host_lengths": tuple(lengths.tolist()),  # so that no step has to wait for a GPU
         }
         if "token_type_ids" in rows[0]:
-            types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
-            inputs["token_type_ids"] = _row(types, width, 0)
+            inputs["token_type_ids"] = _row([row["token_type_ids"] for row in rows], width, 0)
         if "pair_mask" in rows[0]:
             pairs = np.concatenate([row["pair_mask"].ravel() for row in rows])
             inputs["pair_mask"] = torch.from_numpy(pairs)
@@ -193,10 +189,7 @@ def predicted_batch(
 
 def _row(values: Sequence[np.ndarray], width: int, filler: int) -> Tensor:
     """Return `values` one after another, padded with `filler`, int64 `(1, width)`."""
-    row = np.full(width, filler, dtype=np.int64)
-    joined = np.concatenate(values)
-    row[: len(joined)] = joined
-    return torch.from_numpy(row)[None]
+    return pad_rows([np.concatenate(values)], filler, width)
 
 
 def split_by_length(

@@ -10,36 +10,19 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from src.configuration.options import Checked, Fraction, Share
 from src.core.seeding import generator_for
 from src.core.task import Batch
 from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.text_encoder import TextEncoder
 from src.objectives.at_positions import AtPositions
 from src.objectives.base import Collate, Row
-from src.objectives.corruption import check_shares, corrupt, draw_corruption
+from src.objectives.corruption import Corruption
 from src.objectives.layout import Layout, predicted_batch
 from src.objectives.vocabulary import Vocabulary
 
 
-@dataclass(frozen=True)
-class MaskedLM(Checked, AtPositions):
-    """Predicts masked tokens; a unit is a token to predict.
-
-    Attributes:
-        probability: share of the tokens to predict (paper: 0.15).
-        masked: share of these that are replaced by the mask token (paper: 0.8).
-        random: share of these that are replaced by a random token (paper: 0.1); the others are
-            kept.
-    """
-
-    probability: Share = 0.15
-    masked: Fraction = 0.8
-    random: Fraction = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self.masked, self.random)
+class MaskedLM(Corruption, AtPositions):
+    """Predicts the chosen tokens, which are corrupted; a unit is a token to predict."""
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each token to predict, `(n,)`."""
@@ -104,16 +87,15 @@ class MaskedLMCollator:
 
     def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Choose the tokens to predict, bool, and corrupt the tokens: `(tokens,)` both."""
-        objective = self.objective
-        allowed = ~np.isin(flat, self.vocabulary.special_ids)
+        objective, vocabulary = self.objective, self.vocabulary
+        allowed = ~np.isin(flat, vocabulary.special_ids)
         chosen = (rng.random(len(flat)) < objective.probability) & allowed
-        drawn = draw_corruption(len(flat), self.vocabulary, rng)
+        drawn = objective.draw(len(flat), vocabulary, rng)
         if not chosen.any():
             # in a batch of very short texts, predict one token rather than divide by zero
             candidates = np.flatnonzero(allowed) if allowed.any() else np.arange(len(flat))
             chosen[candidates[int(drawn[0][0] * len(candidates))]] = True
-        shares = (objective.masked, objective.random)
-        return chosen, corrupt(flat, chosen, drawn, shares, self.vocabulary.mask_id)
+        return chosen, objective.corrupted(flat, chosen, drawn, vocabulary)
 
 
 def _own_generator(seed: int, ids: np.ndarray) -> np.random.Generator:

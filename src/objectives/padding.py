@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -31,14 +30,6 @@ def pad(
         "input_ids": pad_rows(token_ids, pad_id, width),
         "attention_mask": pad_rows(mask, 0, width),
     }
-
-
-def pad_token_types(rows: Sequence[Mapping[str, Any]], width: int) -> dict[str, Tensor]:
-    """Return `token_type_ids`, int64 `(examples, width)`, or nothing where the rows lack them."""
-    if "token_type_ids" not in rows[0]:
-        return {}
-    types = [np.asarray(row["token_type_ids"], dtype=np.int64) for row in rows]
-    return {"token_type_ids": pad_rows(types, 0, width)}
 
 
 def pad_rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:

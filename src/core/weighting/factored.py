@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from src.core.mixture import Mixed, RunningSum
+from src.core.mixture import Mixed, weighted_sum
 from src.core.step import Step
 from src.core.task_names import JOINT, STAGES, parts_of
 from src.core.weighting.apportioned import apportioned
@@ -90,10 +90,7 @@ class Factored(Weighting):
 
     def mix(self, step: Step) -> Mixed:
         """Return the sum of the gradients, weighted by `weights`."""
-        alpha, total = self.weights(step), RunningSum()
-        for i, g in enumerate(step.gradients()):
-            total.add(g, alpha[i])
-        return total.mixed()
+        return weighted_sum(step.gradients(), self.weights(step))
 
     def mix_sampled(self, step: Step) -> Mixed:
         """Call `mix`, which handles a part of the objectives by itself."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from src.core.body_gradient import gramian, products
-from src.core.mixture import Mixed, RunningSum
+from src.core.mixture import Mixed, weighted_sum
 from src.core.step import Step
 from src.core.weighting.base import Needs, Weighting
 from src.errors import UserError
@@ -82,16 +82,13 @@ class Gramian(Weighting):
 
     def mix(self, step: Step) -> Mixed:
         """Return the sum of the gradients, weighted by TorchJD's weights."""
-        gradients, total = list(step.gradients()), RunningSum()
+        gradients = list(step.gradients())
         if self.needs.second_batches:
             inner_products = products(gradients, step.second_gradients())
         else:
             inner_products = gramian(gradients)
         step.seed_draws()
-        alpha = self.weigh(inner_products)
-        for i, g in enumerate(gradients):
-            total.add(g, alpha[i])
-        return total.mixed()
+        return weighted_sum(gradients, self.weigh(inner_products))
 
     def weigh(self, gramian: Tensor) -> Tensor:
         """Return a step's weights `(tasks,)` from the Gramian `(tasks, tasks)`.

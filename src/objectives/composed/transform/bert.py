@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from src.configuration.options import Fraction
 from src.objectives.composed.transform.base import Transform
-from src.objectives.corruption import check_shares, corrupt, draw_corruption
+from src.objectives.corruption import Corruption
 from src.objectives.vocabulary import Vocabulary
 
 
-@dataclass(frozen=True)
-class Bert(Transform):
-    """Replaces a chosen token by the mask token or a random one, or keeps it.
-
-    Attributes:
-        masked: share of the chosen tokens that are replaced by the mask token (paper: 0.8).
-        random: share of the chosen tokens that are replaced by a random token (paper: 0.1); the
-            others are kept.
-    """
-
-    masked: Fraction = 0.8
-    random: Fraction = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self.masked, self.random)
+class Bert(Corruption, Transform):
+    """Replaces a chosen token by the mask token or a random one, or keeps it."""
 
     def corrupt(
         self,
@@ -36,5 +19,4 @@ class Bert(Transform):
         vocabulary: Vocabulary,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        drawn = draw_corruption(len(tokens), vocabulary, rng)
-        return corrupt(tokens, chosen, drawn, (self.masked, self.random), vocabulary.mask_id)
+        return self.corrupted(tokens, chosen, self.draw(len(tokens), vocabulary, rng), vocabulary)
