@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -21,7 +21,7 @@ def _event() -> torch.cuda.Event:
 
 
 class PassClock:
-    """Adds up the time spent inside its `with` blocks, without waiting for the device.
+    """Adds up the time spent inside its `running` blocks, without waiting for the device.
 
     On CUDA it uses events, whose times the device records; elsewhere the host's clock, which is
     right only for a CPU.
@@ -30,28 +30,23 @@ class PassClock:
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self._seconds = 0.0
-        self._began = 0.0
         self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
-    def __enter__(self) -> Self:
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Measure what is inside the `with` block."""
         if self._cuda:
-            events = (_event(), _event())
-            events[0].record()
-            self._events.append(events)
-        else:
-            self._began = time.perf_counter()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._cuda:
-            self._events[-1][1].record()
-        else:
-            self._seconds += time.perf_counter() - self._began
+            began, ended = _event(), _event()
+            began.record()
+            self._events.append((began, ended))
+        began_at = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self._cuda:
+                ended.record()
+            else:
+                self._seconds += time.perf_counter() - began_at
 
     def seconds(self) -> float:
         """Return the total so far [s]; on CUDA this waits for the device."""

@@ -84,7 +84,8 @@ class CostMeter(pl.Callback):
         assert isinstance(pl_module, TaskMixing)
         device, self._agreement = pl_module.device, pl_module.agreement
         self._device = device
-        self._clock = pl_module.clock = PassClock(device)
+        self._clock = PassClock(device)
+        pl_module.clock = self._clock.running
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         self._processes = trainer.world_size

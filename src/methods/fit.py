@@ -78,6 +78,9 @@ def fit_stage(
         folder: the run folder.
         observers: further callbacks, which come after all others except those that write
             checkpoints.
+
+    Raises:
+        UserError: Lightning refuses options or callbacks.
     """
     steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
     checkpoints = folder / "checkpoints" / name
@@ -125,7 +128,12 @@ def fit_stage(
     )
     module.logged_options = logged_options(config)
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
-        _fit(trainer, module, data, resumed_from)
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+        except MisconfigurationException as error:  # some options it checks only here
+            raise UserError(
+                f"Lightning refuses callbacks or trainer: {first_line(error)}"
+            ) from error
     best_step, dev = trainer.global_step, None
     if history is None or best is None:
         trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
@@ -155,18 +163,6 @@ def fit_stage(
         store_outcome(outcome, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
-
-
-def _fit(trainer: pl.Trainer, module: TaskMixing, data: TaskData, resumed_from: Any) -> None:
-    """Train with Lightning.
-
-    Raises:
-        UserError: Lightning refuses options or callbacks, some of which it checks only here.
-    """
-    try:
-        trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
-    except MisconfigurationException as error:
-        raise UserError(f"Lightning refuses callbacks or trainer: {first_line(error)}") from error
 
 
 def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:

@@ -43,6 +43,7 @@ from src.methods.for_data import (
     evaluation_of,
     objectives_for,
 )
+from src.methods.monitored import check_monitored
 from src.methods.non_finite import StopAtNonFinite
 from src.methods.optimisation import Optimisation, check_schedule, set_rates
 from src.methods.parts import (
@@ -65,8 +66,6 @@ from src.methods.same_settings import data_settings
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks
 from src.methods.trainer_options import (
-    check_directions,
-    check_monitors,
     check_trainer,
     keep_best,
     planned_steps,
@@ -219,23 +218,18 @@ class TaskMixing(Checkpointed):
     ) -> Self:
         """Return a module for `data`, whose encoder it trains in place.
 
-        New heads are initialised with the data's seed.
+        New heads are initialised with the data's seed. Arguments not named here are the class's.
 
         Args:
             data: labelled data, auxiliary tasks and encoder.
             lr: peak learning rate of the body and of the auxiliary heads.
             head_lr: peak learning rate of the end task's head; None takes the method's usual one.
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
-            weighting: see the class.
             tasks: names of the auxiliary tasks to train; None for all.
-            heads: see the class; pass an earlier module's `heads` to continue with them, of which
-                those of other tasks are left out.
-            meta_head: see the class.
-            stage: see the class.
+            heads: pass an earlier module's `heads` to continue with them, of which those of other
+                tasks are left out.
             metrics: further metrics, beside the F1 scores, by name, as nodes of a config; None
                 leaves one of the F1 scores out.
-            inner_products: see the class.
-            sampled: see the class.
 
         Raises:
             UserError: the data cannot be read, or do not fit the method; or an argument has no
@@ -340,10 +334,7 @@ class TaskMixing(Checkpointed):
         check_trainer(self.trainer)
         keep_best(self.trainer, self.monitor)
         if self.trainer.state.fn == TrainerFn.FITTING:
-            if self.monitor is not None:
-                scores = () if self.metrics is None else METRICS
-                check_directions(self.trainer, self.monitor, scores)
-            check_monitors(self.trainer, self, self.logged_names())
+            check_monitored(self.trainer, self)
         # in evaluations it does nothing, but Lightning looks for all callbacks of a checkpoint
         given = any(isinstance(callback, StopAtNonFinite) for callback in self.trainer.callbacks)
         return [] if given else [StopAtNonFinite()]
@@ -411,7 +402,7 @@ class TaskMixing(Checkpointed):
 
     def _begin_alone(self) -> None:
         """Let steps run in one process, without the log and the meter of an earlier training."""
-        self.logs_steps, self.clock = True, nullcontext()
+        self.logs_steps, self.clock = True, nullcontext
         self.shared = RowGradientBody(self.body, self.inner_products)
         self.processes = Processes()
 

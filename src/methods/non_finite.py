@@ -81,7 +81,7 @@ class StopAtNonFinite(pl.Callback):
         self._read(pl_module)
         if 0 < trainer.global_step == self._in_a_row:
             skipped = f"all {self._in_a_row} updates were skipped"
-            raise UserError(self._message(pl_module, skipped, self._last))
+            raise UserError(self._message(pl_module, skipped))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count up to the last step, for Lightning's checkpoints."""
@@ -104,10 +104,10 @@ class StopAtNonFinite(pl.Callback):
             self._last = taken
             if self._in_a_row >= self._patience:
                 skipped = f"{self._in_a_row} updates in a row were skipped"
-                raise UserError(self._message(module, skipped, self._last))
+                raise UserError(self._message(module, skipped))
 
-    def _message(self, module: TrainingStep, skipped: str, last: Taken | None) -> str:
-        advice = _ADVICE
+    def _message(self, module: TrainingStep, skipped: str) -> str:
+        advice, last = _ADVICE, self._last
         if str(module.trainer.precision) not in ("32-true", "64-true"):
             advice += ", or use trainer.precision=32-true (in a program Trainer(precision=...))"
         if last is None:

@@ -19,10 +19,10 @@ from src.encoders.base import Encoder
 from src.errors import UserError
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import check_higher_is_better, named_metric
-from src.methods.plain import Node, has_members, node_of, rebuilt, subclass_of
+from src.methods.plain import Node, node_of, rebuilt, subclass_of
 from src.methods.precision import parameters_in
 from src.objectives.base import TaskObjective
-from src.objectives.own import MEMBERS, check_objective
+from src.objectives.own import check_objective, is_objective
 
 S = TypeVar("S")
 GivenWeighting = type[Weighting] | partial[Any] | Node
@@ -74,7 +74,7 @@ def objective_node(name: str, objective: TaskObjective[Any] | Node) -> dict[str,
         return dict(objective)
     check_objective(objective, f"tasks[{name!r}]")
     node: dict[str, Any] = without_numpy(node_of(objective))
-    again = node_of(rebuilt(node, has_members(*MEMBERS), "tasks"))
+    again = node_of(rebuilt(node, is_objective, "tasks"))
     for field, value in node.items():
         if again[field] != value:
             raise UserError(
@@ -103,7 +103,7 @@ def tasks_of(
     for name, entry in given.items():
         objective: Any = entry
         if isinstance(entry, Mapping):
-            objective = rebuilt(entry, has_members(*MEMBERS), "tasks")
+            objective = rebuilt(entry, is_objective, "tasks")
         key = getattr(objective, "shared_head", None) or name
         if key not in shared:
             shared[key] = (

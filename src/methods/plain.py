@@ -142,13 +142,6 @@ def subclass_of(kind: type) -> Callable[[type], bool]:
     return lambda found: issubclass(found, kind)
 
 
-def has_members(*names: str) -> Callable[[type], bool]:
-    """Return a function that returns whether a class is a dataclass with all of these methods."""
-    return lambda found: (
-        dataclasses.is_dataclass(found) and all(callable(getattr(found, n, None)) for n in names)
-    )
-
-
 def _fits(found: type, kind: type, name: str) -> bool:
     """Return whether field `name` of `kind` is declared as `found` or a base class of it."""
     try:

@@ -11,16 +11,13 @@ import torch
 from lightning.pytorch.callbacks import (
     BaseFinetuning,
     BatchSizeFinder,
-    EarlyStopping,
     GradientAccumulationScheduler,
     LearningRateFinder,
-    LearningRateMonitor,
     ModelCheckpoint,
 )
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 
-from src.configuration.did_you_mean import did_you_mean
 from src.distributed.strategy import ReplicaStrategy, ShardStrategy
 from src.errors import UserError
 from src.evaluation.monitor import Monitor
@@ -123,66 +120,6 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
             )
         for remark in remarks_on_callback(callback):
             log.warning(remark)
-
-
-def check_directions(trainer: pl.Trainer, monitor: Monitor, scores: Iterable[str] = ()) -> None:
-    """Check that callbacks which monitor the task's metrics have the right mode, `min` or `max`.
-
-    Lightning's callbacks take lower values by default.
-
-    Args:
-        trainer: the Trainer.
-        monitor: the metric by which a checkpoint is chosen.
-        scores: other metrics that are evaluated, of which higher values are better.
-
-    Raises:
-        UserError: a callback has the wrong mode.
-    """
-    higher = {f"dev/{name}{part}": "max" for name in scores for part in ("", "_unseen")}
-    names = (f"dev/{monitor.name}", f"dev_{monitor.name}", f"dev/{monitor.name}_unseen")
-    modes = {**higher, **dict.fromkeys(names, monitor.mode)}
-    for callback in trainer.callbacks:
-        if not isinstance(callback, EarlyStopping | ModelCheckpoint):
-            continue
-        mode = modes.get(callback.monitor or "", callback.mode)
-        if callback.mode != mode:
-            better = "lower" if mode == "min" else "higher"
-            raise UserError(
-                f"{type(callback).__name__}(monitor={callback.monitor!r}): {better} is better; "
-                f'give it mode="{mode}"'
-            )
-
-
-def check_monitors(trainer: pl.Trainer, module: pl.LightningModule, names: Iterable[str]) -> None:
-    """Check, before training, that every metric that Lightning's callbacks monitor will be logged.
-
-    Callbacks and modules of others may log further ones, and `LearningRateMonitor` does: beside
-    them, nothing is checked.
-
-    Args:
-        trainer: the Trainer.
-        module: the module that logs the metrics.
-        names: the names under which it logs them.
-
-    Raises:
-        UserError: there is no such metric.
-    """
-    known, parts = set(names), [module, *trainer.callbacks]
-    if any(type(part).__module__.partition(".")[0] not in ("src", "lightning") for part in parts):
-        return
-    if any(isinstance(callback, LearningRateMonitor) for callback in trainer.callbacks):
-        return  # it logs rates
-    for callback in trainer.callbacks:
-        if not isinstance(callback, EarlyStopping | ModelCheckpoint):
-            continue
-        monitor, strict = callback.monitor, getattr(callback, "strict", True)
-        if isinstance(callback, ModelCheckpoint) and monitor in ("step", "epoch"):
-            continue  # which Lightning counts
-        if monitor is not None and strict and monitor not in known:
-            raise UserError(
-                f"{type(callback).__name__}: there is no metric {monitor!r}"
-                f"{did_you_mean(monitor, known)}"
-            )
 
 
 def _check_length(trainer: pl.Trainer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
@@ -43,7 +43,8 @@ class TrainingStep(EndTaskClassifier):
         heads: the tasks' heads by name; one that tasks share is stored once.
         applied: the task weights of the last step that was not skipped.
         doing: the purpose of the passes that are running; None outside a step.
-        clock: measures the time of the passes and the update, which every step needs.
+        clock: returns a context manager that measures the passes and the update, which every step
+            needs.
         shared: the body, as steps use it.
         processes: the processes that have the rest of each batch.
         logs_steps: whether losses and weights are sent to the Trainer's loggers.
@@ -64,7 +65,7 @@ class TrainingStep(EndTaskClassifier):
     sampled: int | None
     applied: AppliedWeights
     doing: Purpose | None
-    clock: AbstractContextManager[object]
+    clock: Callable[[], AbstractContextManager[object]]
     shared: SharedBody
     processes: Processes
     logs_steps: bool
@@ -143,7 +144,7 @@ class TrainingStep(EndTaskClassifier):
         optimiser = self.optimizers()
         assert not isinstance(optimiser, list)
         prepare_update(optimiser.optimizer, norm, self.optimisation.clip_norm, finite)
-        with self.clock:
+        with self.clock():
             optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
         scheduler = self.lr_schedulers()
@@ -185,7 +186,7 @@ class TrainingStep(EndTaskClassifier):
         self.doing = purpose
         needed = purpose.kind in ("task", "meta_gradient")
         try:
-            with self.clock if needed else nullcontext():
+            with self.clock() if needed else nullcontext():
                 yield
         finally:
             self.doing = None
@@ -206,20 +207,9 @@ class TrainingStep(EndTaskClassifier):
             f"{kind}/{task}": value
             for kind, values in kinds.items()
             for task, value in zip(record.tasks, values, strict=True)
-            if self._is_logged(task)
+            if self.is_logged(task)
         }
 
-    def logged_names(self) -> Iterator[str]:
-        """Yield the names of what a training logs."""
-        kinds = ("loss", "weight") if len(self.tasks) > 1 else ("loss",)  # see `step_metrics`
-        tasks = [task.name for task in self.tasks if self._is_logged(task.name)]
-        yield from (f"{kind}/{name}" for name in tasks for kind in kinds)
-        evaluated = [] if self.metrics is None else self.metrics.names
-        if self.monitor is not None:
-            evaluated = [*evaluated, self.monitor.name]
-            yield from ("dev/loss", f"dev_{self.monitor.name}")
-        yield from (f"dev/{name}{part}" for name in evaluated for part in ("", "_unseen"))
-
-    def _is_logged(self, task: str) -> bool:
+    def is_logged(self, task: str) -> bool:
         """Return whether a task is in every step: Lightning would repeat others' last values."""
         return self.sampled is None or task == END_TASK

@@ -8,10 +8,15 @@ from typing import Any
 
 from src.errors import UserError
 
-MEMBERS = ("features", "targets", "owners", "losses", "new_head", "collate")
+_METHODS = ("features", "targets", "owners", "losses", "new_head", "collate")
 """Methods of an objective (see `TaskObjective`)."""
 _OPTIONS = ("training", "packed", "on_cpu")
 """Options of `collate`, which are passed by name."""
+
+
+def is_objective(kind: type) -> bool:
+    """Return whether a class is a dataclass with an objective's methods."""
+    return dataclasses.is_dataclass(kind) and not _lacking(kind)
 
 
 def check_objective(objective: Any, what: str) -> None:
@@ -28,7 +33,7 @@ def check_objective(objective: Any, what: str) -> None:
     if isinstance(objective, type):
         raise UserError(f"{what}: {objective.__name__} is a class; give an instance of it")
     kind = type(objective).__name__
-    lacking = [name for name in MEMBERS if not callable(getattr(objective, name, None))]
+    lacking = _lacking(objective)
     if lacking:
         raise UserError(
             f"{what}: {kind} lacks {', '.join(f'{name}()' for name in lacking)}; an objective has "
@@ -47,3 +52,7 @@ def check_objective(objective: Any, what: str) -> None:
             f"{what}: collate() of {kind} takes no {', '.join(lacking)}; its options are those of "
             "TaskObjective.collate (src/objectives/base.py)"
         )
+
+
+def _lacking(objective: Any) -> list[str]:
+    return [name for name in _METHODS if not callable(getattr(objective, name, None))]

@@ -21,13 +21,13 @@ from src.errors import UserError
 from src.methods import MTTartan
 from src.methods.module import TaskMixing
 from src.methods.parts import check_sampling, check_weighting, objective_node, weighting_of
-from src.methods.plain import has_members, node_of, rebuilt
+from src.methods.plain import node_of, rebuilt
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.denoise import Denoise
 from src.objectives.composed.representation.bidirectional import Bidirectional
 from src.objectives.composed.transform.base import Transform
 from src.objectives.masked_lm import MaskedLM
-from src.objectives.own import MEMBERS
+from src.objectives.own import is_objective
 from tests.methods.lightning import toy_data, trainer
 
 NAMES = ["end_task", "tapt"]
@@ -176,7 +176,7 @@ def test_a_module_has_to_say_what_it_trains(kind, data_dir, cache_dir):
 
 def test_dataclasses_come_back_as_they_were():
     given = WithOptions(options=Options(0.7, ("b", "c")), perhaps=Options())
-    again = rebuilt(objective_node("a", given), has_members(*MEMBERS), "tasks")
+    again = rebuilt(objective_node("a", given), is_objective, "tasks")
     assert again == given
     assert type(again.options) is type(again.perhaps) is Options
 
@@ -228,7 +228,7 @@ def test_a_checkpoint_puts_no_other_class_into_a_field(target):
     damaged = objective_node("a", WithOptions())
     damaged["options"] = {"_target_": target}
     with pytest.raises(UserError, match=r"is not a class that can stand in field `options`"):
-        rebuilt(damaged, has_members(*MEMBERS), "tasks")
+        rebuilt(damaged, is_objective, "tasks")
 
 
 def test_an_objective_is_looked_at_before_the_texts_are_read(data_dir, cache_dir):
