@@ -423,7 +423,7 @@ class TaskMixing(Checkpointed):
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps.
 
         Raises:
-            UserError: nothing is to be trained.
+            UserError: nothing is to be trained, or the optimiser computes gradients by itself.
         """
         if not any(parameter.requires_grad for parameter in self.parameters()):
             raise UserError(
@@ -431,6 +431,11 @@ class TaskMixing(Checkpointed):
                 "call unfreeze())"
             )
         optimiser = self.new_optimiser()
+        if isinstance(optimiser, torch.optim.LBFGS):
+            raise UserError(
+                f"new_optimiser() of {type(self).__name__} returns LBFGS, which computes several "
+                "gradients in a step; return an optimiser that takes the one it is given"
+            )
         data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)
         self.planned_steps = planned_steps(self.trainer, epoch)

@@ -346,6 +346,15 @@ def test_a_schedule_that_needs_a_metric_is_refused(data, tmp_path):
         fitted(Plateau.for_data(data, lr=2e-3), data, tmp_path, max_steps=1)
 
 
+def test_an_optimiser_that_computes_gradients_itself_is_refused(data, tmp_path):
+    class Quasi(FineTuning):
+        def new_optimiser(self):
+            return torch.optim.LBFGS(self.parameters())
+
+    with pytest.raises(UserError, match=r"new_optimiser\(\) of Quasi returns LBFGS"):
+        fitted(Quasi.for_data(data, lr=2e-3), data, tmp_path, max_steps=1)
+
+
 def test_a_schedule_is_stepped_after_every_step_and_takes_no_frequency(data, tmp_path):
     class Sometimes(FineTuning):
         def configure_optimizers(self):
