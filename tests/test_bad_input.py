@@ -113,7 +113,9 @@ FILES = {
         EIGHT + b"[1]\n",
     ),
     "field missing": labelled(
-        "{folder}/f.jsonl, line 9: the field 'label' is missing", EIGHT + b'{"text": "a"}\n'
+        "{folder}/f.jsonl, line 9: the field 'label' is missing; fill it in, or remove the row "
+        "(task.empty_label=unlabelled takes the texts of such rows as unlabelled text)",
+        EIGHT + b'{"text": "a"}\n',
     ),
     "field null": labelled(f"{{folder}}/f.jsonl, line 9: {PICK} null", EIGHT + jsonl((None, "A"))),
     "label a number": labelled(
