@@ -114,8 +114,8 @@ class Gramian(Weighting):
         """
         if not self._remembers:
             return torch.empty(0, dtype=torch.uint8)
-        own = vars(self.inner)
-        attributes = {name: own[name] for name in own.keys() - vars(torch.nn.Module()).keys()}
+        usual = vars(torch.nn.Module())
+        attributes = {name: v for name, v in vars(self.inner).items() if name not in usual}
         buffers = {
             name: None if value is None else value.detach().clone()
             for name, value in self.inner._buffers.items()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,6 +172,25 @@ def test_an_option_that_torchjd_refuses_is_one_line():
     pytest.importorskip("torchjd")
     with pytest.raises(UserError, match="torchjd=KrumWeighting"):
         Gramian(["a", "b"], torchjd="KrumWeighting", options={"n_byzantine": -1})
+
+
+@pytest.mark.slow
+def test_what_a_weighting_remembers_is_the_same_bytes_whatever_the_order_of_hashes():
+    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
+    program = """if True:
+        import hashlib
+        from src.core.weighting.gramian import Gramian
+        state = Gramian(["a", "b"], torchjd="GradVacWeighting").get_extra_state()
+        print(hashlib.sha256(state.numpy().tobytes()).hexdigest())
+    """
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, check=True,
+        ).stdout
+        for seed in "0123"
+    }  # fmt: skip
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
