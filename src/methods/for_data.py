@@ -28,11 +28,14 @@ def check_arguments(
         raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
     if others["head_lr"] is not None and optimisation is not None:
         raise UserError("head_lr is part of optimisation=Optimisation(end_head_lr=...)")
+    if others["eta"] is not None and others["weighting"] is not None:
+        raise UserError("eta is that of the usual weighting; give one of them, eta or weighting")
     auxiliaries = (method.trains_auxiliaries, "trains no auxiliary tasks")
     effects = {
         "head_lr": (method.trains_end_task, "trains no end task's head"),
         "meta_head": (method.has_meta_head, "has no meta head"),
         "weighting": auxiliaries,
+        "eta": (method.has_meta_head, "learns no task weights"),
         "tasks": auxiliaries,
     }
     for name, (has_effect, why) in effects.items():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from src.core.weighting.meta import Meta
-from src.data.task_data import TaskData
-from src.errors import UserError
 from src.methods.module import TaskMixing
 from src.methods.parts import GivenWeighting
 
@@ -33,26 +31,3 @@ class MetaTartan(TaskMixing):
     trains_auxiliaries = True
     has_meta_head = True
     usual_weighting: ClassVar[GivenWeighting] = partial(Meta, eta=0.05)
-
-    @classmethod
-    def for_data(cls, data: TaskData, *, eta: float | None = None, **settings: Any) -> Self:
-        """Return a module for `data`, whose encoder it trains in place.
-
-        Args:
-            data: labelled data, auxiliary tasks and encoder.
-            eta: learning rate of the task weights' logits (the paper searches 1e-1, 5e-2, 3e-2 and
-                1e-2); None takes 5e-2.
-            settings: `lr` (or `optimisation`), `head_lr`, `weighting`, `tasks`, `heads`,
-                `meta_head`, `stage`, `metrics`, `inner_products`, `sampled`: see
-                `TaskMixing.for_data`. Another `weighting` takes no `eta`.
-
-        Raises:
-            UserError: the data cannot be read, or do not fit the method.
-        """
-        if eta is None:
-            return super().for_data(data, **settings)
-        if settings.get("weighting") is not None:
-            raise UserError(
-                "eta is that of the usual weighting; give one of them, eta or weighting"
-            )
-        return super().for_data(data, **{**settings, "weighting": partial(Meta, eta=eta)})

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import lightning.pytorch as pl
@@ -22,6 +23,7 @@ from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import Processes
 from src.core.seeding import seed_for
 from src.core.task_names import END_TASK
+from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowGradientBody
@@ -208,6 +210,7 @@ class TaskMixing(Checkpointed):
         head_lr: NonNegative | None = None,
         optimisation: Optimisation | None = None,
         weighting: GivenWeighting | None = None,
+        eta: float | None = None,
         tasks: Sequence[str] | None = None,
         heads: Mapping[str, nn.Module] | None = None,
         meta_head: MetaHeadSettings | None = None,
@@ -225,6 +228,8 @@ class TaskMixing(Checkpointed):
             lr: peak learning rate of the body and of the auxiliary heads.
             head_lr: peak learning rate of the end task's head; None takes the method's usual one.
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
+            eta: learning rate of the task weights' logits, of `MetaTartan` without another
+                `weighting` (the paper searches 1e-1, 5e-2, 3e-2 and 1e-2); None takes 5e-2.
             tasks: names of the auxiliary tasks to train; None for all.
             heads: pass an earlier module's `heads` to continue with them, of which those of other
                 tasks are left out.
@@ -243,14 +248,14 @@ class TaskMixing(Checkpointed):
             )
         check_arguments(
             cls, lr, optimisation,
-            head_lr=head_lr, meta_head=meta_head, weighting=weighting, tasks=tasks,
+            head_lr=head_lr, meta_head=meta_head, weighting=weighting, eta=eta, tasks=tasks,
         )  # fmt: skip
         prepared = data.prepared
         check_head_names(heads or {}, prepared)
         module = cls(
             prepared.encoder,
             objectives_for(cls, prepared, tasks),
-            weighting,
+            weighting if eta is None else partial(Meta, eta=eta),
             optimisation if lr is None else cls._usual(lr, head_lr),
             seed=data.seed,
             stage=stage,

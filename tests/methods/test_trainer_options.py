@@ -927,6 +927,10 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
         ),
         (FineTuning, {"lr": 1e-3, "metrics": {"a": MulticlassAccuracy(3)}}, r"metrics\['a'\] must"),
         (MTTartan, {"lr": 1e-3, "weighting": Meta}, "weighting Meta learns .*; use MetaTartan"),
+        (MTTartan, {"lr": 1e-3, "eta": 0.1}, "MTTartan learns no task weights: omit eta"),
+        (FineTuning, {"lr": 1e-3, "eta": 0.1}, "FineTuning learns no task weights: omit eta"),
+        (MetaTartan, {"lr": 1e-3, "eta": 0.1, "weighting": Meta}, "give one of them, eta or weig"),
+        (MetaTartan, {"lr": 1e-3, "eta": -0.1}, "eta must be"),
     ],
 )
 def test_an_argument_without_effect_is_refused(data, method, options, said):
