@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import lightning.pytorch as pl
@@ -23,7 +22,6 @@ from src.core.meta_head import MetaHead, MetaHeadSettings
 from src.core.processes import Processes
 from src.core.seeding import seed_for
 from src.core.task_names import END_TASK
-from src.core.weighting.meta import Meta
 from src.core.weighting.uniform import Uniform
 from src.cpu.kernels import use_cpu_kernels
 from src.cpu.row_gradients import RowGradientBody
@@ -39,12 +37,7 @@ from src.errors import UserError
 from src.methods.applied_weights import AppliedWeights
 from src.methods.checkpoint import Checkpointed, ShownArguments
 from src.methods.data_check import check_data
-from src.methods.for_data import (
-    check_arguments,
-    check_head_names,
-    evaluation_of,
-    objectives_for,
-)
+from src.methods.for_data import check_arguments, check_head_names, evaluation_of, objectives_for
 from src.methods.monitored import check_monitored
 from src.methods.non_finite import StopAtNonFinite
 from src.methods.optimisation import Optimisation, check_schedule, set_rates
@@ -67,11 +60,7 @@ from src.methods.plain import Node, node_of
 from src.methods.same_settings import data_settings
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks
-from src.methods.trainer_options import (
-    check_trainer,
-    keep_best,
-    planned_steps,
-)
+from src.methods.trainer_options import check_trainer, keep_best, planned_steps
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
@@ -255,7 +244,7 @@ class TaskMixing(Checkpointed):
         module = cls(
             prepared.encoder,
             objectives_for(cls, prepared, tasks),
-            weighting if eta is None else partial(Meta, eta=eta),
+            weighting if eta is None else {**node_of(cls.usual_weighting), "eta": eta},
             optimisation if lr is None else cls._usual(lr, head_lr),
             seed=data.seed,
             stage=stage,

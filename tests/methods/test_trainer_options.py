@@ -37,6 +37,7 @@ from src.core.meta_head import MetaHeadSettings
 from src.core.weighting.base import Needs
 from src.core.weighting.dwa import DWA
 from src.core.weighting.meta import Meta
+from src.core.weighting.meta_examples import MetaExamples
 from src.core.weighting.uniform import Uniform
 from src.data import TartanData
 from src.errors import UserError
@@ -936,6 +937,15 @@ def test_numbers_that_are_not_finite_end_a_training_under_a_plain_trainer(data, 
 def test_an_argument_without_effect_is_refused(data, method, options, said):
     with pytest.raises(UserError, match=said):
         method.for_data(data, **options)
+
+
+def test_eta_is_that_of_the_usual_weighting_of_a_subclass_too(data):
+    class ByExample(MetaTartan):
+        usual_weighting = MetaExamples
+
+    module = ByExample.for_data(data, lr=1e-3, eta=0.2)
+    assert (type(module.weighting), module.weighting.eta) == (MetaExamples, 0.2)
+    assert MetaTartan.for_data(data, lr=1e-3, eta=0.2).weighting.eta == 0.2
 
 
 def test_the_constructor_has_the_methods_usual_weighting_and_meta_head(data):
