@@ -93,11 +93,11 @@ def _compare(request: Request) -> int:
     """
     try:
         plan = _planned(request)
+        for method in request.methods:
+            write_experiment(method, request, plan.steps[method])
     except KeyboardInterrupt:
         print("stopped before the first run; run the same command again", file=sys.stderr)
         return 128 + signal.SIGINT
-    for method in request.methods:
-        write_experiment(method, request, plan.steps[method])
     _show(plan.costs, plan.steps, request.evaluations)
     seeds = ",".join(str(seed) for seed in range(request.seeds))
     swept = run_child(_sweep(request, request.folder, seeds))

@@ -149,20 +149,15 @@ def text_of(table: Table, row: Row, column: str) -> str:
     Raises:
         UserError: it is missing or not a string; the message names file, line and column.
     """
-    text = _value(table, row, column)
+    text = row.values.get(column)
+    if table.entry == "field" and column not in row.values:
+        raise UserError(f"{_place(table, row, column)} is missing")
+    if text is None and table.entry == "column":
+        raise UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
     if not isinstance(text, str):
         raise _wrong(table, row, column, _KINDS[str], text)
     _check_characters(text, table, row, column)
     return text
-
-
-def _value(table: Table, row: Row, column: str) -> Any:
-    value = row.values.get(column)
-    if table.entry == "field" and column not in row.values:
-        raise UserError(f"{_place(table, row, column)} is missing")
-    if value is None and table.entry == "column":
-        raise UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
-    return value
 
 
 def _unlabelled(

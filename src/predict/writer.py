@@ -161,9 +161,9 @@ class Writer:
 
     def _fitted(self, row: Row) -> dict[str, Any]:
         """Return a row of JSON as the columns that the first rows have hold it."""
-        fitted = {}
+        where, fitted = self._table.where(row.number), {}
         for name, value in row.values.items():
-            with self._fitting(f"{self._table.where(row.number)}, field {name!r}"):
+            with self._fitting(f"{where}, field {name!r}"):
                 if name not in self._own.names:
                     raise ValueError("the first rows have no such field")
                 fitted[name] = _as_text(value) if self._is_csv else value
