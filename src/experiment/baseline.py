@@ -14,7 +14,7 @@ from src.data.end_task import EndTask
 from src.data.text_task import LabelledTexts, TextTask
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
-from src.methods.parts import metrics_of
+from src.methods.given_metrics import metrics_of
 from src.run_folder.result import Baseline
 
 _STRENGTHS = (1.0, 10.0, 100.0)

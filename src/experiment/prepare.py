@@ -33,8 +33,8 @@ from src.errors import UserError, first_line
 from src.evaluation.named_metrics import check_higher_is_better, check_metric
 from src.experiment.checks import check_trainer, writable_folder
 from src.experiment.settings import RunSettings
+from src.methods.given_weighting import check_sampling, check_weighting
 from src.methods.module import TaskMixing
-from src.methods.parts import check_sampling, check_weighting
 from src.methods.stage import Stage
 from src.objectives.base import TaskObjective
 from src.objectives.class_weights import class_weights

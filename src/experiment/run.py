@@ -42,9 +42,11 @@ from src.figures.style import plain
 from src.figures.task_weights import draw_task_weights
 from src.files.durable import disk_advice, write_durably, write_text_durably
 from src.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
+from src.methods.given_metrics import METRICS
+from src.methods.given_tasks import keep_heads
+from src.methods.given_weighting import weighting_of
 from src.methods.module import TaskMixing
 from src.methods.outcome import StageOutcome
-from src.methods.parts import METRICS, keep_heads, weighting_of
 from src.methods.stage import Stage
 from src.model_card.card import write_card
 from src.model_card.encoder_card import write_encoder_card

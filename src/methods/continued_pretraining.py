@@ -11,9 +11,9 @@ from src.encoders.masked_lm_folder import save_masked_lm
 from src.encoders.text_encoder import require_text_encoder
 from src.errors import UserError
 from src.evaluation.monitor import PERPLEXITY, Monitor
+from src.methods.given_tasks import keep_heads
 from src.methods.module import TaskMixing
 from src.methods.optimisation import Optimisation
-from src.methods.parts import keep_heads
 
 
 class ContinuedPretraining(TaskMixing):

@@ -6,8 +6,8 @@ from functools import partial
 from typing import ClassVar
 
 from src.core.weighting.meta import Meta
+from src.methods.given_weighting import GivenWeighting
 from src.methods.module import TaskMixing
-from src.methods.parts import GivenWeighting
 
 
 class MetaTartan(TaskMixing):

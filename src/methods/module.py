@@ -38,25 +38,18 @@ from src.methods.applied_weights import AppliedWeights
 from src.methods.checkpoint import Checkpointed, ShownArguments
 from src.methods.data_check import check_data
 from src.methods.for_data import check_arguments, check_head_names, evaluation_of, objectives_for
+from src.methods.given_metrics import METRICS, beside_the_usual, check_metrics, metrics_of
+from src.methods.given_tasks import check_tasks, heads_of, objective_node, tasks_of
+from src.methods.given_weighting import (
+    GivenWeighting,
+    check_sampling,
+    meta_settings_of,
+    weighting_of,
+)
 from src.methods.monitored import check_monitored
 from src.methods.non_finite import StopAtNonFinite
 from src.methods.optimisation import Optimisation, check_schedule, set_rates
-from src.methods.parts import (
-    METRICS,
-    GivenWeighting,
-    beside_the_usual,
-    check_metrics,
-    check_sampling,
-    check_tasks,
-    heads_of,
-    meta_settings_of,
-    metrics_of,
-    objective_node,
-    settings_of,
-    tasks_of,
-    weighting_of,
-)
-from src.methods.plain import Node, node_of
+from src.methods.plain import Node, node_of, settings_of
 from src.methods.same_settings import data_settings
 from src.methods.stage import InnerProducts
 from src.methods.subclass_hooks import remarks_on_hooks

@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, Mode
 
 from src.configuration.did_you_mean import did_you_mean
 from src.errors import UserError
-from src.methods.parts import METRICS
+from src.methods.given_metrics import METRICS
 from src.methods.training_step import TrainingStep
 
 

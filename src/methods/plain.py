@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from src.configuration.values import PLAIN, TARGET, hints_of, without_numpy
 from src.errors import UserError
@@ -23,6 +23,7 @@ _IMPORTED = ("src.", "torchmetrics.classification.")
 _ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")
 """Libraries whose other classes are never parts of a module."""
 
+S = TypeVar("S")
 Node = Mapping[str, Any]
 """The name of a class in `_target_`, and its arguments."""
 
@@ -177,3 +178,8 @@ def _name(kind: type) -> str:
             "it at module level"
         )
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def settings_of(kind: type[S], given: S | Mapping[str, Any] | None) -> S:
+    """Return settings of type `kind`, the usual ones where none were given."""
+    return kind(**given) if isinstance(given, Mapping) else given or kind()

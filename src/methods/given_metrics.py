@@ -1,0 +1,71 @@
+"""Builds a module's metrics from arguments or a checkpoint's plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torchmetrics import Metric
+
+from src.configuration.values import TARGET
+from src.errors import UserError
+from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.named_metrics import check_higher_is_better, named_metric
+from src.methods.plain import Node, rebuilt, subclass_of
+
+METRICS: Mapping[str, Node] = {
+    f"{average}_f1": {
+        TARGET: "torchmetrics.classification.MulticlassF1Score",
+        "average": average,
+    }
+    for average in ("macro", "micro", "weighted")
+}
+"""Metrics of every evaluation unless others are given, as in `conf/config.yaml`."""
+
+
+def beside_the_usual(metrics: Mapping[str, Node | None]) -> dict[str, Node]:
+    """Return the usual metrics and further ones; None leaves a usual one out.
+
+    Raises:
+        UserError: one is an object, which a checkpoint cannot hold.
+    """
+    if not isinstance(metrics, Mapping):
+        raise UserError(
+            "metrics must name each metric, with its class and arguments: "
+            '{"mcc": {"_target_": "torchmetrics.classification.MulticlassMatthewsCorrCoef"}}; got '
+            f"{metrics!r:.80}"
+        )
+    every = {**METRICS, **metrics}
+    return dict(check_metrics({name: node for name, node in every.items() if node is not None}))
+
+
+def check_metrics(nodes: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Return metrics after checking that each is a node.
+
+    Raises:
+        UserError: one is an object, which a checkpoint cannot hold.
+    """
+    for name, node in nodes.items():
+        if not isinstance(node, Mapping) or TARGET not in node:
+            raise UserError(
+                f"metrics[{name!r}] must be the name of a class, with its arguments: "
+                '{"_target_": "torchmetrics.classification.MulticlassMatthewsCorrCoef"}, '
+                f"got {type(node).__name__}"
+            )
+    return nodes
+
+
+def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
+    """Return the end task's metrics, `monitor` among them.
+
+    Raises:
+        UserError: a node does not name a metric, or higher values of `monitor` are not better.
+    """
+    metrics: dict[str, Metric] = {
+        name: rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
+        for name, node in nodes.items()
+    }
+    if monitor in metrics:
+        check_higher_is_better(monitor, metrics[monitor])
+    else:
+        metrics[monitor] = named_metric(monitor, classes)
+    return EndTaskMetrics(metrics, monitor, classes)
