@@ -116,7 +116,7 @@ DECISIONS = (
         because="there are no other images to train on besides",
     ),
     Decision(
-        case=f"{MANY_LABELS:,} labels or more",
+        case=f"{MANY_LABELS:,} training examples or more",
         applies=lambda facts: facts.train >= MANY_LABELS,
         method="finetune",
         because=(
@@ -126,7 +126,7 @@ DECISIONS = (
         details=lambda facts: (f"{facts.train:,} training examples",),
     ),
     Decision(
-        case=f"{_SMALL}, and {ENOUGH_LABELS:,} labels or more",
+        case=f"{_SMALL}, and {ENOUGH_LABELS:,} training examples or more",
         applies=lambda facts: _is_small(facts) and facts.train >= ENOUGH_LABELS,
         method="finetune",
         because=(

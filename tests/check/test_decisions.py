@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from statistics import mean
 
 from src.check.decisions import (
     DECISIONS,
@@ -123,7 +124,7 @@ def test_that_advice_for_thousands_of_labels_rests_on_the_rows_of_the_study():
     for method in ("mt_tartan", "tapt"):
         found = gain("scierc", f"3x/{method}")
         assert found.interval.low < 0 < found.interval.high
-    words = reason("finetune", "3,000 labels or more")
+    words = reason("finetune", "3,000 training examples or more")
     assert "were within chance of fine-tuning on SciERC (3,219 labels)" in words
     joint = with_interval(gain("chemprot", "3x/mt_tartan"))
     assert f"MT-TARTAN was {joint.format(' points of micro-F1 ahead on test')}" in words
@@ -173,6 +174,46 @@ def test_the_last_row_always_applies_and_methods_exist():
     assert DECISIONS[-1].applies(FINE)
     for row in DECISIONS:
         assert (ROOT / "conf" / "method" / f"{row.method}.yaml").is_file()
+
+
+SMALL = {"parameters": SMALL_ENCODER - 1, "domain": 0}
+HELD_OUT = {
+    "ACL-ARC, 300 labels, other texts without": (
+        "acl_arc", "3x/tapt", {"train": 300, "unlabelled": 1388},
+    ),
+    "docstrings, 240 labels and other text": (
+        "docstrings", "3x/dapt_tapt_10", {"train": 240, "domain": 2400},
+    ),
+    "ChemProt, 4,169 labels": ("chemprot", "3x/finetune", {"train": 4169}),
+    "SciERC, 300 labels, other texts without, three times the budget": (
+        "suspects", "9x/tapt", {"train": 300, "unlabelled": 2919},
+    ),
+    "SciERC, 3,219 labels, three times the budget": ("scierc", "9x/finetune", {"train": 3219}),
+}  # fmt: skip
+
+
+def test_the_page_on_choosing_says_where_the_advice_was_right():
+    page, near = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8"), 0
+    for case, (part, cell, facts) in HELD_OUT.items():
+        budget, method = cell.split("/")[0], of(**(SMALL | facts)).method
+        assert cell.removesuffix("_10").endswith(f"/{method}")
+        scores = scores_of(part, "test")
+        seeds = scores[cell].keys()
+        means = {
+            name: mean(of_seed[seed] for seed in seeds)
+            for name, of_seed in scores.items()
+            if name.startswith(f"{budget}/") and seeds <= of_seed.keys()
+        }
+        best = max(means, key=lambda name: means[name])
+        near += means[best] - means[cell] <= 1
+        line = (
+            f"| {case} | {len(seeds)} | `method={method}` | {means[cell]:.1f} | `{best}` | "
+            f"{means[best]:.1f} |"
+        )
+        assert line in page, f"docs/choosing.md has to show:\n{line}"
+    assert near == 4
+    assert "within a point of the best in four of the five" in page
+    assert f"TAPT is {-gain('suspects', '1x/tapt', '1x/finetune').mean:.1f} points behind" in page
 
 
 def test_the_page_on_choosing_shows_the_table():
