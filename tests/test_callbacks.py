@@ -36,6 +36,19 @@ def test_callbacks_drive_a_run(data_dir, cache_dir, tmp_path):
         assert any(name.startswith("lr-AdamW") for name in next(csv.reader(file)))
 
 
+def test_callbacks_of_dev_are_left_out_of_stages_without_evaluations(
+    data_dir, cache_dir, tmp_path, caplog
+):
+    own = ["callbacks=[early_stopping,model_checkpoint]", "max_steps=2"]
+    run = recorded_run(toy(data_dir, cache_dir, "tapt", *own), tmp_path)
+    assert [stage["steps"] for stage in run.result["stages"]] == [2, 2]
+    for kind in ("EarlyStopping", "ModelCheckpoint"):
+        said = f"stage tapt is not evaluated on dev: it is trained without {kind}(monitor='dev/"
+        assert sum(said in message for message in caplog.messages) == 1
+    assert (tmp_path / "checkpoints" / "finetune" / "kept").is_dir()
+    assert not (tmp_path / "checkpoints" / "tapt" / "kept").exists()
+
+
 def test_a_users_own_callback_is_taken_by_its_class(data_dir, cache_dir, tmp_path):
     own = ["+callbacks.mine._target_=lightning.pytorch.callbacks.DeviceStatsMonitor",
            "+callbacks.timer._target_=lightning.pytorch.callbacks.Timer",

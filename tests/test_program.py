@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 from functools import partial
+from math import cos, pi
 from pathlib import Path
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import LambdaCallback
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
@@ -91,8 +93,14 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert names["module"].body is names["pretraining"].body
     exec(cosine, names)
     annealed = names["Cosine"].for_data(names["data"], lr=1e-3)
-    trainer(tmp_path, max_steps=2).fit(annealed, datamodule=names["data"])
-    assert annealed.lr_schedulers().get_last_lr()[0] < 1e-6
+    rates = []
+    noting = LambdaCallback(
+        on_train_batch_start=lambda trainer, *_: rates.append(
+            trainer.optimizers[0].param_groups[0]["lr"]
+        )
+    )
+    trainer(tmp_path, max_steps=10, callbacks=[noting]).fit(annealed, datamodule=names["data"])
+    assert rates == pytest.approx([1e-3 * (1 + cos(pi * step / 10)) / 2 for step in range(10)])
     exec(watched, names)
     joint = trainer(tmp_path, max_steps=1, callbacks=[names["Watch"]()])
     joint.fit(MetaTartan.for_data(names["data"], lr=1e-3), datamodule=names["data"])

@@ -6,7 +6,9 @@ TEMPLATE_NAMES = {
     "ckpt_path": "the same command resumes its run",
     "hparams_search": "use -m +search=NAME",
     "model": "use encoder=, classifier=, method= and weighting=",
-    "data": "use task= and auxiliary=, or data_dir=FOLDER",
+    "data": "use task= and auxiliary=, data_dir=FOLDER, num_workers=, or "
+    "method.stages.STAGE.batch_size=",
+    "test": "use evaluate_test=false",
     "tags": "a run's folder is named by its experiment and options",
     "task_name": "a run's folder is named by its experiment and options",
     "optimized_metric": "task.metric on dev decides",

@@ -50,9 +50,9 @@ class TartanData(TaskData):
         dev: the same, for validation and for the meta-gradient; None holds some of train out.
         test: the same, for the one final look; None holds some of train out.
         auxiliaries: auxiliary tasks by name: the text of one of masked language modelling (`task`
-            for the labelled training texts themselves (TAPT), or a file, folder or glob, texts in a
-            list, or a `datasets.Dataset` (DAPT)), or a `TextAuxiliary` with an objective of its
-            own.
+            for the labelled training texts themselves (TAPT), or a file, folder or glob, texts or
+            rows in a list, a data frame or its column, or a `datasets.Dataset` (DAPT)); or
+            `(objective, text)` for another objective, or a whole `TextAuxiliary`.
         encoder: `minilm` (an installed package), a name on the Hugging Face Hub, a folder that
             `save_pretrained` wrote, a Transformers model with its tokenizer in a tuple, or `tiny`
             (random weights, for trying out).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def fit_stage(
         _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
         return finished
     history = best = None
-    users = user_callbacks(config)
+    users = list(_of_stage(user_callbacks(config), module, name))
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         FactorLog(folder / FACTOR_LOG, name),
@@ -210,6 +210,21 @@ def user_callbacks(config: DictConfig) -> list[pl.Callback]:
             )
     check_callbacks(found.values())
     return list(found.values())
+
+
+def _of_stage(
+    callbacks: Iterable[pl.Callback], module: TaskMixing, name: str
+) -> Iterator[pl.Callback]:
+    """Yield the callbacks that a stage can have: none of a score on dev without evaluations."""
+    for callback in callbacks:
+        watched = getattr(callback, "monitor", None)
+        if module.monitor is None and str(watched).startswith("dev"):
+            log.warning(
+                "stage %s is not evaluated on dev: it is trained without %s(monitor=%r)",
+                name, type(callback).__name__, watched,
+            )  # fmt: skip
+        else:
+            yield callback
 
 
 def build_trainer(

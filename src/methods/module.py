@@ -427,6 +427,10 @@ class TaskMixing(Checkpointed):
         epoch = None if data is None else data.epoch_steps(self.batch_needs)
         self.planned_steps = planned_steps(self.trainer, epoch)
         schedule = self.optimisation.schedule(optimiser, self.planned_steps)
+        # a schedule of a subclass begins with the peak rates, not those of the first warm-up step,
+        # which `on_train_start` sets for this one
+        for group in optimiser.param_groups:
+            group["lr"] = group["initial_lr"]
         return {"optimizer": optimiser, "lr_scheduler": schedule}
 
     def on_train_start(self) -> None:

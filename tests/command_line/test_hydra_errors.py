@@ -67,7 +67,8 @@ CASES = {
         "there is no option ckpt_path; the same command resumes its run (docs/hydra.md)"
     ),
     "data=a": (
-        "there is no option data; use task= and auxiliary=, or data_dir=FOLDER (docs/hydra.md)"
+        "there is no option data; use task= and auxiliary=, data_dir=FOLDER, num_workers=, or "
+        "method.stages.STAGE.batch_size= (docs/hydra.md)"
     ),
     "hparams_search=a": "there is no option hparams_search; use -m +search=NAME (docs/hydra.md)",
     "batch_size=8": (

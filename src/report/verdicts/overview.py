@@ -79,14 +79,15 @@ def reference_of(
 ) -> tuple[Setting | None, tuple[Setting, ...]]:
     """Return the setting to compare with, and the baselines that were not considered for it.
 
-    It is the best baseline, or else the first setting with a score. A baseline is a method that
-    does not train the tasks together; `ranking_of` says which of them are considered.
+    It is the best baseline, or else the first setting with equal task weights, or else the first
+    with a score; one of several seeds rather than of one. A baseline is a method that does not
+    train the tasks together; `ranking_of` says which of them are considered.
     """
     scored = [setting for setting in settings if setting.scores(part)]
     baselines = [setting for setting in scored if not setting.is_joint]
     if not baselines:
-        several = [setting for setting in scored if len(setting.scores(part)) > 1]
-        return next(iter([*several, *scored]), None), ()
+        scored.sort(key=lambda s: (len(s.scores(part)) == 1, s.result.weighting != "uniform"))
+        return next(iter(scored), None), ()
     ranking = ranking_of(baselines, part, paired=paired)
     best = ranking.settings[0].key
     return next(setting for setting in baselines if setting.key == best), ranking.left_out
@@ -145,10 +146,12 @@ def _notes(
     if reference is not None:
         paired = " of paired seeds" if choice.paired else ""
         holm = ", the two-sided one after Holm's correction over the table" if choice.holm else ""
-        notes.append(
-            f"Differences are to {reference.label}, the best of the methods that do not train the "
-            "tasks together (or the first setting, where there is none)."
+        why = (
+            "as no method here trains the tasks one after the other"
+            if reference.is_joint
+            else "the best of the methods that do not train the tasks together"
         )
+        notes.append(f"Differences are to {reference.label}, {why}.")
         if left_out:
             labels = ", ".join(setting.label for setting in left_out)
             notes.append(f"Not considered for that, as too few of its seeds compare: {labels}.")

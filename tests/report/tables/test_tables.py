@@ -284,6 +284,18 @@ def test_a_joint_method_of_ones_own_is_no_baseline(tmp_path):
     assert reference.method == "tapt"
 
 
+def test_weightings_without_a_baseline_are_compared_with_equal_weights(tmp_path):
+    for name, scores in (("loss_proportional", HIGH), ("uniform", LOW), ("pcgrad", HIGH[:1])):
+        for seed, score in enumerate(scores):
+            result = result_of("mt_tartan", seed, score, auxiliaries=["tapt"])
+            write_run(tmp_path / name / str(seed), altered(result, "weighting", name))
+    bench = bench_of(tmp_path)
+    reference, _ = reference_of(bench.settings, "whole")
+    assert (reference.method, reference.result.weighting) == ("mt_tartan", "uniform")
+    note = f"Differences are to {reference.label}, as no method here trains the tasks one after"
+    assert note in " ".join(overview(bench, "whole", ComparisonOptions()).notes)
+
+
 def test_what_the_scores_oriented_is_decided_by_both_tails(tmp_path):
     """Paired, five seeds: one-sided 1/32, two-sided 2/32; only the paper's table asks one way."""
     more = {"auxiliaries": ["tapt"], "task": "scierc"}
