@@ -49,9 +49,8 @@ def overview_of(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) ->
 _SCORES = """\
 The four methods with their plain settings, all at the budget 3x (below; budget and cells were
 chosen after the rows of few labels had been seen): scores on test in percent, and differences from
-fine-tuning, seed by seed. The paper's scores are of RoBERTa-base, trained to
-convergence; its TAPT starts from a released encoder. [More of the
-paper's](choosing.md#what-does-the-paper-gain)."""
+fine-tuning, seed by seed. The paper's scores are of RoBERTa-base, trained to convergence; its TAPT
+starts from a released encoder. [More of the paper's](choosing.md#what-does-the-paper-gain)."""
 _CASES = """\
 Over the {cases} cases of this table that have all of the methods, each with at least {least} seeds:
 the mean rank on test (1 is the best) and the mean difference from fine-tuning, with intervals over
@@ -59,8 +58,8 @@ the cases, of which some share a task."""
 _ANSWERS = """\
 Of {total} statements to test, {holds} hold, {refuted} do not, and {open} are not decided, {empty}
 of them without runs. The paper's claims, with margins of ours, and the others that are decided,
-whose numbers stand in their part. Those on few labels were mostly written after the first rows had
-been seen, and some are decided on dev:"""
+whose numbers stand in their part. Those on few labels were mostly written after their first rows
+had been seen, and some are decided on dev:"""
 
 
 def _scores(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
