@@ -162,9 +162,9 @@ def test_fine_tuning_costs_least_and_no_method_over_ten_percent_more(part):
     ("setting", "base", "said"),
     [
         ("mt_tartan", "finetune", "300 labels of SciERC MT-TARTAN is {} behind,"),
-        ("mt_tartan", "finetune_head_rate", "{} if both heads have joint training's rate"),
+        ("mt_tartan", "finetune_head_rate", "{} if both methods' heads have joint training's rate"),
         ("mt_tartan_head_rate", "finetune", "{} with fine-tuning's"),
-        ("mt_tartan_0.95_head_rate", "finetune", "{} with the settings of `custom_mt`"),
+        ("mt_tartan_0.95_head_rate", "finetune", "{} with `custom_mt`'s settings"),
     ],
 )
 def test_readme_says_what_the_rate_of_the_head_does_to_the_gap(setting, base, said):

@@ -241,9 +241,9 @@ def test_the_wrong_rows_that_a_page_finds_are_those_of_test(tmp_path, monkeypatc
         ),
         tmp_path / "run",
     )
-    predict_file(Settings(model="run/classifier", input="labels.csv", output="predictions.csv"))
+    predict_file(Settings(model="run/classifier", input="labels.csv", output="checked.csv"))
     names: dict[str, Any] = {}
-    exec(re.sub(r'"runs/[^"]+/splits', '"run/splits', code), names)
+    exec(re.sub(r'"runs/[^"]+"', '"run"', code), names)
     with open("run/splits.csv", encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
         tested = [int(row["line"]) - 2 for row in csv.DictReader(file) if row["split"] == "test"]
     assert len(tested) == 8
