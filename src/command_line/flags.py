@@ -1,4 +1,4 @@
-"""Lets flags stand anywhere among the options."""
+"""Lets flags stand anywhere among the options, and `debug=` before the experiment."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def flags_first(arguments: Sequence[str]) -> list[str]:
         else:
             others.append(argument)
     return flags + others
+
+
+def debug_after_experiment(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with `debug=` behind the experiment, over whose options it has to win.
+
+    Of two groups that choose an encoder Hydra takes the later one's.
+    """
+    debug = [a for a in arguments if a.lstrip("+").startswith("debug=")]
+    others = [a for a in arguments if a not in debug]
+    places = [i for i, a in enumerate(others, 1) if a.lstrip("+").startswith("experiment=")]
+    if not places:
+        return list(arguments)
+    return [*others[: places[-1]], *debug, *others[places[-1] :]]

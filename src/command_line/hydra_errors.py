@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src.command_line.closed_pipe import quiet_at_closed_pipe
-from src.command_line.flags import flags_first, unknown_flag
+from src.command_line.flags import debug_after_experiment, flags_first, unknown_flag
 from src.configuration.did_you_mean import did_you_mean
 from src.configuration.not_taken import NOT_TAKEN
 from src.configuration.package_header import HEADER
@@ -104,7 +104,7 @@ def run_command_line(main: Callable[[], object]) -> None:
     unknown = unknown_flag(sys.argv[1:])
     if unknown is not None:
         stop(f"there is no flag {unknown}; {_as_option(unknown)}")
-    given = flags_first(sys.argv[1:])
+    given = debug_after_experiment(flags_first(sys.argv[1:]))
     sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in given]
     wanted = os.environ.get(_FULL, "0") == "1" and _OURS not in os.environ
     os.environ |= {_FULL: "1"} if wanted else {_FULL: "1", _OURS: "1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,9 @@ def memory_advice(config: DictConfig, option: str, where: str) -> Iterator[None]
         out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
         if not out_of_memory and not any(phrase in str(error) for phrase in _ON_THE_CPU):
             raise
+        frames = traceback.walk_tb(error.__traceback__)
+        if any(frame.f_code.co_name == "validation_step" for frame, _ in frames):
+            option = "evaluation_batch_size"  # an evaluation during training
         raise UserError(_advice(config, option, where)) from error
 
 

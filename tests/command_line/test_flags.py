@@ -7,7 +7,7 @@ import sys
 import pytest
 from hydra._internal.utils import get_args_parser
 
-from src.command_line.flags import flags_first, unknown_flag
+from src.command_line.flags import debug_after_experiment, flags_first, unknown_flag
 from src.command_line.hydra_errors import run_command_line
 
 
@@ -30,6 +30,25 @@ from src.command_line.hydra_errors import run_command_line
 )
 def test_they_are_put_before_the_options(given, sorted_):
     assert flags_first(given.split()) == sorted_.split()
+
+
+@pytest.mark.parametrize(
+    ("given", "ordered"),
+    [
+        ("+debug=fast +experiment=b seed=1", "+experiment=b +debug=fast seed=1"),
+        ("-m debug=fast seed=0,1 experiment=b", "-m seed=0,1 experiment=b debug=fast"),
+        ("+experiment=b +debug=fast --info", "+experiment=b +debug=fast --info"),
+        ("+debug=fast task=a --info", "+debug=fast task=a --info"),
+    ],
+)
+def test_debug_is_put_behind_the_experiment(given, ordered):
+    assert debug_after_experiment(given.split()) == ordered.split()
+
+
+@pytest.mark.slow
+def test_debug_before_an_experiment_takes_the_tiny_encoder(run_cli):
+    shown = run_cli("+debug=fast", "+experiment=acl_arc_meta", "--cfg", "job", timeout=60)
+    assert "\nencoder:\n  _target_: src.encoders.tiny" in shown.stdout
 
 
 def test_every_command_takes_them_so(monkeypatch):

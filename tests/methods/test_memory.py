@@ -52,7 +52,11 @@ def test_other_errors_pass():
 
 @pytest.mark.parametrize(
     ("method", "option"),
-    [("training_step", "micro_batch_size=8"), ("test_step", "evaluation_batch_size=32")],
+    [
+        ("training_step", "micro_batch_size=8"),
+        ("validation_step", "evaluation_batch_size=32"),
+        ("test_step", "evaluation_batch_size=32"),
+    ],
 )
 def test_a_run_that_runs_out_says_so(method, option, data_dir, cache_dir, tmp_path, monkeypatch):
     def greedy(self, *args):
