@@ -84,6 +84,7 @@ class MetaHead(nn.Module):
             The loss before the last of the steps, a detached scalar (NaN if there were none).
         """
         settings = self.settings
+        self.head.requires_grad_(True)  # also where the end task's is frozen, or all was
         if settings.fresh:
             _reset(self.head)
         chosen = torch.randperm(len(features), device=features.device)[: settings.examples]
@@ -116,6 +117,7 @@ class MetaHead(nn.Module):
                 optimiser.step()
                 before.restore_unless(~converged)
                 last = torch.where(converged, last, loss.detach())
+        optimiser.zero_grad(set_to_none=True)  # which another optimiser might take
         return last
 
 
@@ -131,7 +133,9 @@ def _check_resettable(head: nn.Module) -> None:
 
 
 def _reset(head: nn.Module) -> None:
-    for module in head.modules():
-        reset = getattr(module, "reset_parameters", None)
-        if callable(reset):
-            reset()
+    """Initialise a head anew: its parts first, whose values its own method may replace."""
+    for part in head.children():
+        _reset(part)
+    reset = getattr(head, "reset_parameters", None)
+    if callable(reset):
+        reset()

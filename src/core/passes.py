@@ -134,9 +134,10 @@ class Passes:
                 self._seed(purpose, number)
                 read, unit_losses = self._forward(task, part)
                 loss = unit_losses.sum() / batch.units
-                if example_weights is None:
-                    self.body.backward(loss, [*self.parameters, *head])
-                else:
+                into = [*self.parameters, *head]
+                if example_weights is None and into:  # not all is frozen
+                    self.body.backward(loss, into)
+                elif example_weights is not None:
                     weights = torch.split(example_weights, list(batch.examples_of_all))[number]
                     weighted = unit_losses * weights[task.objective.owners(part.inputs)]
                     self.body.backward(

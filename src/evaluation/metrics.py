@@ -59,6 +59,13 @@ class EndTaskMetrics(nn.Module):
         self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
 
+    @property
+    def modes(self) -> dict[str, str]:
+        """Return the direction, `max` or `min`, of each metric that has one, by name."""
+        own = {**self.whole.by_prediction, **self.whole.by_probability}
+        better = {name: metric.higher_is_better for name, metric in own.items()}
+        return {n: "max" if high else "min" for n, high in better.items() if high is not None}
+
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
         """Count a batch.
 

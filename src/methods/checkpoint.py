@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from src.core.task_names import END_TASK
 from src.data.given import encoder_of
 from src.encoders.pretrained import check_finite_weights
 from src.errors import UserError
+from src.methods.given_tasks import keep_heads
 from src.methods.same_settings import check_same_data, check_same_settings, data_settings
 from src.methods.training_step import TrainingStep
 
@@ -40,6 +41,11 @@ class Checkpointed(TrainingStep):
     Checkpoints hold tensors and plain values only: a module's arguments (`TaskMixing` stores them),
     its parameters and buffers, and the entry `progress`.
     """
+
+    planned_steps: int
+    """Optimiser steps of the training, once its optimiser is made."""
+    stored_steps: int | None = None
+    """Planned steps of the checkpoint from which the training goes on."""
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
@@ -88,6 +94,7 @@ class Checkpointed(TrainingStep):
             "weights": list(self.task_weights.values()),
             "skipped": int(self.skipped),
             "processes": self.trainer.world_size,
+            "planned_steps": getattr(self, "planned_steps", None),
         }
         data = self.given_data()
         if data is not None:
@@ -110,8 +117,12 @@ class Checkpointed(TrainingStep):
         loaded_alone = self._trainer is None
         if loaded_alone:
             _check_kind(type(self), self.hparams)
+            keep_heads(self.tasks, self.encoder)  # whose values Lightning loads next
         elif self.trainer.state.fn == TrainerFn.FITTING:
             self._check_same_settings(checkpoint)
+            self.stored_steps = progress.get("planned_steps")  # earlier versions did not write it
+        else:
+            self._check_same_labels(checkpoint["hyper_parameters"]["labels"])
         self.applied.restore(progress["weights"])
         self.skipped.fill_(progress["skipped"])
         if loaded_alone:
@@ -128,6 +139,14 @@ class Checkpointed(TrainingStep):
             check_same_settings(checkpoint["progress"].get("data", {}), own, tuple(own))
             if "fingerprints" in checkpoint["progress"]:  # which earlier versions did not write
                 check_same_data(checkpoint["progress"]["fingerprints"], data.prepared.fingerprints)
+
+    def _check_same_labels(self, stored: Sequence[str]) -> None:
+        own = list(self.labels)
+        if list(stored) != own:
+            raise UserError(
+                f"the checkpoint's labels are {list(stored)}, the module's {own}: evaluate "
+                f"{type(self).__name__}.load_from_checkpoint(PATH) instead"
+            )
 
 
 def _check_kind(kind: type[Any], arguments: Mapping[str, Any]) -> None:

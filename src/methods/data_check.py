@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from src.core.task import Task
 from src.core.task_names import END_TASK
 from src.data.prepared import TEXT, Prepared
 from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
+from src.methods.plain import node_of
 from src.methods.training_step import TrainingStep
 
 _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
@@ -30,11 +32,13 @@ def check_data(module: TrainingStep, prepared: Prepared, *, trains: bool) -> Ten
         are the same or not needed. Evaluations may have some of the module's labels, in any order.
 
     Raises:
-        UserError: labels, tokenizers, tasks or the texts' maximum length differ.
+        UserError: labels, tokenizers, tasks, their objectives or the texts' maximum length differ.
     """
     _check_encoder(module.encoder, prepared.encoder)
     if trains:
         _check_tasks([task.name for task in module.tasks], prepared)
+        for task in module.tasks:
+            _check_objective(task, prepared)
     if module.end_task is None:
         return None
     length = prepared.end_task.max_length
@@ -81,6 +85,22 @@ def _same_tokens(one: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase) -
         one.get_vocab() == other.get_vocab()
         and one(_PROBE)["input_ids"] == other(_PROBE)["input_ids"]
     )
+
+
+def _check_objective(task: Task, prepared: Prepared) -> None:
+    """Check that an objective is the one by which the data make the task's batches.
+
+    The end task's may be another class, for a head of one's own, with the same class weights.
+    """
+    own, theirs = node_of(task.objective), node_of(prepared.objective(task.name))
+    names = ("class_weights",) if task.name == END_TASK else {**own, **theirs}
+    for name in names:
+        if own.get(name) != theirs.get(name):
+            raise UserError(
+                f"task {task.name}: {name} of the module's objective is {own.get(name)!r}, of the "
+                f"data's {theirs.get(name)!r}; give the module the fields of the data's, "
+                f"data.prepared.objective({task.name!r})"
+            )
 
 
 def _check_tasks(own: list[str], prepared: Prepared) -> None:

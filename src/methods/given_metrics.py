@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torchmetrics import Metric
 
 from src.configuration.values import TARGET
-from src.errors import UserError
+from src.errors import UserError, first_line
 from src.evaluation.metrics import EndTaskMetrics
 from src.evaluation.named_metrics import check_higher_is_better, named_metric
 from src.methods.plain import Node, rebuilt, subclass_of
@@ -45,6 +46,8 @@ def check_metrics(nodes: Mapping[str, Node]) -> Mapping[str, Node]:
         UserError: one is an object, which a checkpoint cannot hold.
     """
     for name, node in nodes.items():
+        if name == "loss":
+            raise UserError("metrics: the mean loss is logged as `loss`; give another name")
         if not isinstance(node, Mapping) or TARGET not in node:
             raise UserError(
                 f"metrics[{name!r}] must be the name of a class, with its arguments: "
@@ -58,14 +61,32 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
     """Return the end task's metrics, `monitor` among them.
 
     Raises:
-        UserError: a node does not name a metric, or higher values of `monitor` are not better.
+        UserError: a node does not name a metric, or one that takes predicted labels, in the form of
+            torchmetrics' for several classes, and returns a number; or higher values of `monitor`
+            are not better.
     """
-    metrics: dict[str, Metric] = {
-        name: rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
-        for name, node in nodes.items()
-    }
+    metrics = {name: _metric_of(name, node, classes) for name, node in nodes.items()}
     if monitor in metrics:
         check_higher_is_better(monitor, metrics[monitor])
     else:
         metrics[monitor] = named_metric(monitor, classes)
     return EndTaskMetrics(metrics, monitor, classes)
+
+
+def _metric_of(name: str, node: Node, classes: int) -> Metric:
+    """Return a metric, after trying it on an example of each label."""
+    try:
+        metric: Metric = rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
+        tried = EndTaskMetrics({name: metric}, name, classes)
+        tried.update(torch.eye(classes), torch.arange(classes))
+        value = tried.compute(any_unseen=False)[name]
+    except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as error:
+        raise UserError(
+            f"metrics[{name!r}]: {node[TARGET]} cannot be computed: {first_line(error)}"
+        ) from error
+    if value.numel() != 1:
+        raise UserError(
+            f"metrics[{name!r}]: {node[TARGET]} returns {value.numel()} values; give one that "
+            "returns one, for instance with average=macro"
+        )
+    return metric

@@ -79,6 +79,12 @@ def tasks_of(
         objective: Any = entry
         if isinstance(entry, Mapping):
             objective = rebuilt(entry, is_objective, "tasks")
+        weights = getattr(objective, "class_weights", None)
+        if isinstance(weights, str | Mapping):
+            raise UserError(
+                f"tasks[{name!r}]: class_weights={weights!r} needs the training examples: give "
+                "TartanData(class_weights=...), or here a weight for each label in their order"
+            )
         key = getattr(objective, "shared_head", None) or name
         if key not in shared:
             shared[key] = (
@@ -105,13 +111,57 @@ def _fitting(head: nn.Module, objective: Any, encoder: Encoder, name: str) -> nn
     return head
 
 
-def heads_of(tasks: Sequence[Task]) -> nn.ModuleDict:
-    """Return the tasks' heads by name.
+class TaskHeads(nn.ModuleDict):
+    """The tasks' heads by name.
 
     A head that tasks share is stored once, under the name of the first of them.
+
+    Attributes:
+        labels: the end task's label names in index order.
     """
+
+    labels: tuple[str, ...] = ()
+
+
+def heads_of(tasks: Sequence[Task], labels: Sequence[str]) -> TaskHeads:
+    """Return the tasks' heads by name."""
     owners = {id(task.head): task for task in reversed(tasks)}
-    return nn.ModuleDict({t.name: t.head for t in tasks if owners[id(t.head)] is t})
+    heads = TaskHeads({t.name: t.head for t in tasks if owners[id(t.head)] is t})
+    heads.labels = tuple(labels)
+    return heads
+
+
+def check_own_parameters(body: nn.Module, heads: TaskHeads) -> None:
+    """Check that the body and each head have parameters of their own.
+
+    Their gradients are computed apart, and one would replace the other.
+
+    Raises:
+        UserError: a head has a parameter of the body or of another head.
+    """
+    known = {id(parameter): "the body" for parameter in body.parameters()}
+    for name, head in heads.items():
+        for parameter in head.parameters():
+            owner = known.setdefault(id(parameter), f"the head of task {name}")
+            if owner != f"the head of task {name}":
+                raise UserError(
+                    f"the head of task {name} holds a parameter of {owner}: let losses() read the "
+                    "body's from its argument `body`, and tasks share a whole head by shared_head"
+                )
+
+
+def check_head_labels(heads: Mapping[str, nn.Module], labels: Sequence[str]) -> None:
+    """Check that a head to continue with has been trained on the same labels.
+
+    Raises:
+        UserError: it has others, or in another order.
+    """
+    trained = heads.labels if isinstance(heads, TaskHeads) and END_TASK in heads else ()
+    if trained and labels and trained != tuple(labels):
+        raise UserError(
+            f"heads are those of a module with the labels {list(trained)}, and the end task has "
+            f"{list(labels)}; give those of the auxiliary tasks alone, heads={{NAME: ...}}"
+        )
 
 
 def keep_heads(tasks: Sequence[Task], encoder: Encoder) -> None:

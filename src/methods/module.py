@@ -39,7 +39,14 @@ from src.methods.checkpoint import Checkpointed, ShownArguments
 from src.methods.data_check import check_data
 from src.methods.for_data import check_arguments, check_head_names, evaluation_of, objectives_for
 from src.methods.given_metrics import METRICS, beside_the_usual, check_metrics, metrics_of
-from src.methods.given_tasks import check_tasks, heads_of, objective_node, tasks_of
+from src.methods.given_tasks import (
+    check_head_labels,
+    check_own_parameters,
+    check_tasks,
+    heads_of,
+    objective_node,
+    tasks_of,
+)
 from src.methods.given_weighting import (
     GivenWeighting,
     check_sampling,
@@ -100,8 +107,6 @@ class TaskMixing(Checkpointed):
     has_meta_head: ClassVar[bool] = False
     usual_weighting: ClassVar[GivenWeighting] = Uniform
     stage_name: ClassVar[str] = "joint"
-    planned_steps: int
-    """Optimiser steps of the training, once its optimiser is made."""
     steps_before: int = -1
     """Optimiser steps before the current batch; -1 before the training."""
     logged_options: dict[str, Any]
@@ -128,6 +133,7 @@ class TaskMixing(Checkpointed):
     ) -> None:
         names, stage = list(tasks), stage or self.stage_name
         check_tasks(type(self).__name__, names, labels)
+        check_head_labels(heads or {}, labels)
         if isinstance(encoder, Mapping):
             description, whole = dict(encoder), encoder_from_description(encoder)
         else:
@@ -167,7 +173,8 @@ class TaskMixing(Checkpointed):
         scores = None if end_task is None else metrics_of(evaluated_by, metric, len(labels))
         super().__init__(whole, end_task, scores, labels, max_length)
         self.automatic_optimization = False
-        self.tasks, self.heads = made, heads_of(made)
+        self.tasks, self.heads = made, heads_of(made, labels)
+        check_own_parameters(self.body, self.heads)
         self.weighting, self.meta_head, self.optimisation = mixing, fitted, settings
         self.seed, self.stage, self.sampled = seed, stage, sampled
         self.inner_products = getattr(torch, inner_products)
@@ -334,7 +341,7 @@ class TaskMixing(Checkpointed):
                 that share it.
         """
         data = self.given_data()
-        self.label_places = None
+        self.label_places = self.stored_steps = None
         if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
         if data is not None and stage == "fit" and (self.sampled or 0) > data.sizes.batch_size:
@@ -410,7 +417,8 @@ class TaskMixing(Checkpointed):
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps.
 
         Raises:
-            UserError: nothing is to be trained, or the optimiser computes gradients by itself.
+            UserError: nothing is to be trained; or the optimiser computes gradients by itself, or
+                lacks parameters that are trained.
         """
         if not any(parameter.requires_grad for parameter in self.parameters()):
             raise UserError(
@@ -423,6 +431,7 @@ class TaskMixing(Checkpointed):
                 f"new_optimiser() of {type(self).__name__} returns LBFGS, which computes several "
                 "gradients in a step; return an optimiser that takes the one it is given"
             )
+        self.check_optimised(optimiser)
         data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)
         self.planned_steps = planned_steps(self.trainer, epoch)
@@ -439,7 +448,8 @@ class TaskMixing(Checkpointed):
         A checkpoint holds those of the schedule that it was written with, which may be shorter.
 
         Raises:
-            UserError: a subclass's `configure_optimizers` has left something out.
+            UserError: a subclass's `configure_optimizers` has left something out, or its schedule
+                is that of a training of another length.
         """
         self.steps_before = self.trainer.global_step
         if not self.trainer.lr_scheduler_configs and any(
@@ -451,6 +461,12 @@ class TaskMixing(Checkpointed):
         check_schedule(schedule, frequencies, type(self).__name__)
         if isinstance(schedule, LambdaLR):  # another one is a subclass's
             set_rates(schedule)
+        elif self.stored_steps not in (None, self.planned_steps):
+            raise UserError(
+                f"the checkpoint's training had {self.stored_steps} steps, this one has "
+                f"{self.planned_steps}, and a {type(schedule).__name__} is restored with its "
+                "length: give the same max_steps, or use a LambdaLR"
+            )
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Make an evaluation follow the last step.

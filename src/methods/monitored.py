@@ -9,7 +9,6 @@ from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, Mode
 
 from src.configuration.did_you_mean import did_you_mean
 from src.errors import UserError
-from src.methods.given_metrics import METRICS
 from src.methods.training_step import TrainingStep
 
 
@@ -46,12 +45,13 @@ def check_monitored(trainer: pl.Trainer, module: TrainingStep) -> None:
 
 def _modes(module: TrainingStep) -> dict[str, str]:
     """Return the direction, `min` or `max`, of the metrics whose direction is known."""
+    losses = {f"loss/{task.name}": "min" for task in module.tasks}
     if module.monitor is None:
-        return {}
-    scores = () if module.metrics is None else METRICS
-    higher = {f"dev/{score}{part}": "max" for score in scores for part in ("", "_unseen")}
+        return losses
+    own = {} if module.metrics is None else module.metrics.modes
+    scores = {f"dev/{n}{part}": mode for n, mode in own.items() for part in ("", "_unseen")}
     name, mode = module.monitor.name, module.monitor.mode
-    return higher | dict.fromkeys((f"dev/{name}", f"dev_{name}", f"dev/{name}_unseen"), mode)
+    return losses | {"dev/loss": "min"} | scores | {f"dev/{name}": mode, f"dev_{name}": mode}
 
 
 def _logged(module: TrainingStep) -> Iterator[str]:

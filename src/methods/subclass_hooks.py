@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lightning.pytorch import Callback
 
@@ -14,9 +14,10 @@ NEVER_CALLED = (
 """Hooks that Lightning calls with automatic optimisation only; a module's steps are manual."""
 NEED_SUPER = (
     "configure_callbacks", "configure_model", "configure_optimizers", "setup", "on_fit_start",
-    "on_train_start", "on_train_batch_end", "on_save_checkpoint", "on_load_checkpoint",
-    "on_validation_epoch_start", "on_validation_epoch_end", "on_test_epoch_start",
-    "on_test_epoch_end", "on_predict_start", "training_step", "validation_step", "test_step",
+    "on_fit_end", "on_train_start", "on_train_batch_end", "on_save_checkpoint",
+    "on_load_checkpoint", "on_validation_epoch_start", "on_validation_epoch_end",
+    "on_test_epoch_start", "on_test_epoch_end", "on_predict_start", "training_step",
+    "validation_step", "test_step",
 )  # fmt: skip
 """Hooks in which a module does what its training, evaluation or checkpoints need."""
 _KNOWN = ("src", "lightning")
@@ -31,7 +32,8 @@ def remarks_on_hooks(kind: type) -> Iterator[str]:
         kind: the class of the module.
     """
     for name in (*NEVER_CALLED, *NEED_SUPER):
-        owner = next(one for one in kind.__mro__ if name in vars(one))
+        owners = [one for one in kind.__mro__ if name in vars(one)]
+        owner = owners[0]
         if owner.__module__.partition(".")[0] in _KNOWN:
             continue
         if name in NEVER_CALLED:
@@ -39,11 +41,16 @@ def remarks_on_hooks(kind: type) -> Iterator[str]:
                 f"{owner.__name__}.{name} is never called: a step computes the gradients of single "
                 "tasks, with manual optimisation (docs/lightning.md lists the hooks)"
             )
-        elif name not in _names_in(vars(owner)[name]):
+        elif _is_ours(owners[1:]) and name not in _names_in(vars(owner)[name]):
             yield (
                 f"{owner.__name__}.{name} does not call super().{name}(), in which the module does "
                 "what it needs (docs/lightning.md lists the hooks)"
             )
+
+
+def _is_ours(owners: Sequence[type]) -> bool:
+    """Return whether a module's class has the hook, rather than Lightning's alone."""
+    return any(owner.__module__.partition(".")[0] == "src" for owner in owners)
 
 
 def remarks_on_callback(callback: Callback) -> Iterator[str]:

@@ -118,14 +118,22 @@ class TrainingStep(EndTaskClassifier):
             `loss`, the weighted sum of the tasks' losses, a detached scalar, for callbacks.
 
         Raises:
-            UserError: the batch is not one of this module's steps.
+            UserError: the batch is not one of this module's steps; or, in an epoch's first, the
+                optimiser lacks a parameter that is trained.
         """
         if not isinstance(batch, StepBatch):
             raise UserError(
                 "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
             )
-        meta_head = [] if self.meta_head is None else list(self.meta_head.parameters())
-        state = StepState([self.body, self.weighting], meta_head)
+        optimiser = self.optimizers()
+        assert not isinstance(optimiser, list)
+        if batch_idx == 0:  # a callback may have unfrozen some
+            self.check_optimised(optimiser.optimizer)
+        meta_head = [] if self.meta_head is None else [self.meta_head]
+        state = StepState(
+            [self.body, self.weighting, self.heads, *meta_head],
+            [parameter for head in meta_head for parameter in head.parameters()],
+        )
         record = self.fill_gradients(batch)
         with without_autocast(self.device):
             self._update(record, state)
@@ -173,6 +181,22 @@ class TrainingStep(EndTaskClassifier):
         # the program's own draws go on where they were
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             return Step(passes, tasks, batch, self.meta_head).run(mix)
+
+    def check_optimised(self, optimiser: torch.optim.Optimizer) -> None:
+        """Check that the optimiser has all parameters that are trained, as the clipping norm has.
+
+        Raises:
+            UserError: it lacks one.
+        """
+        known = {id(p) for group in optimiser.param_groups for p in group["params"]}
+        for part in ("body", "heads"):
+            for name, parameter in getattr(self, part).named_parameters():
+                if parameter.requires_grad and id(parameter) not in known:
+                    raise UserError(
+                        f"{part}.{name} is to be trained, but the optimiser does not have it; "
+                        "freeze it (requires_grad_(False)) before the training, or let "
+                        "new_optimiser() take it; what is unfrozen later is in no optimiser"
+                    )
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
         """Return the norm of the gradients of body and heads together, a scalar."""

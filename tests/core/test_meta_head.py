@@ -156,3 +156,32 @@ def test_a_tolerance_that_is_never_met_changes_nothing():
     other, _, same = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64, tolerance=0.0))
     assert same == loss
     assert torch.equal(plain.head.out.weight, other.head.out.weight)
+
+
+def test_a_frozen_end_head_gives_a_meta_head_that_is_fitted():
+    end_head = ClassifierHead(8, 3, dropout=0.0).requires_grad_(False)
+    meta_head = MetaHead(end_head, MetaHeadSettings(steps=20, lr=1e-2))
+    before = float(meta_head.fit(nn.Identity(), Classification(3), *separable()))
+    meta_head.requires_grad_(False)
+    assert float(meta_head.fit(nn.Identity(), Classification(3), *separable())) < 1.0
+    assert before < 1.0
+
+
+def test_a_fit_leaves_no_gradients_to_another_optimiser():
+    meta_head, _, _ = fit(MetaHeadSettings(steps=2, fresh=False))
+    assert all(parameter.grad is None for parameter in meta_head.parameters())
+
+
+class ZeroHead(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(8, 3))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        nn.init.zeros_(self[0].weight)
+
+
+def test_a_heads_own_initialisation_comes_after_that_of_its_parts():
+    meta_head = MetaHead(ZeroHead(), MetaHeadSettings(steps=0))
+    meta_head.fit(nn.Identity(), Classification(3), *separable())
+    assert not meta_head.head[0].weight.any()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
@@ -323,3 +324,37 @@ def test_a_loss_on_dev_that_is_not_finite_is_not_left_out(trained, tmp_path, mon
     (scores,) = trainer(tmp_path).validate(module, loader, verbose=False)
     assert len(seen) == 2
     assert np.isnan(scores["dev/loss"])
+
+
+class Cosine(FineTuning):
+    def configure_optimizers(self):
+        optimiser = super().configure_optimizers()["optimizer"]
+        schedule = CosineAnnealingLR(optimiser, self.planned_steps)
+        return {"optimizer": optimiser, "lr_scheduler": schedule}
+
+
+def test_a_schedule_that_keeps_its_length_is_not_made_longer(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    running = trainer(tmp_path, max_steps=4)
+    running.fit(Cosine.for_data(data, lr=1e-3), datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    going_on = {"ckpt_path": tmp_path / "here.ckpt"}
+    module = Cosine.for_data(data, lr=1e-3)
+    with pytest.raises(UserError, match=r"training had 4 steps, this one has 8, and a CosineAnn"):
+        fitted(module, data, tmp_path, max_steps=8, **going_on)
+    assert not fitted(module, data, tmp_path, max_steps=4, **going_on).steps
+    assert len(fitted(module, data, tmp_path, max_steps=2).steps) == 2
+
+
+def test_a_new_task_starts_from_the_head_of_a_pre_training_that_was_loaded(
+    data_dir, cache_dir, tmp_path
+):
+    data = toy_data(data_dir, cache_dir)
+    running = trainer(tmp_path, max_steps=2)
+    pretraining = ContinuedPretraining.for_data(data, lr=1e-2, tasks=["dapt"])
+    running.fit(pretraining, datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    earlier = ContinuedPretraining.load_from_checkpoint(tmp_path / "here.ckpt")
+    module = MTTartan.for_data(toy_data(data_dir, cache_dir, encoder=earlier.encoder), lr=1e-3)
+    trained, found = (m.state_dict() for m in (pretraining.heads["dapt"], module.heads["tapt"]))
+    assert all(value.equal(found[name]) for name, value in trained.items())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import pytest
+from torch import nn
 from torch.utils.data import DataLoader
 from transformers import BertConfig, BertModel
 
@@ -12,6 +14,8 @@ from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.methods import FineTuning, MTTartan
 from src.methods.module import TaskMixing
+from src.objectives.classification import Classification
+from src.objectives.masked_lm import MaskedLM
 from tests.methods.lightning import toy_data, trainer
 
 
@@ -45,6 +49,60 @@ def test_a_part_of_the_labels_is_scored_by_their_names(module, rows, data_dir, c
     own = toy_data(data_dir, cache_dir)
     trainer(tmp_path).test(module, datamodule=own, verbose=False)
     assert module.label_places is None
+
+
+@pytest.mark.parametrize("call", ["test", "validate", "predict"])
+def test_a_checkpoint_of_other_labels_is_not_evaluated(
+    call, module, rows, data_dir, cache_dir, tmp_path
+):
+    running = trainer(tmp_path, max_steps=1)
+    running.fit(module, datamodule=toy_data(data_dir, cache_dir))
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    data = with_labels(data_dir, cache_dir, rows, A="Z")
+    other = MTTartan.for_data(data, lr=1e-3)
+    line = r"checkpoint's labels are \['A', 'R', 'S'\], the module's \['R', 'S', 'Z'\]: evaluate MT"
+    with pytest.raises(UserError, match=line):
+        getattr(trainer(tmp_path), call)(
+            other, datamodule=data, ckpt_path=tmp_path / "here.ckpt", weights_only=True
+        )
+
+
+def test_heads_of_other_labels_are_not_taken_over(module, rows, data_dir, cache_dir):
+    data = with_labels(data_dir, cache_dir, rows, A="Z")
+    with pytest.raises(UserError, match=r"with the labels \['A', 'R', 'S'\], and the end task has"):
+        FineTuning.for_data(data, lr=1e-3, heads=module.heads)
+    MTTartan.for_data(data, lr=1e-3, heads={"tapt": module.heads["tapt"]})
+
+
+@dataclass(frozen=True)
+class OtherHead(Classification):
+    """The end task with a head of one's own."""
+
+    def new_head(self, encoder):
+        return nn.Linear(encoder.hidden_size, self.classes)
+
+
+def test_objectives_are_those_that_make_the_batches(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir, class_weights=[3, 1, 1])
+    prepared = data.prepared
+    own = {"end_task": prepared.classification, "tapt": prepared.objective("tapt")}
+    evaluated = {"labels": prepared.end_task.labels, "max_length": prepared.end_task.max_length}
+    for objectives, line in (
+        (
+            own | {"tapt": MaskedLM(probability=0.9)},
+            "task tapt: probability of .* 0.9",
+        ),
+        (
+            own | {"end_task": OtherHead(3)},
+            "task end_task: class_weights of .* is None",
+        ),
+    ):
+        module = MTTartan(prepared.encoder, objectives, **evaluated)
+        with pytest.raises(UserError, match=line):
+            trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
+    head = OtherHead(**vars(prepared.classification) | {"dropout": 0.0})
+    module = MTTartan(prepared.encoder, own | {"end_task": head}, **evaluated)
+    trainer(tmp_path, max_steps=1).fit(module, datamodule=data)
 
 
 def test_labels_that_the_module_has_not_are_refused(module, rows, data_dir, cache_dir, tmp_path):

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
-from src.methods import MTTartan
+from src.methods import FineTuning, MTTartan
 from src.methods.given_tasks import objective_node
 from src.methods.module import TaskMixing
 from src.methods.plain import rebuilt
+from src.objectives.classification import Classification
 from src.objectives.composed.objective import Composed
 from src.objectives.composed.output.denoise import Denoise
 from src.objectives.composed.representation.bidirectional import Bidirectional
@@ -143,6 +145,33 @@ def test_what_would_not_come_back_is_refused_before_training(objective, line):
     with pytest.raises(UserError, match=line) as caught:
         objective_node("a", objective)
     assert len(str(caught.value).splitlines()) == 1
+
+
+class TiedHead(nn.Module):
+    def __init__(self, embeddings):
+        super().__init__()
+        self.weight = embeddings.weight
+
+
+@dataclass(frozen=True)
+class Tied(MaskedLM):
+    def new_head(self, encoder):
+        return TiedHead(encoder.body.get_input_embeddings())
+
+
+def test_a_head_with_a_parameter_of_the_body_is_refused(data_dir, cache_dir):
+    texts = {"own": TextAuxiliary(objective=Tied(), text="task")}
+    data = toy_data(data_dir, cache_dir, auxiliaries=texts)
+    with pytest.raises(UserError, match="head of task own holds a parameter of the body: let loss"):
+        MTTartan.for_data(data, lr=1e-3)
+
+
+@pytest.mark.parametrize("weights", ["balanced", {"A": 2.0}])
+def test_class_weights_are_numbers_by_then(weights, data_dir, cache_dir):
+    encoder = toy_data(data_dir, cache_dir).prepared.encoder
+    given = {"end_task": Classification(3, class_weights=weights)}
+    with pytest.raises(UserError, match=r"class_weights=.*TartanData\(class_weights="):
+        FineTuning(encoder, given, labels=["A", "R", "S"])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from src.errors import UserError
-from src.methods import FineTuning, MTTartan
+from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from src.methods.subclass_hooks import (
     NEED_SUPER,
     NEVER_CALLED,
@@ -119,11 +119,32 @@ def test_hooks_that_lack_the_modules_own_are_named():
     assert not list(remarks_on_hooks(MTTartan))
 
 
-@pytest.mark.parametrize("name", NEED_SUPER)
-def test_the_modules_own_are_those_that_are_listed(name):
-    assert any(
-        name in vars(kind) for kind in MTTartan.__mro__ if kind.__module__.startswith("src.")
-    )
+def test_the_modules_own_are_those_that_are_listed():
+    hooks = {name for kind in (pl.LightningModule, *pl.LightningModule.__mro__)
+             for name in vars(kind)
+             if name.startswith(("on_", "configure_")) or name.endswith("_step")}  # fmt: skip
+    own = {
+        name
+        for method in (ContinuedPretraining, FineTuning, MTTartan, MetaTartan)
+        for kind in method.__mro__
+        if kind.__module__.startswith("src.")
+        for name in vars(kind)
+    }
+    assert hooks & own | {"setup"} == {*NEED_SUPER, "predict_step"}
+
+
+def test_a_hook_of_one_method_alone_is_missed_in_that_method_only(caplog):
+    class Pretraining(ContinuedPretraining):
+        def on_fit_end(self):
+            pass
+
+    class Tuning(FineTuning):
+        def on_fit_end(self):
+            pass
+
+    (remark,) = remarks_on_hooks(Pretraining)
+    assert remark.startswith("Pretraining.on_fit_end does not call super().on_fit_end()")
+    assert not list(remarks_on_hooks(Tuning))
 
 
 def test_a_checkpoint_without_the_modules_entries_says_which_hook_lacks_super(
@@ -170,10 +191,35 @@ def test_another_optimiser_is_one_method(kind, data_dir, cache_dir, tmp_path, mo
     monkeypatch.setattr(OtherOptimiser, "kind", kind, raising=False)
     data = toy_data(data_dir, cache_dir)
     module = OtherOptimiser.for_data(data, lr=1e-3)
-    before = {name: value.clone() for name, value in module.state_dict().items()}
+    before = {name: value.clone() for name, value in module.named_parameters()}
     rates = fitted(module, data, tmp_path, max_steps=3).rates
     assert len(set(rates)) > 1
-    assert any(not value.equal(before[name]) for name, value in module.state_dict().items())
+    trained = [name for name, _ in module.named_parameters() if not name.startswith("meta_head")]
+    moved = {name for name in trained if not module.get_parameter(name).equal(before[name])}
+    assert {name.partition(".")[0] for name in moved} == {"body", "heads"}
+
+
+class HeadsOnly(FineTuning):
+    def new_optimiser(self):
+        return torch.optim.SGD(self.heads.parameters(), lr=1e-3)
+
+
+class Unfreezing(pl.Callback):
+    def on_train_epoch_start(self, trainer, pl_module):
+        pl_module.body.requires_grad_(trainer.current_epoch > 0)
+
+
+def test_what_is_trained_is_in_the_optimiser(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = HeadsOnly.for_data(data, lr=1e-3)
+    with pytest.raises(UserError, match=r"body\..* is to be trained, but the optimiser does not"):
+        fitted(module, data, tmp_path, max_steps=1)
+    module.body.requires_grad_(False)
+    fitted(module, data, tmp_path, max_steps=1)
+    later = FineTuning.for_data(data, lr=1e-3)
+    later.body.requires_grad_(False)
+    with pytest.raises(UserError, match="what is unfrozen later is in no optimiser"):
+        fitted(later, data, tmp_path, max_epochs=2, callbacks=[Unfreezing()])
 
 
 def test_hooks_of_callbacks_that_are_never_called_are_named():
