@@ -18,6 +18,7 @@ from lightning.pytorch.callbacks import (
     BackboneFinetuning,
     BatchSizeFinder,
     EarlyStopping,
+    EMAWeightAveraging,
     GradientAccumulationScheduler,
     LearningRateFinder,
     LearningRateMonitor,
@@ -644,8 +645,30 @@ def test_model_checkpoint_keeps_the_best_on_dev_also_where_none_is_given(module,
     best = max(found, key=lambda step: (found[step], -step))
     (kept,) = (c for c in running.callbacks if isinstance(c, ModelCheckpoint))
     assert kept.best_model_path.endswith(f"step={best}.ckpt")
+    last = state_of(module)
     (tested,) = running.validate(module, datamodule=data, ckpt_path="best", verbose=False)
     assert tested["dev/macro_f1"] == pytest.approx(found[best], abs=1e-6)
+    stored = torch.load(kept.best_model_path, weights_only=True)["state_dict"]
+    loaded = module.state_dict()
+    assert all(value.equal(loaded[name]) for name, value in stored.items())
+    assert best == max(found) or not same(last, state_of(module))
+
+
+def test_weights_are_averaged_over_steps(module, data, tmp_path):
+    seen = []
+
+    class Weights(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, *_):
+            seen.append({n: p.detach().clone() for n, p in pl_module.named_parameters()})
+
+    ema = EMAWeightAveraging(decay=0.5)
+    running = trainer(tmp_path, max_steps=3, callbacks=[Weights(), ema])
+    running.fit(module, datamodule=data)
+    by_hand = seen[0]
+    for now in seen[1:]:
+        by_hand = {name: 0.5 * (value + now[name]) for name, value in by_hand.items()}
+    for name, value in module.named_parameters():
+        torch.testing.assert_close(value, by_hand[name])
 
 
 def test_a_users_checkpoint_callback_is_left_as_it_is(module, data, tmp_path):
