@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from src.configuration.values import without_numpy
 from src.core.task import Task
 from src.core.task_names import END_TASK
 from src.data.prepared import TEXT, Prepared
@@ -92,13 +95,18 @@ def _check_objective(task: Task, prepared: Prepared) -> None:
 
     The end task's may be another class, for a head of one's own, with the same class weights.
     """
-    own, theirs = node_of(task.objective), node_of(prepared.objective(task.name))
+    own, theirs = (
+        without_numpy(node_of(objective))
+        for objective in (task.objective, prepared.objective(task.name))
+    )
     names = ("class_weights",) if task.name == END_TASK else {**own, **theirs}
     for name in names:
-        if own.get(name) != theirs.get(name):
+        # as text, which does not tell tuples from the lists of a checkpoint
+        values = [json.dumps(node.get(name), default=str) for node in (own, theirs)]
+        if values[0] != values[1]:
             raise UserError(
-                f"task {task.name}: {name} of the module's objective is {own.get(name)!r}, of the "
-                f"data's {theirs.get(name)!r}; give the module the fields of the data's, "
+                f"task {task.name}: {name} of the module's objective is {values[0]}, of the "
+                f"data's {values[1]}; give the module the fields of the data's, "
                 f"data.prepared.objective({task.name!r})"
             )
 
