@@ -203,7 +203,7 @@ def test_weights_are_given_by_labels_of_any_letters_and_a_list_is_shown_by_label
     listed = prepared(*given, "classifier.class_weights=[1,3]")
     assert listed.classification.class_weights == found.classification.class_weights
     (said,) = [r.getMessage() for r in caplog.records if "class_weights" in r.getMessage()]
-    assert said == "task own: classifier.class_weights by label: 'Bär' 1, 'Öl' 3"
+    assert said == "classifier.class_weights by label: 'Bär' 1, 'Öl' 3"
 
 
 def test_class_weights_and_a_chosen_metric_go_through_a_run(own, options, tmp_path):

@@ -151,6 +151,7 @@ def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Da
     Raises:
         UserError: there is no such column, it holds no text, or a text is too long.
     """
+    rows = rows.with_format(None)
     if column not in rows.column_names:
         raise UserError(
             f"corpus {source} has no column {column!r}, only {rows.column_names}; name it, as in "

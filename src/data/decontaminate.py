@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
     """
     if len(corpus.texts) > MOST_TEXTS:
         return
-    held_out = [*task.dev.whole, *task.test.whole]
+    held_out = [*task.dev.parts, *task.test.parts]
     found = count_in(corpus.texts, held_out)
     if found:
         leave_out = "auxiliary.decontaminate=true leaves them out"
@@ -53,18 +54,19 @@ def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
         )  # fmt: skip
 
 
-def count_in(texts: datasets.Dataset, held_out: list[str]) -> int:
-    """Return how many held-out texts are in a corpus, regardless of case and white space.
+def count_in(texts: datasets.Dataset, held_out: Sequence[tuple[str, ...]]) -> int:
+    """Return how many held-out examples are in a corpus, regardless of case and white space.
 
     Args:
         texts: rows with the column `text`.
-        held_out: the texts to look for; blank ones are not.
+        held_out: the text, or both of a pair, of each example to look for; of a pair one is
+            enough. Blank ones are not looked for.
     """
-    wanted = [one for text in held_out if (one := folded(text))]
-    known, found = set(wanted), set[str]()
+    wanted = [{one for text in own if (one := folded(text))} for own in held_out]
+    known, found = set().union(*wanted), set[str]()
     for batch in texts.iter(_AT_ONCE):
         found.update(known.intersection(folded(text or "") for text in batch["text"]))
-    return sum(one in found for one in wanted)
+    return sum(not own.isdisjoint(found) for own in wanted)
 
 
 def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:

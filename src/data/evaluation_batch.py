@@ -71,6 +71,12 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
             texts, pairs = _texts(batch["text"]), batch.get("text_pair")
             return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
         if "input_ids" in batch or "images" in batch:
+            mask = batch.get("attention_mask")
+            if mask is not None and not bool(mask[:, 0].all()):
+                raise UserError(
+                    "a batch is padded on the left, and the classifier reads the first token; use "
+                    'padding_side="right"'
+                )
             return batch
     elif isinstance(batch, list | tuple) and batch:
         if all(isinstance(row, Mapping) and "text" in row for row in batch):
@@ -123,7 +129,9 @@ def _checked_places(given: Tensor, labels: Sequence[str]) -> Tensor:
             f"a tensor `labels` could hold the labels {list(labels)} or their indices; give the "
             'labels themselves under "label"'
         )
+    if given.is_floating_point():
+        raise UserError(f"labels are of type {given.dtype}; give indices, or names as text")
     outside = given[(given < 0) | (given >= len(labels))]
     if len(outside):
         raise UserError(f"label {int(outside[0])} is not an index into the labels: {list(labels)}")
-    return given
+    return given.long()

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import datasets
 import pandas as pd
 from torch import nn
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from src.configuration.options import Size
@@ -19,7 +19,7 @@ from src.data.corpus import Corpus, text_column
 from src.data.corpus_files import texts_of
 from src.data.file_task import FileTask
 from src.data.table.arrow import content_digest, table_of_dataset
-from src.data.table.base import Table
+from src.data.table.base import Table, check_names
 from src.data.table.memory import MemoryTable
 from src.data.table.open import open_table
 from src.data.text_auxiliary import TextAuxiliary
@@ -103,10 +103,10 @@ def table_of(given: Examples, name: str) -> Table:
     given = _whole(given)
     if isinstance(given, datasets.Dataset):
         return table_of_dataset(name, given)
-    if isinstance(given, datasets.DatasetDict):
+    if isinstance(given, datasets.DatasetDict | datasets.IterableDatasetDict):
         raise UserError(
-            f"{name} is a DatasetDict, of the splits {', '.join(map(str, given))}; give each split "
-            'by itself: TartanData(data["train"], data["validation"], ...)'
+            f"{name} is a {type(given).__name__}, of the splits {', '.join(map(str, given))}; give "
+            'each split by itself: TartanData(data["train"], data["validation"], ...)'
         )
     if isinstance(given, Mapping):
         raise UserError(
@@ -114,7 +114,7 @@ def table_of(given: Examples, name: str) -> Table:
             "pandas.DataFrame(...)"
         )
     if isinstance(given, pd.DataFrame):
-        given = given.to_dict("records")
+        given = _rows_of_frame(given, name)
     if isinstance(given, Iterable):
         return MemoryTable(given, name)
     if hasattr(given, "__getitem__"):  # a torch data set may have only this and a length
@@ -123,9 +123,14 @@ def table_of(given: Examples, name: str) -> Table:
 
 
 def _whole(given: Any) -> Any:
-    """Return a part or a stream of a data set as a data set, which knows the labels' names."""
-    if isinstance(given, Subset) and isinstance(given.dataset, datasets.Dataset):
-        return given.dataset.select(given.indices)
+    """Return parts, joined parts or a stream of data sets as one, which knows the labels' names."""
+    if isinstance(given, Subset):
+        whole = _whole(given.dataset)
+        return whole.select(given.indices) if isinstance(whole, datasets.Dataset) else given
+    if isinstance(given, ConcatDataset):
+        parts = [_whole(part) for part in given.datasets]
+        if all(isinstance(part, datasets.Dataset) for part in parts):
+            return datasets.concatenate_datasets(parts)
     if isinstance(given, datasets.IterableDataset):
         return datasets.Dataset.from_list(list(given), features=given.features)
     return given
@@ -183,7 +188,7 @@ def _corpus_of(given: Any, name: str, column: str) -> Corpus:
 def _rows_of(given: Any, name: str, column: str) -> list[Any]:
     """Return a data frame, a column of one, or a list of texts or rows as rows."""
     if isinstance(given, pd.DataFrame):
-        return list(given.to_dict("records"))
+        return _rows_of_frame(given, f"auxiliary {name}")
     items = given.to_list() if isinstance(given, pd.Series) else given
     if not isinstance(items, Sequence) or isinstance(items, bytes):
         raise UserError(
@@ -196,6 +201,11 @@ def _rows_of(given: Any, name: str, column: str) -> list[Any]:
             f'auxiliary {name} is a list of files; give a folder or a pattern ("texts/*.txt")'
         )
     return [item if isinstance(item, Mapping) else {column: item} for item in items]
+
+
+def _rows_of_frame(given: pd.DataFrame, name: str) -> list[Any]:
+    check_names(name, map(str, given.columns))
+    return list(given.to_dict("records"))
 
 
 def _are_files(items: Sequence[Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -45,17 +45,22 @@ class Truncation(NamedTuple):
     lost: int
 
 
-def warn_of_texts(name: str, splits: Mapping[str, Sequence[tuple[Hashable, str]]]) -> None:
+def warn_of_texts(
+    name: str,
+    splits: Mapping[str, Sequence[tuple[Hashable, str]]],
+    unlabelled: Set[Hashable] = frozenset(),
+) -> None:
     """Log what is odd about a task's labelled texts, one line for each kind of oddity.
 
     Args:
         name: the task's name.
         splits: `(text, label)` of each example of `train`, `dev` and `test`; the text of a pair is
             a tuple of both.
+        unlabelled: further texts of train, without a label.
     """
     texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
-    known = set(texts["train"])
+    known = {*texts["train"], *unlabelled}
     blank = {split: sum(map(_is_blank, own)) for split, own in texts.items()}
     repeated = {split: len(own) - len(set(own)) for split, own in texts.items()}
     shared = {s: sum(t in known for t in own) for s, own in texts.items() if s != "train"}

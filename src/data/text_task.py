@@ -167,7 +167,7 @@ class TextSource(Checked, ABC):
                     f"{train.source}; add examples of them there, or remove their rows here"
                 )
         contents = {s: [(one.content, one.label) for one in own] for s, own in read.items()}
-        warn_of_texts(self.name, contents)
+        warn_of_texts(self.name, contents, {one.content for one in unlabelled})
         numbered = of_one_table or self.split == "published"
         parts = [part for part in held if part.share]
         return TextTask(
@@ -205,6 +205,13 @@ class LabelledTexts:
             return list(self.texts)
         both = zip(self.texts, self.pairs, strict=True)
         return [f"{first}\n{second}" for first, second in both]
+
+    @property
+    def parts(self) -> list[tuple[str, ...]]:
+        """Each example's text, or both texts of a pair."""
+        if self.pairs is None:
+            return [(text,) for text in self.texts]
+        return list(zip(self.texts, self.pairs, strict=True))
 
     def rows(self, *, labelled: bool = True) -> datasets.Dataset:
         """Return rows with `text` (and `text_pair`), and if `labelled`, `label` and `unseen`."""

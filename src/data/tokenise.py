@@ -250,4 +250,6 @@ def _key(fingerprint: str, tokenizer: PreTrainedTokenizerBase, max_length: int) 
     parts = [_VERSION, fingerprint, str(max_length), json.dumps(backend, sort_keys=True)]
     if tokenizer.truncation_side != "right":  # the usual one, without which older keys were made
         parts.append(tokenizer.truncation_side)
+    if tokenizer.split_special_tokens:
+        parts.append("split_special_tokens")
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

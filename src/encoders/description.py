@@ -20,6 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from src.encoders.base import Encoder
 from src.encoders.masked_lm_head import MaskedLMHead
 from src.encoders.pretrained import load_config, load_tokenizer, without_pooler
+from src.encoders.saved_tokenizer import as_given
 from src.encoders.text_encoder import TextEncoder
 from src.encoders.wide_resnet import ImageEncoder, WideResNet
 from src.errors import UserError, first_line
@@ -113,7 +114,7 @@ def _text_encoder(description: Mapping[str, Any]) -> TextEncoder:
 
 def _files_of(tokenizer: Any) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
-        tokenizer.save_pretrained(folder)
+        as_given(tokenizer).save_pretrained(folder)
         files = sorted(path for path in Path(folder).iterdir() if path.is_file())
         return {path.name: path.read_text(encoding="utf-8") for path in files}
 

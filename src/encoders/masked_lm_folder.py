@@ -11,6 +11,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 
 from src.encoders.evaluating import evaluating
 from src.encoders.masked_lm_head import MaskedLMHead, head_layers
+from src.encoders.saved_tokenizer import as_given
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.files.permissions import share_weights
@@ -53,10 +54,7 @@ def save_masked_lm(
     model = _as_transformers(body, head, type(body).__name__)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
-    written = copy.deepcopy(tokenizer)
-    written.backend_tokenizer.no_truncation()  # which the last call had set
-    written.backend_tokenizer.no_padding()
-    written.save_pretrained(folder)
+    as_given(tokenizer).save_pretrained(folder)
     share_weights(folder, "config.json")
 
 

@@ -38,7 +38,7 @@ from src.errors import UserError, first_line
 
 log = logging.getLogger(__name__)
 
-_POSITIONS_AFTER_PADDING = (
+POSITIONS_AFTER_PADDING = (
     "roberta",
     "roberta-prelayernorm",
     "xlm-roberta",
@@ -205,7 +205,7 @@ class TextEncoder:
 
 
 def _first_position(config: PretrainedConfig) -> int:
-    return int(config.pad_token_id) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
+    return int(config.pad_token_id) + 1 if config.model_type in POSITIONS_AFTER_PADDING else 0
 
 
 def attention_dropout_of(config: PretrainedConfig) -> float:

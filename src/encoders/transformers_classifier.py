@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from transformers import (
 from src.encoders.architecture import HEAD_LOCATIONS, convert_body
 from src.encoders.classifier_head import ClassifierHead
 from src.encoders.evaluating import evaluating
+from src.encoders.saved_tokenizer import as_given
 from src.errors import UserError
 from src.files.permissions import share_weights
 
@@ -92,7 +92,7 @@ def _for_export(
     tokenizer: PreTrainedTokenizerBase, types: bool, max_length: int | None
 ) -> PreTrainedTokenizerBase:
     """Return a copy that tokenises as in training: its length limit, padding side and outputs."""
-    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer = as_given(tokenizer)
     if max_length is not None:
         tokenizer.model_max_length = max_length
     tokenizer.padding_side = "right"
@@ -100,9 +100,6 @@ def _for_export(
     names = [*_INPUTS, _TYPES] if types else list(_INPUTS)
     tokenizer.model_input_names = names
     tokenizer.init_kwargs |= {"model_input_names": names, "padding_side": "right"}
-    # which the last call had set
-    tokenizer.backend_tokenizer.no_truncation()
-    tokenizer.backend_tokenizer.no_padding()
     return tokenizer
 
 

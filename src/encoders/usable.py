@@ -10,7 +10,7 @@ from transformers import MODEL_FOR_MASKED_LM_MAPPING, PreTrainedModel
 
 from src.encoders.base import Encoder
 from src.encoders.evaluating import evaluating
-from src.encoders.text_encoder import TextEncoder
+from src.encoders.text_encoder import POSITIONS_AFTER_PADDING, TextEncoder
 from src.errors import UserError, first_line
 
 _OF_AN_ENCODER = ("keep_head", "recompute_activations", "save_classifier")
@@ -68,7 +68,23 @@ def check_body(encoder: TextEncoder) -> None:
             f"{what}: its tokenizer has {known:,} tokens, its body embeddings for {embedded:,}; "
             "give this model's tokenizer, or model.resize_token_embeddings(len(tokenizer))"
         )
-    config = body.config
+    config, pad = body.config, encoder.tokenizer.pad_token_id
+    if not encoder.tokenizer.is_fast:
+        raise UserError(
+            f"{what}: {type(encoder.tokenizer).__name__} is not one of the fast tokenizers (of the "
+            "library tokenizers); give a PreTrainedTokenizerFast"
+        )
+    if config.model_type in POSITIONS_AFTER_PADDING and config.pad_token_id != pad:
+        raise UserError(
+            f"{what}: its configuration has pad_token_id={config.pad_token_id}, its tokenizer "
+            f"{pad}, and its positions are counted from there; build the model with "
+            "pad_token_id=tokenizer.pad_token_id"
+        )
+    if config.model_type == "fnet":
+        raise UserError(
+            f"{what} (fnet) reads padding, so that its states depend on the other texts of a "
+            "batch; use an encoder such as BERT or RoBERTa"
+        )
     if not isinstance(getattr(config, "hidden_size", None), int):
         raise UserError(f"{what}: the configuration of its body has no hidden_size")
     if getattr(body, "decoder", None) is not None and getattr(config, "is_encoder_decoder", False):

@@ -217,10 +217,6 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
         warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
     else:
         options["class_weights"] = class_weights(asked, end_task.labels, end_task.label_counts)
-    if isinstance(asked, list):
-        pairs = zip(end_task.labels, asked, strict=True)
-        shown = ", ".join(f"{label!r} {weight:g}" for label, weight in pairs)
-        log.warning("task %s: classifier.class_weights by label: %s", end_task.name, shown)
     objective: TaskObjective[Any] = build(node, "classifier", **options)
     return objective
 

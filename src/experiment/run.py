@@ -17,7 +17,6 @@ from torch import nn
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Needs
 from src.cpu.allocator import keep_freed_memory
-from src.data.columns import write_trained_columns
 from src.data.prepared import Prepared
 from src.data.task_data import BatchSizes, TaskData
 from src.distributed.identity import is_main_process
@@ -119,8 +118,6 @@ def _run_prepared(
     baselines += [] if simple is None else [simple]
     result = result.model_copy(update={"baselines": baselines})
     chosen.module.save_pretrained(folder / "classifier")
-    if (columns := prepared.end_task.notes.get("columns")) is not None:
-        write_trained_columns(columns, folder / "classifier")
     _draw(result, outcomes, folder)
     write_card(result, config, prepared.encoder, folder)
     write_result(result, folder)

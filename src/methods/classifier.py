@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
 from src.core.task import Inputs, Task
+from src.data.columns import write_trained_columns
 from src.data.evaluation_batch import labelled_batch, unlabelled_batch
 from src.data.tokenise import Text, inputs_of
 from src.distributed.agreement import Agreement
@@ -52,11 +53,12 @@ class EndTaskClassifier(pl.LightningModule):
         metrics: EndTaskMetrics | None,
         labels: Sequence[str],
         max_length: int | None,
+        columns: Mapping[str, str | None] | None = None,
     ) -> None:
         super().__init__()
         self.encoder, self.body = encoder, encoder.body
         self.end_task, self.metrics = end_task, metrics
-        self.labels, self.max_length = tuple(labels), max_length
+        self.labels, self.max_length, self.columns = tuple(labels), max_length, columns
         # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
         self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
         self.label_places: Tensor | None = None
@@ -171,6 +173,8 @@ class EndTaskClassifier(pl.LightningModule):
         )
         if remark is not None:
             log.warning(remark)
+        if self.columns is not None and self.agreement.is_main:
+            write_trained_columns(self.columns, Path(folder))
 
     def _written(self, write: Callable[[Encoder], T]) -> T | None:
         """Have the main process write its whole encoder; of a sharded body, the others wait."""

@@ -102,4 +102,5 @@ def evaluation_of(prepared: Prepared) -> dict[str, Any]:
         "labels": end_task.labels,
         "metric": end_task.metric,
         "max_length": end_task.max_length,
+        "columns": end_task.notes.get("columns"),
     }

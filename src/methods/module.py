@@ -87,6 +87,8 @@ class TaskMixing(Checkpointed):
         metrics: metrics by name, as nodes of a config; None takes the usual ones.
         max_length: maximum length of the end task's texts; None where inputs are not texts
             [tokens].
+        columns: the training table's `text`, `text_pair` and `label`, which `save_pretrained`
+            writes for `python -m src.predict`; None where they have no names.
         meta_head: settings of the meta head, for weightings that need the meta-gradient; None takes
             the usual ones there.
         inner_products: `float32` or `float64`, the type in which inner products of gradients are
@@ -126,6 +128,7 @@ class TaskMixing(Checkpointed):
         metric: str = "macro_f1",
         metrics: Mapping[str, Node] | None = None,
         max_length: Length | None = None,
+        columns: Mapping[str, str | None] | None = None,
         meta_head: MetaHeadSettings | Mapping[str, Any] | None = None,
         inner_products: InnerProducts = "float32",
         heads: Mapping[str, nn.Module] | None = None,
@@ -154,6 +157,7 @@ class TaskMixing(Checkpointed):
                 "metric": metric,
                 "metrics": {name: dict(node) for name, node in evaluated_by.items()},
                 "max_length": max_length,
+                "columns": None if columns is None else dict(columns),
                 "inner_products": inner_products,
                 "sampled": sampled,
             }
@@ -171,7 +175,7 @@ class TaskMixing(Checkpointed):
         arguments["meta_head"] = None if meta_settings is None else asdict(meta_settings)
         end_task = made[0] if made[0].name == END_TASK else None
         scores = None if end_task is None else metrics_of(evaluated_by, metric, len(labels))
-        super().__init__(whole, end_task, scores, labels, max_length)
+        super().__init__(whole, end_task, scores, labels, max_length, columns)
         self.automatic_optimization = False
         self.tasks, self.heads = made, heads_of(made, labels)
         check_own_parameters(self.body, self.heads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
@@ -14,6 +15,8 @@ from torch import Tensor
 from src.configuration.options import Positive, checked
 from src.errors import UserError
 from src.files.plain import parse_yaml
+
+log = logging.getLogger(__name__)
 
 
 def parsed(given: Any) -> Any:
@@ -84,6 +87,8 @@ def class_weights(
                 f"{_listed(labels)}"
             )
         given = list(map(float, class_weights))
+        shown = ", ".join(f"{name!r} {w:g}" for name, w in zip(labels, given, strict=True))
+        log.warning("%s by label: %s", option, shown)
     mean = sum(w * n for w, n in zip(given, counts, strict=True)) / sum(counts)
     return tuple(weight / mean for weight in given)
 

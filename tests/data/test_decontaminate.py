@@ -93,6 +93,31 @@ def test_a_program_is_told_to_remove_them(cache_dir, caplog):
     assert message.endswith("; remove them from it")
 
 
+def test_either_text_of_a_pair_is_looked_for(cache_dir, caplog):
+    rows = [{"text": f"first {i}", "text_pair": f"second {i}", "label": "ab"[i % 2]}
+            for i in range(20)]  # fmt: skip
+    texts = {"dapt": [f"Second {i}" for i in range(20)]}
+    data = TartanData(
+        rows, auxiliaries=texts, encoder="tiny", text_pair="text_pair", cache_dir=cache_dir
+    )
+    _ = data.prepared
+    (message,) = told(caplog)
+    assert message.startswith("auxiliary dapt: 8 of 8 dev and test texts are in dapt, ")
+
+
+def test_rows_without_a_label_that_are_in_test_are_warned_of(cache_dir, caplog):
+    rows = [{"text": f"Text {i}", "label": "ab"[i % 2]} for i in range(12)]
+    own = [{"text": f"Text {i}", "label": None} for i in range(20, 24)]
+    test = [{"text": f"Text {i}", "label": "ab"[i % 2]} for i in range(20, 26)]
+    _ = TartanData(
+        rows + own, rows[:4], test, auxiliaries={"tapt": "task"}, encoder="tiny",
+        empty_label="unlabelled", cache_dir=cache_dir,
+    ).prepared  # fmt: skip
+    assert any("texts that train has too: 4 of 4 in dev, 4 of 6 in test" in r.getMessage()
+               for r in caplog.records)  # fmt: skip
+
+
 def test_blank_texts_and_missing_ones_are_none():
     texts = datasets.Dataset.from_dict({"text": ["a B", None, " ", "c"]})
-    assert count_in(texts, ["A  b", "", "a b", "d"]) == 2
+    assert count_in(texts, [("A  b",), ("",), ("a b",), ("d",)]) == 2
+    assert count_in(texts, [("d", "a B"), ("d", "e")]) == 1

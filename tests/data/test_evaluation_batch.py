@@ -85,3 +85,19 @@ def test_rows_with_names_are_read_however_a_loader_puts_them_together():
     assert loaded(rows, batch_size=2) == loaded(rows, batch_size=2, collate_fn=list) == expected
     assert loaded(rows, batch_size=None) == [[(f"a {i}", f"b {i}")] for i in range(3)]
     assert loaded(["a", "b"], batch_size=None) == [["a"], ["b"]]
+
+
+def test_labels_are_whole_numbers_of_any_type():
+    inputs = {"input_ids": torch.ones(2, 3, dtype=torch.int64)}
+    _, found, _ = labelled_batch(
+        {**inputs, "labels": torch.tensor([1, 0], dtype=torch.int32)}, "ab"
+    )
+    assert (found.tolist(), found.dtype) == ([1, 0], torch.int64)
+    with pytest.raises(UserError, match=r"labels are of type torch\.float32; give indices"):
+        labelled_batch({**inputs, "labels": torch.tensor([1.0, 0.0])}, "ab")
+
+
+def test_texts_that_are_padded_on_the_left_are_refused():
+    mask = torch.tensor([[1, 1], [0, 1]])
+    with pytest.raises(UserError, match=r'padded on the left.* use padding_side="right"'):
+        unlabelled_batch({"input_ids": torch.ones_like(mask), "attention_mask": mask})

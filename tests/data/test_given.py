@@ -9,8 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.utils.data import DataLoader, Subset
-from transformers import BertConfig, BertModel
+from torch.utils.data import ConcatDataset, DataLoader, Subset
+from transformers import (
+    BertConfig,
+    BertModel,
+    EsmTokenizer,
+    FNetConfig,
+    FNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
 
 from src.data.given import auxiliary_of, encoder_of, table_of
 from src.data.tartan_data import TartanData
@@ -104,6 +112,36 @@ def test_a_loader_part_or_stream_of_a_data_set_keeps_the_labels_names():
         assert [row.values["label"] for row in table_of(given, "train").rows()] == ["yes", "no"]
     (only,) = table_of(Subset(whole, [1]), "train").rows()
     assert only.values == {"text": "b", "label": "no"}
+    (only,) = table_of(Subset(Subset(whole, [1, 0]), [1]), "train").rows()
+    assert only.values == {"text": "a", "label": "yes"}
+    joined = table_of(ConcatDataset([Subset(whole, [1]), whole]), "train").rows()
+    assert [row.values["label"] for row in joined] == ["no", "yes", "no"]
+
+
+def test_a_data_frame_names_no_column_twice():
+    frame = pd.DataFrame([["a", "x", "y"]], columns=["text", "label", "label"])
+    with pytest.raises(UserError, match=r"^train names the column 'label' twice"):
+        table_of(frame, "train")
+    twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(UserError, match=r"^auxiliary dapt names the column 'text' twice"):
+        auxiliary_of(twice, "dapt", None, "all")
+
+
+def test_named_tuples_are_read_by_their_names():
+    frame = pd.DataFrame({"label": ["pos"], "text": ["good film"]})
+    (row,) = table_of(list(frame.itertuples(index=False)), "train").rows()
+    assert row.values == {"label": "pos", "text": "good film"}
+
+
+@pytest.mark.parametrize("form", ["torch", "arrow", "transform"])
+def test_the_format_of_a_data_set_is_not_that_of_its_texts(form):
+    texts = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]})
+    given = {
+        "torch": lambda: texts.with_format("torch", columns=["label"]),
+        "arrow": lambda: texts.with_format("arrow"),
+        "transform": lambda: texts.with_transform(lambda rows: {"x": rows["label"]}),
+    }[form]()
+    assert auxiliary_of(given, "dapt", None, "all").corpus.texts["text"][:] == ["a", "b"]
 
 
 def test_a_data_frame_is_a_table():
@@ -124,6 +162,9 @@ def test_the_splits_of_a_data_set_are_given_by_themselves():
     split = datasets.Dataset.from_dict({"text": ["x"], "label": ["a"]})
     with pytest.raises(UserError, match="of the splits train, validation; give each split by"):
         table_of(datasets.DatasetDict(train=split, validation=split), "train")
+    stream = split.to_iterable_dataset()
+    with pytest.raises(UserError, match="IterableDatasetDict, of the splits train; give each"):
+        table_of(datasets.IterableDatasetDict(train=stream), "train")
 
 
 def test_a_mapping_of_columns_is_no_list_of_rows():
@@ -228,6 +269,14 @@ def test_warnings_name_the_arguments_of_a_program(cache_dir, caplog):
     assert any("; text_pair=text_pair makes them pairs" in line for line in said), said
 
 
+TOKENS = len(letter_pair_tokenizer())
+
+
+def roberta(**options):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return RobertaModel(RobertaConfig(**sizes, intermediate_size=16, vocab_size=TOKENS, **options))
+
+
 def bert(**options):
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     words = {"vocab_size": len(letter_pair_tokenizer()), "intermediate_size": 16}
@@ -246,6 +295,21 @@ def bert(**options):
             (bert(vocab_size=20), letter_pair_tokenizer()),
             "its body embeddings for 20; give this model's tok",
         ),
+        (
+            (roberta(pad_token_id=1), letter_pair_tokenizer()),
+            "has pad_token_id=1, its tokenizer 0, and its positions are counted from there",
+        ),
+        (
+            (roberta(pad_token_id=None), letter_pair_tokenizer()),
+            "has pad_token_id=None, its tokenizer 0",
+        ),
+        (
+            (
+                FNetModel(FNetConfig(hidden_size=16, num_hidden_layers=1, vocab_size=TOKENS)),
+                letter_pair_tokenizer(),
+            ),
+            r"\(fnet\) reads padding, so that its states depend on the other texts",
+        ),
         ((bert(), "bert-base-uncased"), "the second is a str; give the tokenizer itself"),
         ((bert(),), r"^encoder is a tuple of 1; give encoder=\(model, tokenizer\)"),
         (torch.nn.Linear(2, 2), r"must be \(model, tokenizer\) of Transformers, got Linear"),
@@ -254,6 +318,13 @@ def bert(**options):
 def test_an_encoder_that_cannot_be_trained_is_one_line(encoder, message):
     with pytest.raises(UserError, match=message):
         encoder_of(encoder)
+
+
+def test_a_tokenizer_that_is_not_a_fast_one_is_one_line(tmp_path):
+    (tmp_path / "vocab.txt").write_text("<cls>\n<pad>\n<eos>\n<unk>\nA\nB\n<mask>\n")
+    slow = EsmTokenizer(str(tmp_path / "vocab.txt"))
+    with pytest.raises(UserError, match="EsmTokenizer is not one of the fast tokenizers"):
+        encoder_of((bert(), slow))
 
 
 @pytest.mark.parametrize("given", [["task"], "task", {1: "task"}])

@@ -120,6 +120,18 @@ def test_the_side_that_is_cut_gives_another_file(tokenizer, tmp_path):
     assert len(files(tmp_path)) == 2
 
 
+def test_special_tokens_that_are_split_give_another_file(tokenizer, tmp_path):
+    texts = datasets.Dataset.from_dict({"text": ["a [MASK] b"]})
+    found = []
+    for split in (False, True):
+        tokenizer.split_special_tokens = split
+        made = tokenise(texts, "f", tokenizer, 32, tmp_path, keep_blank=True)
+        found.append(made["input_ids"][0])
+        assert found[-1] == tokenizer("a [MASK] b")["input_ids"]
+    assert found[0] != found[1]
+    tokenizer.split_special_tokens = False
+
+
 def test_the_result_is_memory_mapped_from_the_cache(tokenizer, tmp_path):
     tokens = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
     (file,) = tokens.cache_files

@@ -16,12 +16,17 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 
 from src.core.weighting.static import Static
 from src.data import TartanData
+from src.data.columns import Columns, read_trained_columns
+from src.data.given import encoder_of
 from src.encoders.description import describe_encoder, encoder_from_description
+from src.encoders.saved_classifier import load_classifier
 from src.encoders.tiny import letter_pair_tokenizer
 from src.errors import UserError
 from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from src.methods.optimisation import Optimisation
 from src.methods.plain import node_of, rebuilt, subclass_of
+from src.predict.predictor import Predictor
+from tests.conftest import DEVICE
 from tests.in_process import same
 from tests.local_server import serving
 from tests.methods.lightning import fitted, state_of, toy_data, trainer
@@ -144,6 +149,29 @@ def test_save_pretrained_is_what_transformers_loads(trained, tmp_path):
         theirs = model(**tokenizer(TEXTS, padding=True, return_tensors="pt")).logits
         assert torch.allclose(theirs, module(TEXTS), atol=1e-5)
     assert model.config.id2label == {0: "A", 1: "R", 2: "S"}
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_classifier_knows_its_columns_and_how_its_tokenizer_cuts(loaded, cache_dir, tmp_path):
+    rows = [{"a": f"first {i}", "q": f"second {i}", "text": "other", "y": "no" if i % 2 else "yes"}
+            for i in range(20)]  # fmt: skip
+    encoder = encoder_of("tiny")
+    encoder.tokenizer.truncation_side = "left"
+    columns = {"text": "a", "text_pair": "q", "label": "y"}
+    data = TartanData(rows, **columns, encoder=encoder, max_length=16, cache_dir=cache_dir)
+    module = FineTuning.for_data(data, lr=1e-3)
+    if loaded:
+        running = trainer(tmp_path, max_steps=1)
+        running.fit(module, datamodule=data)
+        encoder.tokenizer("x")  # whose call sets other options
+        running.save_checkpoint(tmp_path / "here.ckpt")
+        module = FineTuning.load_from_checkpoint(tmp_path / "here.ckpt")
+    module.eval().save_pretrained(tmp_path / "classifier")
+    assert read_trained_columns(tmp_path / "classifier") == Columns("a", "", "q")
+    predictor = Predictor(load_classifier(tmp_path / "classifier"), DEVICE, 4, 16)
+    text = "first " * 20 + "end"
+    expected = module([(text, "second")]).softmax(1).detach().numpy()
+    np.testing.assert_allclose(predictor.predict([text], ["second"]), expected, atol=1e-5)
 
 
 def test_a_model_with_its_tokenizer_is_trained_in_place_and_comes_back(

@@ -47,6 +47,8 @@ class MemoryTable(Table):
         return hashlib.sha256("".join(rows).encode()).hexdigest()
 
     def _row(self, number: int, given: Any) -> Row:
+        if hasattr(given, "_asdict"):  # a named tuple
+            given = given._asdict()
         if isinstance(given, tuple | list) and len(given) in (2, 3):
             names = ("text", "label") if len(given) == 2 else ("text", "text_pair", "label")
             given = dict(zip(names, given, strict=True))
