@@ -40,7 +40,7 @@ class Setting:
         key: name of the setting in files and HTML ids: letters, digits, `_` and `-`.
         label: name that tells it from the benchmark's other settings.
         runs: the runs in the order of their seeds; at least one.
-        repeated: further runs with a seed that is in `runs` already; they are not counted.
+        repeated: older runs with a seed that is in `runs` too; they are not counted.
         short: the label, shortened for figures; no other setting's is the same.
         corpora: the shown name of the domain text that each auxiliary task was given, where the
             benchmark's settings were trained on several corpora; else empty.
@@ -191,9 +191,8 @@ def _settings_of(runs: Sequence[Run], bench: str, draws_data: bool) -> tuple[Set
     settings = []
     corpora = corpora_names([members[0] for members in grouped.values()])
     for members in grouped.values():
-        by_seed: dict[int, Run] = {}
-        for run in sorted(members, key=lambda run: run.name):
-            by_seed.setdefault(run.result.seed, run)
+        # resume=false starts over beside an earlier run, of which its user thinks no more
+        by_seed = {run.result.seed: run for run in sorted(members, key=_age)}
         kept = tuple(by_seed[seed] for seed in sorted(by_seed))
         repeated = tuple(run for run in members if run not in kept)
         own = corpora[members[0]]
@@ -206,6 +205,11 @@ def _settings_of(runs: Sequence[Run], bench: str, draws_data: bool) -> tuple[Set
             zip(settings, labels, shortened(labels, _LONGEST), strict=True), 1
         )
     )
+
+
+def _age(run: Run) -> tuple[int, int, str]:
+    """Return what orders runs from old to new; of one time, `seed=0-2` is newer than `seed=0`."""
+    return run.finished, len(run.name), run.name
 
 
 def _place(setting: Setting) -> tuple[Any, ...]:

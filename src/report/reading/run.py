@@ -8,7 +8,7 @@ from typing import Any
 
 from src.errors import UserError
 from src.files.plain import read_bytes, read_yaml
-from src.run_folder.name import command_of, places_of
+from src.run_folder.name import RESULT, command_of, places_of
 from src.run_folder.result import Result, read_result
 from src.run_folder.stored import stored_options
 
@@ -24,6 +24,7 @@ class Run:
         options: its options by dotted name, without those that do not change the training; empty
             where the folder has no config.
         command: the command that trains it; None if unknown.
+        finished: when its result was written, in nanoseconds since the epoch.
     """
 
     folder: Path
@@ -31,6 +32,7 @@ class Run:
     result: Result
     options: dict[str, Any]
     command: str | None
+    finished: int
 
 
 def read_run(folder: Path, name: str) -> Run:
@@ -41,7 +43,11 @@ def read_run(folder: Path, name: str) -> Run:
     """
     result = read_result(folder)
     options = stored_options(folder) if (folder / "config.yaml").exists() else {}
-    return Run(folder, name, result, options, read_command(folder))
+    try:
+        finished = (folder / RESULT).stat().st_mtime_ns
+    except OSError as error:
+        raise UserError(f"{RESULT} cannot be looked at ({error.strerror})") from error
+    return Run(folder, name, result, options, read_command(folder), finished)
 
 
 def read_command(folder: Path) -> str | None:

@@ -47,17 +47,17 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> Sentence:
         parts.append(
             f"{plural(len(adapted), 'adapted encoder')} ({'; '.join(map(_adapted_words, adapted))})"
         )
-    repeated = sum(len(setting.repeated) for bench in benches for setting in bench.settings)
+    settings = [setting for bench in benches for setting in bench.settings]
+    repeated = sorted(run.name for setting in settings for run in setting.repeated)
     if repeated:
         parts.append(
-            f"{plural(repeated, 'further run')} of a setting and seed that are there already "
-            "(not counted)"
+            f"{plural(len(repeated), 'older run')} of a setting and seed that have a newer one "
+            f"(not counted: {'; '.join(repeated)})"
         )
     if found.unreadable:
         parts.append(f"{len(found.unreadable)} that cannot be read")
-    settings = sum(len(bench.settings) for bench in benches)
     return (
-        f"{', '.join(parts)}; {plural(settings, 'setting')} (runs that differ by their seed "
+        f"{', '.join(parts)}; {plural(len(settings), 'setting')} (runs that differ by their seed "
         f"alone) in {plural(len(benches), 'comparison')}.",
     )
 

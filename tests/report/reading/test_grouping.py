@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from src.report.labels import METHODS, usual_module
@@ -152,12 +154,20 @@ def test_where_files_lie_is_no_difference(tmp_path):
     assert len(bench_of(tmp_path).settings) == 1
 
 
-def test_the_same_run_twice_counts_once(tmp_path):
-    for name in ("seed=0", "seed=0-2", "seed=1"):
-        write_run(tmp_path / name, result_of("finetune", int(name[5]), 0.5))
+@pytest.mark.parametrize(
+    ("newest", "counts"),
+    [("seed=0", "seed=0"), ("seed=0-2", "seed=0-2"), ("seed=0-10", "seed=0-10"),
+     (None, "seed=0-10")],
+)  # fmt: skip
+def test_of_the_same_run_again_the_newest_counts(tmp_path, newest, counts):
+    scores = {"seed=0": 0.5, "seed=0-2": 0.6, "seed=0-10": 0.7, "seed=1": 0.8}
+    for name, score in scores.items():
+        folder = write_run(tmp_path / name, result_of("finetune", int(name[5]), score))
+        os.utime(folder / "result.json", (1000, 1001 if name == newest else 1000))
     (setting,) = bench_of(tmp_path).settings
-    assert [run.name for run in setting.runs] == ["seed=0", "seed=1"]
-    assert [run.name for run in setting.repeated] == ["seed=0-2"]
+    assert setting.scores("whole") == {0: scores[counts], 1: 0.8}
+    assert [run.name for run in setting.runs] == [counts, "seed=1"]
+    assert {run.name for run in setting.repeated} == scores.keys() - {counts, "seed=1"}
 
 
 def test_methods_come_in_the_papers_order_and_sizes_by_size(tmp_path):

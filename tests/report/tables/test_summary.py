@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
@@ -233,4 +234,15 @@ def test_the_inventory_counts_what_was_read(tmp_path):
     assert in_words(inventory(found, benchmarks_of(found.runs))) == (
         "8 finished runs, 1 that cannot be read; 2 settings (runs that differ by their "
         "seed alone) in 1 comparison."
+    )
+
+
+def test_the_inventory_names_the_runs_that_a_newer_one_replaced(tmp_path):
+    for place, name in enumerate(("seed=0", "seed=0-2", "seed=0-3")):
+        folder = write_run(tmp_path / name, result_of("finetune", 0, 0.5 + place / 10))
+        os.utime(folder / "result.json", (1000 + place, 1000 + place))
+    found = search(tmp_path)
+    assert in_words(inventory(found, benchmarks_of(found.runs))) == (
+        "3 finished runs, 2 older runs of a setting and seed that have a newer one (not counted: "
+        "seed=0; seed=0-2); 1 setting (runs that differ by their seed alone) in 1 comparison."
     )
