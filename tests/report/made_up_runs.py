@@ -156,6 +156,7 @@ def write_drawn(
     result: Mapping[str, Any],
     split_seed: int,
     options: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
 ) -> Path:
     """Write a run that kept 20 labels, chosen by `task.split_seed`; TAPT reads all its texts."""
     train = f"{'a' * 64}, 20 labelled, seed {split_seed}"
@@ -163,9 +164,8 @@ def write_drawn(
     for name, one in result["auxiliaries"].items():
         if one["kind"] == "task":
             drawn = altered(drawn, f"auxiliaries.{name}.fingerprint", f"tapt:{split_seed}")
-    return write_run(
-        folder, drawn, config_of(drawn, {"task.split_seed": split_seed, **(options or {})})
-    )
+    config = config_of(drawn, {"task.split_seed": split_seed, **(options or {})})
+    return write_run(folder, drawn, config, overrides=overrides)
 
 
 def write_steps(folder: Path, tasks: Sequence[str], seed: int, steps: int = 50) -> None:

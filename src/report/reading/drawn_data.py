@@ -13,6 +13,8 @@ from src.run_folder.result import Auxiliary
 
 SPLIT_SEED = "task.split_seed"
 """Option with the seed by which examples are chosen; fingerprints say it where it matters."""
+RUNS_SEED = "${seed}"
+"""Value by which a command lets an option follow the run's seed."""
 _CHOSEN = re.compile(r":\d+:(-?\d+)$")
 """End of the fingerprint of texts that were chosen from a corpus: their number, and a seed."""
 
@@ -27,8 +29,8 @@ def drawn_by_seed(runs: Iterable[Run]) -> set[Run]:
     """Return the runs whose examples were chosen by the run's own seed.
 
     A config holds `task.split_seed` as a number, also where it was given as the run's seed. It is
-    taken to be that where the two are equal in runs of several seeds, each of which is the only
-    seed with its choice.
+    taken to be that where the two are equal in runs of several seeds, and either the command said
+    so, or the run's seed is the only one with its choice.
 
     Args:
         runs: runs whose fingerprints are equal but for the seed.
@@ -41,7 +43,10 @@ def drawn_by_seed(runs: Iterable[Run]) -> set[Run]:
         run
         for run in chosen
         if run.options[SPLIT_SEED] == run.result.seed
-        and seeds[run.options[SPLIT_SEED]] == {run.result.seed}
+        and (
+            run.given(SPLIT_SEED) == RUNS_SEED
+            or seeds[run.options[SPLIT_SEED]] == {run.result.seed}
+        )
     }
     return found if len({run.result.seed for run in found}) > 1 else set()
 

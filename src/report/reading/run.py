@@ -8,7 +8,7 @@ from typing import Any
 
 from src.errors import UserError
 from src.files.plain import read_bytes, read_yaml
-from src.run_folder.name import RESULT, command_of, places_of
+from src.run_folder.name import RESULT, command_of, option_of, places_of
 from src.run_folder.result import Result, read_result
 from src.run_folder.stored import stored_options
 
@@ -24,6 +24,7 @@ class Run:
         options: its options by dotted name, without those that do not change the training; empty
             where the folder has no config.
         command: the command that trains it; None if unknown.
+        overrides: the options that the command gave, as it gave them: `${seed}` is not resolved.
         finished: when its result was written, in nanoseconds since the epoch.
     """
 
@@ -32,7 +33,13 @@ class Run:
     result: Result
     options: dict[str, Any]
     command: str | None
+    overrides: tuple[str, ...]
     finished: int
+
+    def given(self, option: str) -> str | None:
+        """Return the value that the command gave an option, not resolved; None if it gave none."""
+        values = [o.partition("=")[2] for o in self.overrides if option_of(o) == option]
+        return values[-1].strip("'\"") if values else None
 
 
 def read_run(folder: Path, name: str) -> Run:
@@ -47,7 +54,8 @@ def read_run(folder: Path, name: str) -> Run:
         finished = (folder / RESULT).stat().st_mtime_ns
     except OSError as error:
         raise UserError(f"{RESULT} cannot be looked at ({error.strerror})") from error
-    return Run(folder, name, result, options, read_command(folder), finished)
+    overrides = tuple(_overrides(folder) or ())
+    return Run(folder, name, result, options, read_command(folder), overrides, finished)
 
 
 def read_command(folder: Path) -> str | None:
@@ -56,13 +64,23 @@ def read_command(folder: Path) -> str | None:
     Raises:
         UserError: the overrides cannot be read.
     """
+    overrides = _overrides(folder)
+    return None if overrides is None else command_of(overrides, _places(folder))
+
+
+def _overrides(folder: Path) -> list[str] | None:
+    """Return the overrides that Hydra stored in the folder; None where there are none.
+
+    Raises:
+        UserError: they cannot be read.
+    """
     path = folder / ".hydra" / "overrides.yaml"
     if not path.is_file():
         return None
     overrides = read_yaml(path) or []
     if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
         raise UserError(".hydra/overrides.yaml is not a list of overrides")
-    return command_of(overrides, _places(folder))
+    return overrides
 
 
 def _places(folder: Path) -> list[str]:

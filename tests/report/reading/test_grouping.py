@@ -61,6 +61,21 @@ def test_data_that_each_seed_draws_are_compared_as_one(tmp_path):
     assert "task.split_seed" not in differing_options(bench.settings)
 
 
+@pytest.mark.parametrize("given", ["task.split_seed=${seed}", "++task.split_seed='${seed}'"])
+def test_drawn_data_keep_their_seed_0_beside_runs_of_the_default_choice(tmp_path, given):
+    for method, auxiliaries in (("finetune", []), ("tapt", ["tapt"])):
+        for seed in range(5):
+            result = result_of(method, seed, 0.5, auxiliaries=auxiliaries)
+            write_drawn(tmp_path / f"{method}{seed}", result, seed, overrides=[given])
+    for seed in range(2):
+        write_drawn(tmp_path / f"fixed{seed}", result_of("finetune", seed, 0.5), 0)
+    found = {
+        bench.draws_data: [sorted(setting.scores("whole")) for setting in bench.settings]
+        for bench in benchmarks_of(read_all(tmp_path))
+    }
+    assert found == {True: [[0, 1, 2, 3, 4]] * 2, False: [[0, 1]]}
+
+
 def test_one_choice_of_data_for_all_seeds_stays_one(tmp_path):
     """Seed 0 with `task.split_seed` of 0, the default, draws nothing of its own."""
     for seed in range(3):
