@@ -24,7 +24,12 @@ from src.report.reading.naming import (
     labels_apart,
     plain_label,
 )
-from src.report.reading.read_options import read_options, variant_of
+from src.report.reading.read_options import (
+    ENCODER_SEED,
+    encoders_by_seed,
+    read_options,
+    variant_of,
+)
 from src.report.reading.run import Run
 from src.run_folder.result import Part, Result, Split
 
@@ -41,6 +46,7 @@ class Setting:
         label: name that tells it from the benchmark's other settings.
         runs: the runs in the order of their seeds; at least one.
         repeated: older runs with a seed that is in `runs` too; they are not counted.
+        options: the options that its training read, without the seeds that differ from run to run.
         short: the label, shortened for figures; no other setting's is the same.
         corpora: the shown name of the domain text that each auxiliary task was given, where the
             benchmark's settings were trained on several corpora; else empty.
@@ -50,6 +56,7 @@ class Setting:
     label: str
     runs: tuple[Run, ...]
     repeated: tuple[Run, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     short: str = ""
     corpora: Mapping[str, str] = field(default_factory=dict)
 
@@ -171,7 +178,7 @@ def differing_options(settings: Sequence[Setting]) -> dict[str, list[Any]]:
 
     Options that a setting did not read are left out.
     """
-    return differing_values([read_options(setting.runs[0]) for setting in settings])
+    return differing_values([setting.options for setting in settings])
 
 
 def _data_of(run: Run, drawn: bool) -> tuple[str, str, str]:
@@ -182,12 +189,10 @@ def _data_of(run: Run, drawn: bool) -> tuple[str, str, str]:
 
 
 def _settings_of(runs: Sequence[Run], bench: str, draws_data: bool) -> tuple[Setting, ...]:
+    options = _shared_options(runs, draws_data)
     grouped: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        r = run.result
-        options = read_options(run)
-        auxiliaries = {n: auxiliary_identity(a, draws_data) for n, a in r.auxiliaries.items()}
-        grouped[_digest([r.method, r.weighting, auxiliaries, options])].append(run)
+        grouped[_identity(run, options[run], draws_data)].append(run)
     settings = []
     corpora = corpora_names([members[0] for members in grouped.values()])
     for members in grouped.values():
@@ -196,15 +201,41 @@ def _settings_of(runs: Sequence[Run], bench: str, draws_data: bool) -> tuple[Set
         kept = tuple(by_seed[seed] for seed in sorted(by_seed))
         repeated = tuple(run for run in members if run not in kept)
         own = corpora[members[0]]
-        settings.append(Setting("", plain_label(kept[0], own), kept, repeated, corpora=own))
+        label = plain_label(kept[0], own)
+        settings.append(Setting("", label, kept, repeated, options[kept[0]], corpora=own))
     settings.sort(key=_place)
-    labels = labels_apart([one.runs[0] for one in settings], [one.label for one in settings])
+    labels = labels_apart(
+        [one.runs[0] for one in settings],
+        [one.label for one in settings],
+        [one.options for one in settings],
+    )
     return tuple(
         replace(setting, key=f"{bench}--setting-{number}", label=label, short=short)
         for number, (setting, label, short) in enumerate(
             zip(settings, labels, shortened(labels, _LONGEST), strict=True), 1
         )
     )
+
+
+def _shared_options(runs: Sequence[Run], draws_data: bool) -> dict[Run, dict[str, Any]]:
+    """Return each run's options that the runs of its setting share."""
+    read = {run: read_options(run) for run in runs}
+    fixed = {
+        run: {name: value for name, value in options.items() if name != ENCODER_SEED}
+        for run, options in read.items()
+    }
+    alike: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        alike[_identity(run, fixed[run], draws_data)].append(run)
+    seeded = set().union(*(encoders_by_seed(members) for members in alike.values()))
+    return {run: fixed[run] if run in seeded else read[run] for run in runs}
+
+
+def _identity(run: Run, options: Mapping[str, Any], draws_data: bool) -> str:
+    """Return what is equal for runs of one setting."""
+    r = run.result
+    auxiliaries = {n: auxiliary_identity(a, draws_data) for n, a in r.auxiliaries.items()}
+    return _digest([r.method, r.weighting, auxiliaries, options])
 
 
 def _age(run: Run) -> tuple[int, int, str]:

@@ -15,7 +15,7 @@ from src.report.labels import (
 )
 from src.report.reading.apart import short_paths, words_apart
 from src.report.reading.drawn_data import SPLIT_SEED
-from src.report.reading.read_options import given_corpora, read_options, variant_of
+from src.report.reading.read_options import given_corpora, variant_of
 from src.report.reading.run import Run
 from src.run_folder.result import Result
 
@@ -97,21 +97,23 @@ def plain_label(run: Run, corpora: Mapping[str, str]) -> str:
     return f"{label}, {auxiliaries}" if auxiliaries else label
 
 
-def labels_apart(runs: Sequence[Run], labels: Sequence[str]) -> list[str]:
+def labels_apart(
+    runs: Sequence[Run], labels: Sequence[str], options: Sequence[Mapping[str, Any]]
+) -> list[str]:
     """Return different labels for settings, with the options in which those of one label differ.
 
     Args:
         runs: a run of each setting.
         labels: their plain labels.
+        options: the options that the runs of each share.
     """
-    alike: dict[str, list[Run]] = defaultdict(list)
-    for run, label in zip(runs, labels, strict=True):
-        alike[label].append(run)
+    alike: dict[str, list[tuple[Run, Mapping[str, Any]]]] = defaultdict(list)
+    for run, label, shared in zip(runs, labels, options, strict=True):
+        alike[label].append((run, shared))
     full: dict[Run, str] = {}
     for label, members in alike.items():
-        options = [read_options(run) for run in members]
-        words = words_apart(options, first=_DECISIVE, last=_TOLD)
-        for run, own in zip(members, words, strict=True):
+        words = words_apart([o for _, o in members], first=_DECISIVE, last=_TOLD)
+        for (run, _), own in zip(members, words, strict=True):
             full[run] = f"{label} [{own}]" if own else label
     found = [full[run] for run in runs]
     return [

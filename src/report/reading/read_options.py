@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from src.core.task_names import parts_of
 from src.report.labels import METHODS, usual_module
-from src.report.reading.drawn_data import SPLIT_SEED
+from src.report.reading.drawn_data import RUNS_SEED, SPLIT_SEED
 from src.report.reading.run import Run
 from src.run_folder.result import Result
 
-_SEEDS = ("seed", "encoder.seed")
-"""Options that are the run's seed, or follow it."""
+ENCODER_SEED = "encoder.seed"
+"""Option with the seed of an encoder's initial weights, which follows the run's by default."""
+_SEEDS = ("seed", SPLIT_SEED)
+"""Options that are the run's seed, or said by the data's fingerprints."""
 _OF_DOMAIN_TEXT = ("auxiliary.size", "auxiliary.seed", "task.domain")
 """Options that only auxiliary tasks on other text than the end task's read."""
 _OURS = "src.methods."
 
 
 def read_options(run: Run) -> dict[str, Any]:
-    """Return a run's options without its seeds, and without those that its training did not read.
+    """Return a run's options without its seed, and without those that its training did not read.
 
     Not read are options of stages that were not run, of auxiliary tasks that no stage trained, and
     of the fine-tuning baseline, which is trained beside the run.
@@ -34,10 +36,34 @@ def read_options(run: Run) -> dict[str, Any]:
         idle = place[:2] == ["method", "stages"] and stages.isdisjoint(place[2:3])
         idle = idle or (place[0] == "auxiliary" and _is_idle(place, run.result))
         idle = idle or place[0] == "fine_tuning_baseline"
-        seeded = name == SPLIT_SEED or (name in _SEEDS and value == run.result.seed)
-        if not (idle or seeded or name in unread):
+        if not (idle or name in _SEEDS or name in unread):
             kept[name] = value
     return kept
+
+
+def encoders_by_seed(runs: Iterable[Run]) -> set[Run]:
+    """Return the runs whose encoder's seed is taken to be the run's own.
+
+    A config holds `encoder.seed` as a number, also where it follows the run's seed. It is taken to
+    do so where the two are equal, and no run of another seed has that number unless its command
+    gave it and the other's did not.
+
+    Args:
+        runs: runs whose options are equal but for their seeds and `encoder.seed`.
+    """
+    own = [run for run in runs if ENCODER_SEED in run.options]
+    found = set()
+    for run in own:
+        seed, value = run.result.seed, run.options[ENCODER_SEED]
+        others = [o for o in own if o.options[ENCODER_SEED] == value and o.result.seed != seed]
+        is_told = not _gives_encoder_seed(run) and all(map(_gives_encoder_seed, others))
+        if value == seed and (is_told or not others):
+            found.add(run)
+    return found
+
+
+def _gives_encoder_seed(run: Run) -> bool:
+    return run.given(ENCODER_SEED) not in (None, RUNS_SEED)
 
 
 def variant_of(run: Run) -> str:

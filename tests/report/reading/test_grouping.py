@@ -49,6 +49,31 @@ def test_an_option_that_follows_the_seed_is_no_difference(tmp_path):
     assert len(bench_of(tmp_path).settings) == 1
 
 
+def write_encoder_seeds(root, name, seeds, overrides=()):
+    """Runs of seeds from 0 with these seeds of the encoder."""
+    for seed, encoder_seed in enumerate(seeds):
+        result = result_of("finetune", seed, 0.5)
+        config = config_of(result, {"encoder.seed": encoder_seed})
+        write_run(root / f"{name}{seed}", result, config, overrides=overrides)
+
+
+def test_one_seed_of_the_encoder_for_all_runs_is_one_setting(tmp_path):
+    write_encoder_seeds(tmp_path, "a", [0, 0, 0])
+    (setting,) = bench_of(tmp_path).settings
+    assert sorted(setting.scores("whole")) == [0, 1, 2]
+    assert setting.options["encoder.seed"] == 0
+
+
+def test_a_given_seed_of_the_encoder_leaves_the_runs_that_follow_theirs_whole(tmp_path):
+    write_encoder_seeds(tmp_path, "given", [0, 0, 0], ["encoder.seed=0"])
+    write_encoder_seeds(tmp_path, "own", [0, 1, 2], ["encoder=wide_resnet"])
+    settings = bench_of(tmp_path).settings
+    found = {s.options.get("encoder.seed"): [run.name for run in s.runs] for s in settings}
+    assert found == {0: ["given0", "given1", "given2"], None: ["own0", "own1", "own2"]}
+    assert not any(setting.repeated for setting in settings)
+    assert differing_options(settings) == {"encoder.seed": [0, None]}
+
+
 def test_data_that_each_seed_draws_are_compared_as_one(tmp_path):
     for method, auxiliaries in (("finetune", []), ("tapt", ["tapt"])):
         for seed in range(5):
