@@ -265,5 +265,15 @@ def _key(text: str, taken: Sequence[str]) -> str:
 
 
 def _digest(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, default=str)
+    """Return a hash of plain values, the same of equal numbers: a config may have 30 or 30.0."""
+    text = json.dumps(_whole(content), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _whole(content: Any) -> Any:
+    """Return `content` with whole numbers as integers."""
+    if isinstance(content, Mapping):
+        return {name: _whole(value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_whole(value) for value in content]
+    return int(content) if isinstance(content, float) and content.is_integer() else content

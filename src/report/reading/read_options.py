@@ -16,6 +16,8 @@ ENCODER_SEED = "encoder.seed"
 """Option with the seed of an encoder's initial weights, which follows the run's by default."""
 _SEEDS = ("seed", SPLIT_SEED)
 """Options that are the run's seed, or said by the data's fingerprints."""
+_NEVER = ("evaluation_batch_size", "encoder.lr")
+"""Options that train nothing by themselves: the stages' own options hold the encoder's rates."""
 _OF_DOMAIN_TEXT = ("auxiliary.size", "auxiliary.seed", "task.domain")
 """Options that only auxiliary tasks on other text than the end task's read."""
 _OURS = "src.methods."
@@ -24,8 +26,9 @@ _OURS = "src.methods."
 def read_options(run: Run) -> dict[str, Any]:
     """Return a run's options without its seed, and without those that its training did not read.
 
-    Not read are options of stages that were not run, of auxiliary tasks that no stage trained, and
-    of the fine-tuning baseline, which is trained beside the run.
+    Not read are options of stages that were not run, of auxiliary tasks that no stage trained, of
+    the weighting where no stage weighted tasks, of evaluations, and of the fine-tuning baseline,
+    which is trained beside the run.
     The seed of the data is left out as well: what it chose is in the fingerprints.
     """
     stages = {stage.name for stage in run.result.stages}
@@ -36,6 +39,8 @@ def read_options(run: Run) -> dict[str, Any]:
         idle = place[:2] == ["method", "stages"] and stages.isdisjoint(place[2:3])
         idle = idle or (place[0] == "auxiliary" and _is_idle(place, run.result))
         idle = idle or place[0] == "fine_tuning_baseline"
+        idle = idle or (place[0] == "weighting" and not _weights_tasks(run.result))
+        idle = idle or any(name == one or name.startswith(f"{one}.") for one in _NEVER)
         if not (idle or name in _SEEDS or name in unread):
             kept[name] = value
     return kept
@@ -117,6 +122,10 @@ def _is_idle(place: Sequence[str], result: Result) -> bool:
     of_a_task = len(place) > 2
     other = of_a_task and place[1] not in result.auxiliaries and not composed
     return other or not result.auxiliaries
+
+
+def _weights_tasks(result: Result) -> bool:
+    return result.is_joint or result.weighting is not None
 
 
 def _unread(run: Run) -> tuple[str, ...]:

@@ -274,6 +274,10 @@ def write_seeds(root, method, options, **more):
         ("tapt", ["tapt"], "auxiliary.size"),
         ("tapt", ["tapt"], "auxiliary.seed"),
         ("tapt", ["tapt"], "auxiliary.dapt.objective.masked"),
+        ("finetune", [], "weighting._target_"),
+        ("dapt", ["dapt"], "weighting._target_"),
+        ("finetune", [], "encoder.lr.finetune"),
+        ("finetune", [], "evaluation_batch_size"),
     ],
 )
 def test_an_option_that_was_not_read_is_no_difference(tmp_path, method, auxiliaries, option):
@@ -286,6 +290,7 @@ def test_an_option_that_was_not_read_is_no_difference(tmp_path, method, auxiliar
     ("auxiliaries", "option"),
     [
         (["dapt"], "auxiliary.size"),
+        (["dapt"], "weighting.lr"),
         (["dapt"], "auxiliary.dapt.objective.masked"),
         (["tapt"], "auxiliary.decontaminate"),
     ],
@@ -294,6 +299,16 @@ def test_an_option_that_was_read_is_a_difference(tmp_path, auxiliaries, option):
     write_seeds(tmp_path, "mt_tartan", [{option: 1}, {option: 2}], auxiliaries=auxiliaries)
     bench = bench_of(tmp_path)
     assert list(differing_options(bench.settings)) == [option]
+
+
+def test_equal_numbers_are_no_difference(tmp_path):
+    name = "method.stages.finetune"
+    options = [
+        {f"{name}.a": 30, f"{name}.b": [1, {"c": 2}]},
+        {f"{name}.a": 30.0, f"{name}.b": [1.0, {"c": 2.0}]},
+    ]
+    write_seeds(tmp_path, "finetune", options)
+    assert len(bench_of(tmp_path).settings) == 1
 
 
 def test_a_tasks_own_size_is_the_one_that_is_read(tmp_path):
