@@ -29,7 +29,8 @@ def read_options(run: Run) -> dict[str, Any]:
     Not read are options of stages that were not run, of auxiliary tasks that no stage trained, of
     the weighting where no stage weighted tasks, of evaluations, and of the fine-tuning baseline,
     which is trained beside the run.
-    The seed of the data is left out as well: what it chose is in the fingerprints.
+    The seed of the data is left out as well: what it chose is in the fingerprints. The precision is
+    the one that was used, where the result tells it: `auto` is another on another machine.
     """
     stages = {stage.name for stage in run.result.stages}
     unread = _unread(run)
@@ -43,7 +44,8 @@ def read_options(run: Run) -> dict[str, Any]:
         idle = idle or any(name == one or name.startswith(f"{one}.") for one in _NEVER)
         if not (idle or name in _SEEDS or name in unread):
             kept[name] = value
-    return kept
+    used = run.result.machine.precision
+    return kept | ({"trainer.precision": used} if used else {})
 
 
 def encoders_by_seed(runs: Iterable[Run]) -> set[Run]:

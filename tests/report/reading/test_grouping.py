@@ -301,6 +301,20 @@ def test_an_option_that_was_read_is_a_difference(tmp_path, auxiliaries, option):
     assert list(differing_options(bench.settings)) == [option]
 
 
+def test_the_precision_is_the_one_that_was_used(tmp_path):
+    """Two machines' `auto`, and one of them given by name; older results do not tell."""
+    runs = [("auto", "bf16-mixed"), ("auto", "32-true"), ("32-true", "32-true"), ("auto", "")]
+    for seed, (given, used) in enumerate(runs):
+        result = altered(result_of("finetune", seed, 0.5), "machine.precision", used)
+        write_run(tmp_path / str(seed), result, config_of(result, {"trainer.precision": given}))
+    bench = bench_of(tmp_path)
+    assert {s.label: sorted(s.scores("whole")) for s in bench.settings} == {
+        "Fine-tuning [trainer.precision=bf16-mixed]": [0],
+        "Fine-tuning [trainer.precision=32-true]": [1, 2],
+        "Fine-tuning [trainer.precision=auto]": [3],
+    }
+
+
 def test_equal_numbers_are_no_difference(tmp_path):
     name = "method.stages.finetune"
     options = [
