@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from src.core.task_names import parts_of
 from src.figures.style import Style, axes_of, figure, legend_below, plain, style, title
 from src.report.figures.end_task_weight import head_kind
 from src.report.labels import NAMED_BY_AUXILIARIES, PART_LABELS, method_label, weighting_label
@@ -114,9 +115,14 @@ def _family(setting: Setting) -> str:
 
 
 def _size(setting: Setting) -> float:
+    """Return the amount of domain text; objectives that are composed on one text share it."""
     result = setting.result
-    texts = [a.examples for a in result.auxiliaries.values() if a.kind == "domain"]
-    return sum(texts) / max(1, result.train.examples)
+    texts = {
+        (parts_of(name) or (name,))[0]: one.examples
+        for name, one in result.auxiliaries.items()
+        if one.kind == "domain"
+    }
+    return sum(texts.values()) / max(1, result.train.examples)
 
 
 def _point(size: float, setting: Setting, part: Part) -> SizedPoint:

@@ -135,6 +135,21 @@ def test_figure_2_has_a_line_a_corpus_and_a_variant(tmp_path):
     }
 
 
+def test_figure_2_counts_a_text_of_composed_objectives_once(tmp_path):
+    for size in (1, 2):
+        result = result_of("aang", 0, 0.5, auxiliaries=["dapt", "news", "tapt"], size=size)
+        dapt, news, tapt = result["auxiliaries"].values()
+        composed = {f"domain-{how}-bidirectional-denoise": dapt for how in ("mask", "replace")}
+        composed |= {
+            "news-mask-bidirectional-denoise": news,
+            "task-mask-bidirectional-denoise": tapt,
+        }
+        result["auxiliaries"] = composed | {"news_plain": news}
+        write_run(tmp_path / str(size), result)
+    (points,) = lines_of(bench_of(tmp_path), "whole").values()
+    assert [p.size for p in points] == [3, 6]
+
+
 def test_figure_2_needs_two_sizes(tmp_path):
     write_setting(tmp_path, "mt", "mt_tartan", SCORES, **BOTH)
     assert draw_auxiliary_size(bench_of(tmp_path), "whole") is None
