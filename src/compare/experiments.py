@@ -12,6 +12,7 @@ from src.compare.budget import METHODS, WITH_END_TASK
 from src.compare.request import Request
 from src.errors import UserError
 from src.files.durable import write_text_durably
+from src.run_folder.name import option_of
 
 
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:
@@ -32,13 +33,12 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
         UserError: one of the method's own options cannot be set.
     """
     stages: dict[str, dict[str, Any]] = {}
-    for stage in METHODS[method] if steps is None else steps:
-        if steps is None:
+    if steps is None:
+        for stage in (*METHODS[method], *_named_stages(method, request)):
             stages[stage] = {"batch_size": request.batch_size, "patience": None}
-        else:
-            stages[stage] = stage_options(
-                stage, steps[stage], request.batch_size, request.evaluations
-            )
+    else:
+        for stage, number in steps.items():
+            stages[stage] = stage_options(stage, number, request.batch_size, request.evaluations)
     content: dict[str, Any] = {"method": {"stages": stages}}
     groups = {"method": method}
     if method == "mt_tartan" and request.reads_text:
@@ -50,6 +50,14 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
         elif owner == method:
             _put(content, option, value)
     return {"defaults": [{f"override /{group}": name} for group, name in groups.items()], **content}
+
+
+def _named_stages(method: str, request: Request) -> list[str]:
+    """Return the stages that options of all runs or of the method name: they may enable them."""
+    options = [option_of(override) for override in request.overrides]
+    options += [option for owner, option, _ in request.own_options if owner == method]
+    parts = [option.split(".") for option in options]
+    return [names[2] for names in parts if names[:2] == ["method", "stages"] and len(names) > 3]
 
 
 def stage_options(

@@ -59,8 +59,24 @@ def test_a_stage_that_an_own_option_enables_gets_its_share_of_the_steps():
     assert (stages["joint"]["max_steps"], stages["last_finetune"]["max_steps"]) == (50, 200)
     assert stages["last_finetune"]["max_epochs"] is None
     assert stages["last_finetune"]["enabled"] is True
+
+
+@pytest.mark.parametrize("owner", ["mt_tartan:", "", "++"])
+def test_a_stage_that_an_option_enables_is_piloted_as_it_is_trained(owner):
+    enabled = f"{owner}method.stages.last_finetune.enabled=true"
+    request = request_of([enabled, "batch_size=8", "task=digits"])
     pilot = experiment_of("mt_tartan", request, None)["method"]["stages"]
-    assert pilot["last_finetune"] == {"enabled": True}
+    found = pilot["last_finetune"]
+    assert (found["batch_size"], found["patience"]) == (8, None)
+    assert pilot["joint"]["batch_size"] == 8
+    other = experiment_of("finetune", request, None)["method"]["stages"]
+    assert ("last_finetune" in other) == (owner != "mt_tartan:")
+
+
+def test_a_batch_size_of_ones_own_is_the_pilots_too():
+    option = "mt_tartan:method.stages.last_finetune.batch_size=64"
+    pilot = experiment_of("mt_tartan", request_of([option, "task=digits"]), None)
+    assert pilot["method"]["stages"]["last_finetune"] == {"batch_size": 64, "patience": None}
 
 
 def test_mt_tartan_has_what_dev_chose_unless_told_otherwise():
