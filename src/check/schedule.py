@@ -110,7 +110,9 @@ def _other_method(name: str, config: DictConfig) -> DictConfig:
         chosen = f"+experiment={EXPERIMENTS[name]}"
     whole = compose("check", overrides=[chosen])
     OmegaConf.set_struct(whole, False)
-    whole.max_steps, whole.callbacks = config.max_steps, config.callbacks
+    whole.max_steps = config.max_steps
+    # resolved here: what they refer to may be options that the command alone has
+    whole.callbacks = OmegaConf.create(OmegaConf.to_container(config.callbacks, resolve=True))
     for stage, settings in whole.method.stages.items():
         if stage in config.method.stages:
             own: Any = OmegaConf.to_container(config.method.stages[stage], resolve=True)

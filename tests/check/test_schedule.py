@@ -98,6 +98,13 @@ def test_a_callbacks_patience_takes_the_place_of_the_stages(plans):
     assert found["meta_tartan"].stages[0].least_steps == 20
 
 
+def test_a_callback_may_refer_to_an_option_of_the_command(plans):
+    joint = "method.stages.joint"
+    options = [f"{joint}.max_steps=50", f"{joint}.evaluate_every=5", "callbacks=early_stopping"]
+    found, _ = plans(*options, "callbacks.early_stopping.patience=${keep}", "+keep=2")
+    assert found["mt_tartan"].stages[0].least_steps == 15
+
+
 def test_without_domain_text_two_methods_are_not_for_the_data(plans):
     found, missing = plans("method=tapt", "auxiliary.dapt.path=/nowhere.txt")
     assert missing == {"dapt": "no domain text", "dapt_tapt": "no domain text"}
