@@ -12,6 +12,7 @@ from src.configuration.build import typed
 from src.core.task_names import END_TASK
 from src.errors import UserError
 from src.experiment.prepare import has_no_end_task, module_class
+from src.methods.flops import BACKWARD
 from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
 
@@ -43,16 +44,21 @@ def at_equal_cost(
 ) -> Stage:
     """Return `stage` with the steps that take as many floating-point operations as the run.
 
-    Its batches are as large as those of the run's first stage with the end task, and it is
-    evaluated on dev as often as the run was.
+    A step's cost, and the size of its batches, are those of the run's first stage with the end task
+    that trains or freezes the body as `stage` does; where there is none, the first with the end
+    task counts, its cost scaled by that of the backward pass. It is evaluated on dev as often as
+    the run was.
 
     Args:
         stage: a stage of fine-tuning.
         stages: the run's stages by name.
         outcomes: the outcomes of the run's stages.
     """
-    reference = next(outcome for outcome in outcomes if END_TASK in outcome.cost.flops)
+    with_end_task = [outcome for outcome in outcomes if END_TASK in outcome.cost.flops]
+    alike = [o for o in with_end_task if stages[o.name].freeze_body == stage.freeze_body]
+    reference = (alike or with_end_task)[0]
     step = reference.cost.flops[END_TASK] / reference.steps
+    step *= _passes(stage) / _passes(stages[reference.name])
     spent = sum(sum(outcome.cost.flops.values()) for outcome in outcomes)
     steps = max(1, round(spent / step))
     evaluations = sum(len(outcome.evaluations) for outcome in outcomes)
@@ -64,3 +70,8 @@ def at_equal_cost(
         evaluate_every=math.ceil(steps / max(1, evaluations)),
         patience=None,
     )
+
+
+def _passes(stage: Stage) -> int:
+    """Return the cost of a step's passes through the body, in forward passes."""
+    return 1 if stage.freeze_body else 1 + BACKWARD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 from src.errors import UserError
 from src.experiment.fine_tuning_baseline import at_equal_cost, requested_baseline
 from src.experiment.run import run_experiment
+from src.methods.outcome import OUTCOME
 from src.methods.stage import Stage
 from tests.in_process import config_of, part, recorded_run, same, toy
 
@@ -37,6 +39,18 @@ def test_it_spends_what_all_stages_spent():
     assert (found.evaluate_every, found.patience) == (14, None)
 
 
+def test_a_steps_cost_is_that_of_a_stage_whose_body_is_trained_as_its_own():
+    stages = {
+        "probe": Stage("x", max_steps=10, batch_size=64, freeze_body=True),
+        "joint": Stage("y", max_steps=10, batch_size=8),
+    }
+    outcomes = [outcome("probe", 10, 1, end_task=40), outcome("joint", 10, 1, end_task=100)]
+    found = at_equal_cost(Stage("x", max_epochs=1), stages, outcomes)
+    assert (found.max_steps, found.batch_size) == (14, 8)
+    frozen = at_equal_cost(Stage("x", max_epochs=1, freeze_body=True), stages, outcomes)
+    assert (frozen.max_steps, frozen.batch_size) == (35, 64)
+
+
 @pytest.fixture(scope="module")
 def options(data_dir, cache_dir):
     return toy(data_dir, cache_dir, "meta_tartan", "logger=none")
@@ -61,6 +75,26 @@ def test_its_cost_is_the_runs(beside):
     baseline = beside.result["baselines"][0]
     steps = int(baseline["settings"].split()[0])
     assert abs(steps * step - sum(flops.values())) <= step / 2
+
+
+@pytest.mark.parametrize("frozen", ["method.stages.finetune", "fine_tuning_baseline"])
+def test_beside_a_run_with_the_body_frozen_otherwise_it_spends_the_same(
+    frozen, data_dir, cache_dir, tmp_path
+):
+    options = toy(
+        data_dir, cache_dir, "finetune", "max_steps=12", ASKED, f"{frozen}.freeze_body=true"
+    )
+    run_experiment(config_of([*options, "logger=none", "evaluate_test=false"]), tmp_path)
+    paths = {path.relative_to(tmp_path).parts[0]: path for path in tmp_path.rglob(OUTCOME)}
+    spent, steps = {}, {}
+    for name, path in paths.items():
+        stored = json.loads(path.read_text())
+        spent[name], steps[name] = sum(stored["cost"]["flops"].values()), stored["steps"]
+    baseline = spent.pop("fine_tuning")
+    step = baseline / steps.pop("fine_tuning")
+    (run,) = spent.values()
+    # half a step, and what the head, which is trained in both, and the texts' lengths differ by
+    assert baseline == pytest.approx(run, abs=step / 2 + 0.1 * run)
 
 
 def test_the_run_is_not_changed_by_it(beside, options, tmp_path):
