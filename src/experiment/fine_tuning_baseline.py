@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src.configuration.build import typed
@@ -15,21 +16,32 @@ from src.experiment.prepare import has_no_end_task, module_class
 from src.methods.flops import BACKWARD
 from src.methods.outcome import StageOutcome
 from src.methods.stage import Stage
+from src.run_folder.name import as_given, option_of
 
 FINE_TUNING_OPTION = "fine_tuning_baseline"
 FINE_TUNING = "fine_tuning"
 """Name of the baseline, of its stage, and of its folder below the run's."""
+
+_OF_THE_RUN = tuple(
+    f"{FINE_TUNING_OPTION}.{name}"
+    for name in ("batch_size", "max_steps", "max_epochs", "evaluate_every", "patience")
+)
+"""Options that the baseline takes from the run (see `at_equal_cost`)."""
 
 
 def requested_baseline(config: DictConfig) -> Stage | None:
     """Return the stage of fine-tuning that the config asks for; None if it asks for none.
 
     Raises:
-        UserError: the stage is not fine-tuning, or the run has no end task.
+        UserError: the stage is not fine-tuning, the run has no end task, or the command line gives
+            what follows the run.
     """
     if config.fine_tuning_baseline is None:
         return None
     stage = typed(config.fine_tuning_baseline, Stage, FINE_TUNING_OPTION)
+    if not stage.enabled:
+        return None
+    _check_not_given()
     module = module_class(stage)
     if has_no_end_task(config) or not module.trains_end_task or module.trains_auxiliaries:
         raise UserError(
@@ -37,6 +49,20 @@ def requested_baseline(config: DictConfig) -> Stage | None:
             f"+stage@{FINE_TUNING_OPTION}=finetune, and a task"
         )
     return stage
+
+
+def _check_not_given() -> None:
+    """Check that the command line gives no option that `at_equal_cost` sets.
+
+    The chosen stage sets them too, so that their values do not tell.
+
+    Raises:
+        UserError: it gives one.
+    """
+    given = as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    for option in map(option_of, given):
+        if option in _OF_THE_RUN:
+            raise UserError(f"{option} follows the run; omit it")
 
 
 def at_equal_cost(

@@ -7,13 +7,15 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 
 from src.errors import UserError
 from src.experiment.fine_tuning_baseline import at_equal_cost, requested_baseline
 from src.experiment.run import run_experiment
 from src.methods.outcome import OUTCOME
 from src.methods.stage import Stage
-from tests.in_process import config_of, part, recorded_run, same, toy
+from tests.in_process import CONF, config_of, part, recorded_run, same, toy
 
 ASKED = "+stage@fine_tuning_baseline=finetune"
 
@@ -134,3 +136,34 @@ def test_what_is_no_fine_tuning_is_refused(options):
         with pytest.raises(UserError, match="fine_tuning_baseline trains the end task alone"):
             requested_baseline(config_of(wrong))
     assert requested_baseline(config_of(options)) is None
+
+
+@pytest.mark.parametrize(
+    "option", ["batch_size=4", "max_steps=3", "max_epochs=1", "evaluate_every=2", "patience=null"]
+)
+@pytest.mark.parametrize("plus", ["", "++"])
+def test_what_follows_the_run_is_not_given_on_the_command_line(option, plus, options, monkeypatch):
+    name = f"fine_tuning_baseline.{option.partition('=')[0]}"
+    given_on_command_line([*options, ASKED, f"{plus}fine_tuning_baseline.{option}"], monkeypatch)
+    with pytest.raises(UserError, match=rf"^{name} follows the run; omit it$"):
+        requested_baseline(config_of([*options, ASKED]))
+
+
+def test_the_options_of_its_optimiser_are_its_own(options, monkeypatch):
+    own = [*options, ASKED, "fine_tuning_baseline.optimisation.body_lr=1e-4"]
+    given_on_command_line(own, monkeypatch)
+    assert requested_baseline(config_of(own)).optimisation.body_lr == 1e-4
+
+
+def test_a_baseline_that_is_not_enabled_is_none(options):
+    assert requested_baseline(config_of([*options, ASKED])) is not None
+    off = [*options, ASKED, "fine_tuning_baseline.enabled=false"]
+    assert requested_baseline(config_of(off)) is None
+
+
+def given_on_command_line(given, monkeypatch):
+    """Have Hydra know these as the command line's options, until the test ends."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        whole = compose("config", overrides=given, return_hydra_config=True)
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
+    HydraConfig.instance().set_config(whole)
