@@ -6,6 +6,7 @@ it is resolved, so that a folder from a stranger cannot run code or read the env
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,9 @@ INPUTS = "inputs.json"
 """File with fingerprints of the data that a run was started with."""
 LARGEST_CONFIG = 1 << 20
 """Maximum size of a stored config [bytes]; a run's has about 10,000."""
+
+_PACKAGE = "__init__.py"
+"""File with the module of a package."""
 
 
 def stored_result(config: DictConfig, folder: Path) -> Result | None:
@@ -52,19 +56,29 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
 def newer_inputs(config: DictConfig, folder: Path) -> list[Path]:
     """Return the files that were written after the result of the finished run.
 
-    These are its data, and the modules of the classes that its config names (`_target_`).
+    These are its data, and the modules of the classes that its config names (`_target_`, and a
+    stage's `module`).
     """
     options = options_of(config)
-    classes = {v for name, v in options.items() if name.rsplit(".", 1)[-1] == "_target_"}
-    modules = [path for target in sorted(map(str, classes)) if (path := _module_of(target))]
+    classes = {v for name, v in options.items() if _last(name) in ("_target_", "module")}
+    modules = dict.fromkeys(
+        path for name in sorted(map(str, classes)) for path in _modules_of(name)
+    )
     return _newer([*_data_files(config), *modules], folder / RESULT)
 
 
 def _data_files(config: DictConfig) -> list[Path]:
     """Return the files of examples and of text that a config names."""
-    named = [config.task.get(split) for split in ("train", "dev", "test")]
-    named += [one.get("path") for one in config.auxiliary.values() if isinstance(one, DictConfig)]
-    return [Path(name) for name in named if isinstance(name, str)]
+    named = [config.task.get(split) for split in ("train", "dev", "test", "domain")]
+    auxiliary = OmegaConf.to_container(config.auxiliary, resolve=True)
+    named += [v for name, v in _leaves(auxiliary) if _last(name) in ("path", "domain")]
+    files = [Path(name).expanduser() for name in named if isinstance(name, str)]
+    return list(dict.fromkeys(files))
+
+
+def _last(option: str) -> str:
+    """Return the last part of a dotted option."""
+    return option.rpartition(".")[2]
 
 
 def _newer(paths: list[Path], than: Path) -> list[Path]:
@@ -73,10 +87,52 @@ def _newer(paths: list[Path], than: Path) -> list[Path]:
     return [path for path in paths if path.is_file() and path.stat().st_mtime_ns > written]
 
 
-def _module_of(target: str) -> Path | None:
-    """Return the file of a class' module, which is not imported; None where none is found."""
-    name = f"{target.rpartition('.')[0].replace('.', '/')}.py"
-    return next((found for root in sys.path if (found := Path(root, name)).is_file()), None)
+def _modules_of(target: str) -> Iterator[Path]:
+    """Yield the file of a class' module, and of those that it imports the class from.
+
+    No module is imported. Nothing is yielded where none is found.
+    """
+    seen: set[str] = set()
+    while target not in seen:  # modules may import from each other
+        seen.add(target)
+        module, _, name = target.rpartition(".")
+        path = _module_file(module)
+        if path is None:
+            return
+        yield path
+        package = module if path.name == _PACKAGE else module.rpartition(".")[0]
+        target = _origin(name, path, package) or target
+
+
+def _module_file(module: str) -> Path | None:
+    """Return the file of a module or package; None where none is found."""
+    if not module:
+        return None
+    name = Path(*module.split("."))
+    found = (Path(root, one) for root in sys.path for one in (name / _PACKAGE, f"{name}.py"))
+    return next((path for path in found if path.is_file()), None)
+
+
+def _origin(name: str, path: Path, package: str) -> str | None:
+    """Return the dotted name of what a module imports as `name`; None where it imports none.
+
+    Args:
+        name: the name in the module.
+        path: the module's file.
+        package: the package from which its relative imports start.
+    """
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for node in body:
+        if isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            parts = [*(above if node.level else ()), *([node.module] if node.module else ())]
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return ".".join([*parts, alias.name])
+    return None
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:

@@ -56,6 +56,83 @@ def test_classes_that_are_newer_than_the_result_are_named(finished, tmp_path, mo
     assert newer_inputs(config, finished) == [module]
 
 
+def test_a_stages_class_that_is_newer_than_the_result_is_named(finished, tmp_path, monkeypatch):
+    module = written(tmp_path / "my_stage.py", "")
+    monkeypatch.syspath_prepend(tmp_path)
+    stages = {"mine": {"module": "my_stage.Mine", "max_steps": 1}}
+    config = OmegaConf.create({"task": {}, "auxiliary": {}, "method": {"stages": stages}})
+    assert newer_inputs(config, finished) == []
+    os.utime(module, (2**33, 2**33))
+    assert newer_inputs(config, finished) == [module]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from re_exported.inside import Mine",
+        "from .inside import Other as Mine",
+        "from . import unrelated\nfrom .between import Mine",
+    ],
+)
+def test_a_class_is_looked_for_where_its_package_has_it_from(line, finished, tmp_path, monkeypatch):
+    package = tmp_path / "re_exported"
+    files = {
+        name: written(package / name, content)
+        for name, content in {
+            "__init__.py": line,
+            "inside.py": "from re_exported import Mine",
+            "between.py": "from .inside import Mine",
+        }.items()
+    }
+    monkeypatch.syspath_prepend(tmp_path)
+    target = {"weighting": {"_target_": "re_exported.Mine"}}
+    config = OmegaConf.create({"task": {}, "auxiliary": {}, **target})
+    assert newer_inputs(config, finished) == []
+    for name in ("inside.py", "__init__.py"):
+        os.utime(files[name], (2**33, 2**33))
+        assert newer_inputs(config, finished) == [files[name]]
+        os.utime(files[name], (0, 0))
+
+
+@pytest.mark.parametrize("content", ["from . import (", "\0", "from ..... import Mine"])
+def test_a_package_that_cannot_be_read_is_looked_at_no_further(
+    content, finished, tmp_path, monkeypatch
+):
+    package = written(tmp_path / "unreadable" / "__init__.py", content)
+    monkeypatch.syspath_prepend(tmp_path)
+    target = {"weighting": {"_target_": "unreadable.Mine"}, "module": None}
+    config = OmegaConf.create({"task": {}, "auxiliary": {}, **target})
+    os.utime(package, (2**33, 2**33))
+    assert newer_inputs(config, finished) == [package]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task": {"train": "~/text.txt"}},
+        {"task": {"domain": "~/text.txt"}},
+        {"auxiliary": {"dapt": {"path": "~/text.txt"}}},
+        {"auxiliary": {"aang": {"data": {"domain": {"path": "~/text.txt"}}}}},
+        {"auxiliary": {"aang": {"data": {"domain": "~/text.txt"}}}},
+    ],
+)
+def test_text_that_is_newer_is_named_wherever_it_stands(options, finished, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = written(tmp_path / "text.txt", "text")
+    config = OmegaConf.create({"task": {}, "auxiliary": {}} | options)
+    assert newer_inputs(config, finished) == []
+    os.utime(text, (2**33, 2**33))
+    assert newer_inputs(config, finished) == [text]
+
+
+def written(path, content):
+    """A file that is older than any result."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    os.utime(path, (0, 0))
+    return path
+
+
 def test_the_same_config_gets_the_stored_result(finished):
     assert stored_result(OmegaConf.create(CONFIG), finished) == small_result()
 
