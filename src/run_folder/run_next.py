@@ -21,7 +21,7 @@ Further searches in the same folder write `run_next-2.txt`, ...
 """
 _FOUND_BY = "# found by: "
 """Beginning of the line with the search's own command."""
-_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "resume", "hydra.sweep.dir")
+OF_THE_SEARCH = ("evaluate_test", "search", "seed", "resume", "hydra.sweep.dir")
 """Options of a search's jobs that are not part of the found settings."""
 
 
@@ -87,4 +87,4 @@ def _arguments_in(path: Path) -> frozenset[str] | None:
 def _settings(command: str) -> list[str]:
     """Return a job's overrides without those of the search itself."""
     overrides = shlex.split(command)[len(PROGRAM) :]
-    return [o for o in overrides if option_of(o) not in _OF_THE_SEARCH]
+    return [o for o in overrides if option_of(o) not in OF_THE_SEARCH]

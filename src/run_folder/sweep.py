@@ -31,6 +31,7 @@ from src.run_folder.name import (
     places_of,
 )
 from src.run_folder.run_next import write_run_next
+from src.run_folder.search_file import check_search_file
 from src.run_folder.stop import stop
 
 VARIABLE = "TARTAN_SWEEP"
@@ -58,6 +59,10 @@ class SweepReport(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder to which the jobs report."""
+        try:
+            check_search_file(config)
+        except UserError as error:
+            stop(error)
         jobs = planned_jobs(config)
         _check_apart(jobs or [], config)
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
