@@ -6,9 +6,7 @@ it is resolved, so that a folder from a stranger cannot run code or read the env
 
 from __future__ import annotations
 
-import ast
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, count
@@ -22,6 +20,7 @@ from src.configuration.differing import differing
 from src.errors import UserError, first_line
 from src.files.plain import LARGEST, parse_yaml, read_bytes
 from src.run_folder.advice import folder_option
+from src.run_folder.class_files import files_of_class
 from src.run_folder.name import RESULT, changes_no_training
 from src.run_folder.result import Result, read_result
 
@@ -29,9 +28,6 @@ INPUTS = "inputs.json"
 """File with fingerprints of the data that a run was started with."""
 LARGEST_CONFIG = 1 << 20
 """Maximum size of a stored config [bytes]; a run's has about 10,000."""
-
-_PACKAGE = "__init__.py"
-"""File with the module of a package."""
 
 
 def stored_result(config: DictConfig, folder: Path) -> Result | None:
@@ -62,7 +58,7 @@ def newer_inputs(config: DictConfig, folder: Path) -> list[Path]:
     options = options_of(config)
     classes = {v for name, v in options.items() if _last(name) in ("_target_", "module")}
     modules = dict.fromkeys(
-        path for name in sorted(map(str, classes)) for path in _modules_of(name)
+        path for name in sorted(map(str, classes)) for path in files_of_class(name)
     )
     return _newer([*_data_files(config), *modules], folder / RESULT)
 
@@ -85,54 +81,6 @@ def _newer(paths: list[Path], than: Path) -> list[Path]:
     """Return the files that were written after the file `than`."""
     written = than.stat().st_mtime_ns
     return [path for path in paths if path.is_file() and path.stat().st_mtime_ns > written]
-
-
-def _modules_of(target: str) -> Iterator[Path]:
-    """Yield the file of a class' module, and of those that it imports the class from.
-
-    No module is imported. Nothing is yielded where none is found.
-    """
-    seen: set[str] = set()
-    while target not in seen:  # modules may import from each other
-        seen.add(target)
-        module, _, name = target.rpartition(".")
-        path = _module_file(module)
-        if path is None:
-            return
-        yield path
-        package = module if path.name == _PACKAGE else module.rpartition(".")[0]
-        target = _origin(name, path, package) or target
-
-
-def _module_file(module: str) -> Path | None:
-    """Return the file of a module or package; None where none is found."""
-    if not module:
-        return None
-    name = Path(*module.split("."))
-    found = (Path(root, one) for root in sys.path for one in (name / _PACKAGE, f"{name}.py"))
-    return next((path for path in found if path.is_file()), None)
-
-
-def _origin(name: str, path: Path, package: str) -> str | None:
-    """Return the dotted name of what a module imports as `name`; None where it imports none.
-
-    Args:
-        name: the name in the module.
-        path: the module's file.
-        package: the package from which its relative imports start.
-    """
-    try:
-        body = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return None
-    for node in body:
-        if isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            parts = [*(above if node.level else ()), *([node.module] if node.module else ())]
-            for alias in node.names:
-                if (alias.asname or alias.name) == name:
-                    return ".".join([*parts, alias.name])
-    return None
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:
