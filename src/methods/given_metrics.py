@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from torchmetrics import Metric
 
 from src.configuration.values import TARGET
 from src.errors import UserError, first_line
-from src.evaluation.metrics import EndTaskMetrics
+from src.evaluation.metrics import EndTaskMetrics, tried
 from src.evaluation.named_metrics import check_higher_is_better, named_metric
 from src.methods.plain import Node, rebuilt, subclass_of
 
@@ -77,9 +76,7 @@ def _metric_of(name: str, node: Node, classes: int) -> Metric:
     """Return a metric, after trying it on an example of each label."""
     try:
         metric: Metric = rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
-        tried = EndTaskMetrics({name: metric}, name, classes)
-        tried.update(torch.eye(classes), torch.arange(classes))
-        value = tried.compute(any_unseen=False)[name]
+        value = tried(metric, classes)
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as error:
         raise UserError(
             f"metrics[{name!r}]: {node[TARGET]} cannot be computed: {first_line(error)}"

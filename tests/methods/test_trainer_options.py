@@ -149,7 +149,7 @@ def test_pre_training_that_is_not_evaluated_has_no_metric_to_monitor(data, tmp_p
         (ModelCheckpoint(monitor="dev_macro_f1"), r"ModelCheckpoint\(monitor='dev_macro_f1'\)"),
         (ModelCheckpoint(monitor="dev/micro_f1"), r"monitor='dev/micro_f1'\): higher is better"),
         (EarlyStopping("dev/loss", mode="max"), 'lower is better; give it mode="min"'),
-        (EarlyStopping("loss/tapt", mode="max"), 'lower is better; give it mode="min"'),
+        (EarlyStopping("loss/end_task", mode="max"), 'lower is better; give it mode="min"'),
         (
             ModelCheckpoint(train_time_interval=timedelta(seconds=1)),
             r"train_time_interval=\.\.\.\): .*every_n_train_steps=.*ResumePoints",
