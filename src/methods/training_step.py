@@ -14,7 +14,7 @@ from src.core.device import is_cpu
 from src.core.gradients import dot
 from src.core.meta_head import MetaHead
 from src.core.mixed_precision import without_autocast
-from src.core.passes import Passes, Purpose
+from src.core.passes import Passes, Purpose, trained
 from src.core.processes import Processes
 from src.core.seeding import seed_device, seed_for
 from src.core.step import Step, StepRecord
@@ -189,14 +189,16 @@ class TrainingStep(EndTaskClassifier):
             UserError: it lacks one.
         """
         known = {id(p) for group in optimiser.param_groups for p in group["params"]}
-        for part in ("body", "heads"):
-            for name, parameter in getattr(self, part).named_parameters():
-                if parameter.requires_grad and id(parameter) not in known:
-                    raise UserError(
-                        f"{part}.{name} is to be trained, but the optimiser does not have it; "
-                        "freeze it (requires_grad_(False)) before the training, or let "
-                        "new_optimiser() take it; what is unfrozen later is in no optimiser"
-                    )
+        # of a sharded body the shards, which it holds in place of gathered parameters from here on
+        lacking = [p for p in self.shared.parameters if id(p) not in known]
+        lacking += [p for p in trained(self.heads) if id(p) not in known]
+        for name, parameter in self.named_parameters():
+            if lacking and parameter is lacking[0]:
+                raise UserError(
+                    f"{name} is to be trained, but the optimiser does not have it; freeze it "
+                    "(requires_grad_(False)) before the training, or let new_optimiser() take it; "
+                    "what is unfrozen later is in no optimiser"
+                )
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
         """Return the norm of the gradients of body and heads together, a scalar."""
