@@ -1,4 +1,4 @@
-"""Lets flags stand anywhere among the options, and `debug=` before the experiment."""
+"""Lets flags stand anywhere among the options, and `debug=` also before the experiment."""
 
 from __future__ import annotations
 

@@ -134,10 +134,7 @@ class Passes:
                 self._seed(purpose, number)
                 read, unit_losses = self._forward(task, part)
                 loss = unit_losses.sum() / batch.units
-                into = [*self.parameters, *head]
-                if example_weights is None and into:  # not all is frozen
-                    self.body.backward(loss, into)
-                elif example_weights is not None:
+                if example_weights is not None:
                     weights = torch.split(example_weights, list(batch.examples_of_all))[number]
                     weighted = unit_losses * weights[task.objective.owners(part.inputs)]
                     self.body.backward(
@@ -145,6 +142,8 @@ class Passes:
                     )
                     if head:
                         self.body.backward(loss, head)
+                elif self.parameters or head:  # not all is frozen
+                    self.body.backward(loss, [*self.parameters, *head])
                 losses.append(loss.detach())
                 if keep:
                     reads.append(HeadInputs(read.features.detach(), read.targets))

@@ -69,6 +69,7 @@ def encoder_from_description(description: Mapping[str, Any]) -> Encoder:
     kind, name = description.get("kind"), description.get("name")
     try:
         with torch.random.fork_rng(devices=[]):
+            # a head of which the checkpoint has no values is drawn alike every time
             torch.default_generator.manual_seed(0)
             if kind == TEXT:
                 return _text_encoder(description)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -16,6 +14,7 @@ from src.encoders.base import Encoder
 from src.encoders.text_encoder import TextEncoder
 from src.errors import UserError
 from src.methods.plain import node_of
+from src.methods.same_settings import as_text
 from src.methods.training_step import TrainingStep
 
 _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
@@ -101,8 +100,7 @@ def _check_objective(task: Task, prepared: Prepared) -> None:
     )
     names = ("class_weights",) if task.name == END_TASK else {**own, **theirs}
     for name in names:
-        # as text, which does not tell tuples from the lists of a checkpoint
-        values = [json.dumps(node.get(name), default=str) for node in (own, theirs)]
+        values = [as_text(node.get(name)) for node in (own, theirs)]
         if values[0] != values[1]:
             raise UserError(
                 f"task {task.name}: {name} of the module's objective is {values[0]}, of the "

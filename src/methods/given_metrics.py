@@ -42,7 +42,7 @@ def check_metrics(nodes: Mapping[str, Node]) -> Mapping[str, Node]:
     """Return metrics after checking that each is a node.
 
     Raises:
-        UserError: one is an object, which a checkpoint cannot hold.
+        UserError: one is an object, which a checkpoint cannot hold, or has the loss's name.
     """
     for name, node in nodes.items():
         if name == "loss":

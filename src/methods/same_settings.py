@@ -82,10 +82,10 @@ def _differences(where: str, stored: Any, own: Any) -> Iterator[tuple[str, str, 
         for name in {**stored, **own}:
             both = (one.get(name, _ABSENT) for one in (stored, own))
             yield from _differences(f"{where}.{name}", *both)
-    elif _plain(stored) != _plain(own):
-        yield where, _plain(stored), _plain(own)
+    elif as_text(stored) != as_text(own):
+        yield where, as_text(stored), as_text(own)
 
 
-def _plain(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a value as text that does not tell tuples from lists."""
     return "absent" if value is _ABSENT else json.dumps(value, default=str)

@@ -125,10 +125,8 @@ class TrainingStep(EndTaskClassifier):
             raise UserError(
                 "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
             )
-        optimiser = self.optimizers()
-        assert not isinstance(optimiser, list)
         if batch_idx == 0:  # a callback may have unfrozen some
-            self.check_optimised(optimiser.optimizer)
+            self.check_optimised(self.trainer.optimizers[0])
         meta_head = [] if self.meta_head is None else [self.meta_head]
         state = StepState(
             [self.body, self.weighting, self.heads, *meta_head],
@@ -190,15 +188,15 @@ class TrainingStep(EndTaskClassifier):
         """
         known = {id(p) for group in optimiser.param_groups for p in group["params"]}
         # of a sharded body the shards, which it holds in place of gathered parameters from here on
-        lacking = [p for p in self.shared.parameters if id(p) not in known]
-        lacking += [p for p in trained(self.heads) if id(p) not in known]
-        for name, parameter in self.named_parameters():
-            if lacking and parameter is lacking[0]:
-                raise UserError(
-                    f"{name} is to be trained, but the optimiser does not have it; freeze it "
-                    "(requires_grad_(False)) before the training, or let new_optimiser() take it; "
-                    "what is unfrozen later is in no optimiser"
-                )
+        own = [*self.shared.parameters, *trained(self.heads)]
+        lacking = next((p for p in own if id(p) not in known), None)
+        if lacking is not None:
+            name = next(name for name, p in self.named_parameters() if p is lacking)
+            raise UserError(
+                f"{name} is to be trained, but the optimiser does not have it; freeze it "
+                "(requires_grad_(False)) before the training, or let new_optimiser() take it; what "
+                "is unfrozen later is in no optimiser"
+            )
 
     def gradient_norm(self, record: StepRecord) -> Tensor:
         """Return the norm of the gradients of body and heads together, a scalar."""
