@@ -176,7 +176,14 @@ def _corpus_of(given: Any, name: str, column: str) -> Corpus:
         UserError: they are in no known form, or one is not a text.
     """
     if not isinstance(given, datasets.Dataset):
-        table = MemoryTable(_rows_of(given, name, column), name)
+        rows = _rows_of(given, name, column)
+        lacking = [number for number, row in enumerate(rows, start=1) if column not in row]
+        if 0 < len(lacking) < len(rows):
+            raise UserError(
+                f"{name}, row {lacking[0]}: no {column!r}, which other rows have; omit the rows "
+                f"that lack it ({len(lacking)}), or give them one"
+            )
+        table = MemoryTable(rows, name)
         kind = datasets.Features({column: datasets.Value("string")})
         given = datasets.Dataset.from_dict({column: list(texts_of(table, column))}, kind)
     if len(given) == 0:

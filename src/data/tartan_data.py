@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from src.configuration.values import validated, without_numpy
 from src.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from src.data.file_task import EmptyLabel
 from src.data.given import (
+    OWN_TEXT,
     AnyEncoder,
     Examples,
     GivenTask,
@@ -26,6 +27,7 @@ from src.data.prepared import Labelled, Prepared
 from src.data.remarks import warn_of_imbalance
 from src.data.task_data import BatchSizes, TaskData
 from src.data.task_names import check_task_name
+from src.data.text_auxiliary import TextAuxiliary
 from src.data.text_task import SplitKind
 from src.encoders.text_encoder import require_text_encoder
 from src.errors import UserError
@@ -35,6 +37,9 @@ from src.objectives.class_weights import class_weights as scaled_weights
 from src.objectives.classification import Classification
 
 log = logging.getLogger(__name__)
+
+_OF_TEXTS = {"column": None, "size": "all", "size_seed": 0}
+"""Arguments that apply to unlabelled texts alone, with their values where none is given."""
 
 
 class TartanData(TaskData):
@@ -160,6 +165,7 @@ class TartanData(TaskData):
             name: auxiliary_of(given, name, self._column, self._size)
             for name, given in self._auxiliaries.items()
         }
+        self._check_used(auxiliaries.values())
         for name, auxiliary in auxiliaries.items():
             auxiliary.check(name, encoder)
         if self._class_weights is None:
@@ -184,6 +190,19 @@ class TartanData(TaskData):
             for name, auxiliary in auxiliaries.items()
         }
         return Prepared(encoder, found, Labelled(task, splits, classification))
+
+    def _check_used(self, auxiliaries: Iterable[TextAuxiliary]) -> None:
+        """Check that what is said of unlabelled text applies to some.
+
+        Raises:
+            UserError: there is none; the message names the argument.
+        """
+        given = [name for name, usual in _OF_TEXTS.items() if getattr(self, f"_{name}") != usual]
+        if given and all(auxiliary.text == OWN_TEXT for auxiliary in auxiliaries):
+            raise UserError(
+                f"{given[0]} is for unlabelled texts, of which auxiliaries has none beside the "
+                f"task's own, which are taken whole; omit {given[0]}, or give texts"
+            )
 
 
 def _sizes(batch_size: int, others: Mapping[str, Any]) -> BatchSizes:
