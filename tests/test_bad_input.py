@@ -289,10 +289,16 @@ CORPORA = {
         method="dapt",
     ),
     "no auxiliary": case(
-        "stage tapt of method tapt needs an auxiliary task of kind task; e.g. auxiliary=tapt "
-        "(images: auxiliary=other_classes)",
+        "stage tapt of method tapt needs an auxiliary task on the task's own text; e.g. "
+        "auxiliary=tapt (images: auxiliary=other_classes)",
         "auxiliary=none",
         method="tapt",
+    ),
+    "no domain text": case(
+        "stage dapt of method dapt needs unlabelled text beside the task's own; e.g. "
+        "auxiliary=dapt auxiliary.dapt.path=FILE or FOLDER (images: auxiliary=other_classes)",
+        "~auxiliary.dapt",
+        method="dapt",
     ),
 }
 

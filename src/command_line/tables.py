@@ -9,5 +9,6 @@ def titled_table(title: str, *columns: str) -> Table:
     """Return an empty table: words in the first column, numbers in the others."""
     table = Table(title=title, title_justify="left", title_style="bold")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
+        # long words are folded: an ellipsis would hide what tells two settings apart
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
     return table

@@ -68,7 +68,9 @@ def warn_of_texts(
     gone = [f"{names_of(own)} in {split}" for split, own in absent.items() if own]
     missing = sorted(own for own in labels["train"] if own.strip().casefold() in _NOTHING)
     remarks: dict[Kind, str | None] = {
-        "blank": _listed("examples have a blank text: %s", blank, texts),
+        "blank": _listed(
+            "examples have a blank text: %s; fill them in, or remove them", blank, texts
+        ),
         "repeated": _listed("examples repeat a text of their own split: %s", repeated, texts),
         "shared": _listed(
             "texts that train has too: %s (metrics are given without them as well)", shared, texts

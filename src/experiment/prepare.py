@@ -263,11 +263,15 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
                     "without (+experiment=custom_finetune, +experiment=custom_tapt)"
                 )
             if not chosen:
-                kind = "" if stage.auxiliaries == "all" else f" of kind {stage.auxiliaries}"
-                hint = "dapt" if stage.auxiliaries == "domain" else "tapt"
+                kinds = {
+                    "task": "an auxiliary task on the task's own text; e.g. auxiliary=tapt",
+                    "domain": "unlabelled text beside the task's own; e.g. auxiliary=dapt "
+                    "auxiliary.dapt.path=FILE or FOLDER",
+                }
+                needed = kinds.get(stage.auxiliaries, "an auxiliary task; e.g. auxiliary=tapt")
                 raise UserError(
-                    f"stage {stage_name} of method {config.method.name} needs an auxiliary "
-                    f"task{kind}; e.g. auxiliary={hint} (images: auxiliary=other_classes)"
+                    f"stage {stage_name} of method {config.method.name} needs {needed} (images: "
+                    "auxiliary=other_classes)"
                 )
             used.update(chosen)
     for name in sorted(left_out):

@@ -44,8 +44,6 @@ def to_latex(table: ResultTable) -> str:
 def to_terminal(table: ResultTable) -> Table:
     """Return the columns of an overview that tell which setting is best, and how certainly."""
     shown = titled_table(escape(one_line(table.title)), *_IN_TERMINAL)
-    for column in shown.columns[1:]:
-        column.no_wrap = True
     frame = _frame(table, lambda text: escape(one_line(text)), "[bold]{}[/bold]", "{}")
     for row in frame[_IN_TERMINAL].itertuples(index=False):
         shown.add_row(*row)

@@ -24,7 +24,7 @@ def test_oddities_that_no_table_shows_are_kept_apart_from_other_warnings(capsys)
         logging.getLogger("src.methods").warning("batches of %d", 8)
     assert said == ["batches of 8"]
     assert odd == [
-        "task own: examples have a blank text: 1 of 4 in train",
+        "task own: examples have a blank text: 1 of 4 in train; fill them in, or remove them",
         "task own: labels differ in case, spaces, Unicode form or the spelling of a number only: "
         "'a' and 'a '",
         "task own: labels that may stand for a missing one: 'nan'",

@@ -144,5 +144,5 @@ def test_each_kind_of_warning_has_its_name(said, caplog):
 def test_blank_texts_are_counted(said):
     train = [("", "A"), (" ", "B"), (("a", ""), "A"), (("", ""), "B")]
     assert said(warn_of_texts, "toy", {**CLEAN, "train": train})[0] == (
-        "task toy: examples have a blank text: 3 of 4 in train"
+        "task toy: examples have a blank text: 3 of 4 in train; fill them in, or remove them"
     )

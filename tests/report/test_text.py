@@ -8,10 +8,11 @@ import re
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
+from rich.console import Console
 
 from src.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
 from src.report.tables.table import ResultTable, Row, Score, Words
-from src.report.text import to_csv, to_latex, to_markdown
+from src.report.text import to_csv, to_latex, to_markdown, to_terminal
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -105,3 +106,22 @@ def test_escaping_by_hand():
     assert escape_csv_cell("=1") == "'=1"
     assert escape_csv_cell("a=1") == "a=1"
     assert one_line(" a\n\tb\x1b[0m ") == "a b [0m"
+
+
+def test_a_narrow_terminal_shows_every_name_and_number_whole():
+    rows = [
+        ("META-TARTAN [max_steps=null]", "65.21 ± 0.18", "reference", "–", "–"),
+        ("MT-TARTAN", "38.18 ± 17.05", "-27.03", "-182.20 to +128.14", "0.333"),
+        ("Fine-tuning", "29.59", "needs two seeds on each side", "–", "–"),
+    ]
+    columns = ("test", "difference", "95% interval", "p, two-sided")
+    found = tuple(Row(name, "", tuple(map(Words, cells))) for name, *cells in rows)
+    heads = ("setting", "runs")
+    console = Console(width=80, file=io.StringIO())
+    console.print(to_terminal(ResultTable("t", "task", "whole", heads, columns, found, ())))
+    lines = console.file.getvalue().splitlines()[1:]
+    assert len({len(line) for line in lines}) == 1
+    cells = [line.strip("│").split("│") for line in lines if line.startswith("│")]
+    shown = ["".join("".join(column).split()) for column in zip(*cells, strict=True)]
+    for column, texts in zip(shown, zip(*rows, strict=True), strict=True):
+        assert column == "".join("".join(texts).split())
