@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hydra import compose, initialize_config_dir
 
 from src.configuration.build import build
 from src.core.weighting.meta import Meta
@@ -359,3 +360,11 @@ def test_the_papers_tasks_are_read_to_512_tokens(task):
 def test_masking_is_the_papers():
     objective = config_of(["+experiment=acl_arc_tapt"]).auxiliary.tapt.objective
     assert (objective.probability, objective.masked, objective.random) == (0.15, 0.8, 0.1)
+
+
+@pytest.mark.parametrize("logging", ["default", "disabled", "none", "stdout"])
+def test_whatever_the_logging_its_handlers_have_a_class(logging):
+    given = [f"hydra/job_logging={logging}"]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=given, return_hydra_config=True)
+    assert all("class" in handler for handler in config.hydra.job_logging.handlers.values())

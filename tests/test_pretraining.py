@@ -113,7 +113,8 @@ def test_training_lowers_the_perplexity_and_patience_ends_it(options, tmp_path):
     ).as_json()
     assert result["stages"][0]["steps"] == 8
     start = result["dev"]["whole"]["metrics"]["perplexity"]
-    learned = run_experiment(config_of([*options, f"{rate}=5e-3"]), tmp_path / "learned").as_json()
+    folder = str(tmp_path / "learned")
+    learned = run_experiment(config_of([*options, f"{rate}=5e-3"]), folder).as_json()
     assert learned["dev"]["whole"]["metrics"]["perplexity"] < 0.8 * start
 
 

@@ -55,7 +55,7 @@ from src.run_folder.splits import write_splits
 from src.run_folder.stored import INPUTS, check_same_inputs, stored_result
 
 
-def run_experiment(config: DictConfig, folder: Path) -> Result:
+def run_experiment(config: DictConfig, folder: str | Path) -> Result:
     """Run all stages of `config` and write everything into `folder`.
 
     Returns:
@@ -64,6 +64,7 @@ def run_experiment(config: DictConfig, folder: Path) -> Result:
     Raises:
         UserError: an option or the data are invalid; raised before any training starts.
     """
+    folder = Path(folder)
     config.run.folder = str(folder)
     keep_freed_memory()
     stages, baseline = enabled_stages(config), requested_baseline(config)

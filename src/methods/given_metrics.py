@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torchmetrics import Metric
+from torchmetrics import Metric, classification
 
+from src.configuration.did_you_mean import did_you_mean
 from src.configuration.values import TARGET
 from src.errors import UserError, first_line
 from src.evaluation.metrics import EndTaskMetrics, tried
 from src.evaluation.named_metrics import check_higher_is_better, named_metric
 from src.methods.plain import Node, rebuilt, subclass_of
 
+_OF_LIBRARY = "torchmetrics.classification"
 METRICS: Mapping[str, Node] = {
     f"{average}_f1": {
         TARGET: "torchmetrics.classification.MulticlassF1Score",
@@ -74,12 +76,14 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
 
 def _metric_of(name: str, node: Node, classes: int) -> Metric:
     """Return a metric, after trying it on an example of each label."""
+    _check_of_torchmetrics(name, str(node[TARGET]))
     try:
         metric: Metric = rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
         value = tried(metric, classes)
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as error:
         raise UserError(
-            f"metrics[{name!r}]: {node[TARGET]} cannot be computed: {first_line(error)}"
+            f"metrics[{name!r}]: {node[TARGET]}(num_classes={classes}, ...) cannot be computed: "
+            f"{first_line(error)}"
         ) from error
     if value.numel() != 1:
         raise UserError(
@@ -87,3 +91,17 @@ def _metric_of(name: str, node: Node, classes: int) -> Metric:
             "returns one, for instance with average=macro"
         )
     return metric
+
+
+def _check_of_torchmetrics(name: str, target: str) -> None:
+    """Check that a class of torchmetrics is one for classification.
+
+    Raises:
+        UserError: it is not, or there is none of this name.
+    """
+    folder, _, kind = target.rpartition(".")
+    known = classification.__all__
+    if folder.split(".")[0] != "torchmetrics" or (folder == _OF_LIBRARY and kind in known):
+        return
+    near = did_you_mean(target, (f"{_OF_LIBRARY}.{one}" for one in known), listed=False)
+    raise UserError(f"metrics[{name!r}]: {target} is no metric of {_OF_LIBRARY}{near}")

@@ -29,6 +29,13 @@ class OfProbabilities(Metric):
         return self.total
 
 
+class OfPairs(OfProbabilities):
+    """A metric that takes as many examples as there are labels."""
+
+    def update(self, predictions, labels):
+        self.total += (predictions * torch.arange(3.0)).sum()
+
+
 def given(kind, **arguments):
     return {"own": {"_target_": kind, **arguments}}
 
@@ -38,10 +45,17 @@ def given(kind, **arguments):
     [
         (
             given(KINDS + "BinaryF1Score"),
-            r"metrics\['own'\]: .*BinaryF1Score cannot be comp",
+            r"metrics\['own'\]: .*BinaryF1Score\(num_classes=3, \.\.\.\) cannot be comp",
         ),
+        (given("torchmetrics.Accuracy"), r"no metric of .*mean torchmetrics\.classification\.Accu"),
+        (given(KINDS + "MulticlasF1Score"), r"no metric of .*mean .*\.MulticlassF1Score\?"),
+        (given("torchmetrics.text.BLEUScore"), r"BLEUScore is no metric of torchmetrics\.class"),
+        (given(f"{__name__}.OfPairs"), r"OfPairs\(num_classes=3, \.\.\.\) cannot be computed: The"),
         (given(KINDS + "MulticlassF1Score", average="none"), "returns 3 values; give one that"),
-        (given(f"{__name__}.OfProbabilities"), "OfProbabilities cannot be computed: too many ind"),
+        (
+            given(f"{__name__}.OfProbabilities"),
+            r"OfProbabilities\(.*\) cannot be computed: too many ind",
+        ),
         ({"loss": {"_target_": KINDS + "MulticlassAccuracy"}}, "the mean loss is logged as `loss`"),
     ],
 )
