@@ -192,7 +192,7 @@ class TartanData(TaskData):
         return Prepared(encoder, found, Labelled(task, splits, classification))
 
     def _check_used(self, auxiliaries: Iterable[TextAuxiliary]) -> None:
-        """Check that what is said of unlabelled text applies to some.
+        """Check that arguments for unlabelled texts have some to apply to.
 
         Raises:
             UserError: there is none; the message names the argument.

@@ -99,9 +99,9 @@ def _check_of_torchmetrics(name: str, target: str) -> None:
     Raises:
         UserError: it is not, or there is none of this name.
     """
-    folder, _, kind = target.rpartition(".")
     known = classification.__all__
-    if folder.split(".")[0] != "torchmetrics" or (folder == _OF_LIBRARY and kind in known):
+    is_known = target.startswith(f"{_OF_LIBRARY}.") and target.rpartition(".")[2] in known
+    if is_known or not target.startswith("torchmetrics."):
         return
     near = did_you_mean(target, (f"{_OF_LIBRARY}.{one}" for one in known), listed=False)
     raise UserError(f"metrics[{name!r}]: {target} is no metric of {_OF_LIBRARY}{near}")

@@ -64,6 +64,12 @@ def test_what_cannot_be_computed_is_refused(metrics, line, data_dir, cache_dir):
         FineTuning.for_data(toy_data(data_dir, cache_dir), lr=1e-3, metrics=metrics)
 
 
+def test_a_metric_may_be_named_by_the_module_that_defines_it(data_dir, cache_dir):
+    metrics = given(KINDS + "accuracy.MulticlassAccuracy")
+    module = FineTuning.for_data(toy_data(data_dir, cache_dir), lr=1e-3, metrics=metrics)
+    assert "own" in module.metrics.modes
+
+
 def test_trying_a_metric_leaves_nothing_in_it(data_dir, cache_dir, tmp_path):
     data = toy_data(data_dir, cache_dir)
     top = given(KINDS + "MulticlassAccuracy", top_k=3, average="micro")
