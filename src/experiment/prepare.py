@@ -33,6 +33,7 @@ from src.errors import UserError, first_line
 from src.evaluation.named_metrics import check_higher_is_better, check_metric
 from src.experiment.checks import check_trainer, writable_folder
 from src.experiment.settings import RunSettings
+from src.experiment.unlearned_weights import warn_of_unlearned_weights
 from src.methods.given_weighting import check_sampling, check_weighting
 from src.methods.module import TaskMixing
 from src.methods.stage import Stage
@@ -400,6 +401,8 @@ def _check_weighting(
                 f"method={config.method.name} does not compute; use method=meta_tartan, or "
                 "another weighting"
             )
+        if module_type.has_meta_head:
+            warn_of_unlearned_weights(config.method.name, weighting)
         apart = stage.meta_head.extra_examples if needs.meta_gradient else 0
         if apart and stage.batch_size + apart > train_examples:
             raise UserError(

@@ -300,6 +300,22 @@ def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
     assert sizes["web"] == 191
 
 
+@pytest.fixture
+def prepared_by_command(data_dir, cache_dir, monkeypatch):
+    """What a method's stages share, by options that Hydra knows as the command line's."""
+
+    def call(method, *given):
+        options = toy(data_dir, cache_dir, method, *given)
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            whole = compose("config", overrides=options, return_hydra_config=True)
+        monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
+        HydraConfig.instance().set_config(whole)
+        config = config_of(options)
+        return prepare(config, enabled_stages(config))
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("method", "given", "said"),
     [
@@ -311,17 +327,9 @@ def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
         ("tapt", [], []),
     ],
 )  # fmt: skip
-def test_a_size_that_nothing_takes_is_warned_of(
-    method, given, said, data_dir, cache_dir, caplog, monkeypatch
-):
+def test_a_size_that_nothing_takes_is_warned_of(method, given, said, prepared_by_command, caplog):
     """Where the command line gives it: experiments set it for whatever tasks are chosen."""
-    options = toy(data_dir, cache_dir, method, *given)
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        whole = compose("config", overrides=options, return_hydra_config=True)
-    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
-    HydraConfig.instance().set_config(whole)
-    config = config_of(options)
-    prepare(config, enabled_stages(config))
+    prepared_by_command(method, *given)
     messages = [record.getMessage() for record in caplog.records]
     assert [m for m in messages if "auxiliary.size" in m] == [
         f"auxiliary.size is not read: {why}" for why in said
@@ -336,6 +344,14 @@ def test_a_weighting_that_mixes_nothing_is_warned_of(method, weighting, said, pr
     prepared(method, f"weighting={weighting}")
     message = f"weighting is not read: method={method} does not mix tasks"
     assert (message in [record.getMessage() for record in caplog.records]) is said
+
+
+@pytest.mark.parametrize(("method", "said"), [("meta_tartan", True), ("mt_tartan", False)])
+def test_a_method_that_does_not_learn_its_weights_is_warned_of(
+    method, said, prepared_by_command, caplog
+):
+    prepared_by_command(method, "+experiment=custom_mt", "auxiliary.size=1")
+    assert ("weighting=meta learns them" in caplog.text) is said
 
 
 def test_a_meta_head_on_other_examples_needs_so_many(prepared):
