@@ -7,7 +7,7 @@ import functools
 import importlib
 import inspect
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from src.configuration.did_you_mean import did_you_mean
+from src.configuration.unknown_option import UnknownOptionError
 from src.configuration.words import alternatives, shown, words
 from src.errors import UserError
 
@@ -71,7 +72,8 @@ def validated(value: Any, hint: Any, option: str) -> Any:
         option: the value's dotted name in messages; may be empty.
 
     Raises:
-        UserError: an option is unknown, or a value has the wrong type or is out of range.
+        UnknownOptionError: an option is unknown.
+        UserError: a value has the wrong type or is out of range.
     """
     if get_origin(hint) in (Union, types.UnionType) and not _is_plain(hint):
         hint = Any  # its class checks it itself
@@ -130,7 +132,11 @@ def _arguments(node: Mapping[str, Any], hint: Any, option: str) -> dict[str, Any
     declares = hint if found is None and dataclasses.is_dataclass(hint) else found
     hints = {} if declares is None else hints_of(declares)
     given = {k: v for k, v in node.items() if k not in _OF_HYDRA and v != "???"}
-    return {**node, **_checked(given, hints, option, None if is_open else parameters)}
+    required = {n for n, one in parameters.items() if one.default is one.empty}
+    return {
+        **node,
+        **_checked(given, hints, option, None if is_open else parameters, required - set(node)),
+    }
 
 
 def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
@@ -147,7 +153,11 @@ def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
 
 
 def _checked(
-    values: Mapping[str, Any], hints: Mapping[str, Any], option: str, known: Iterable[str] | None
+    values: Mapping[str, Any],
+    hints: Mapping[str, Any],
+    option: str,
+    known: Iterable[str] | None,
+    of_program: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the values of `option`, checked.
 
@@ -157,15 +167,22 @@ def _checked(
         option: the dotted name in messages.
         known: names of all options; None allows any. Other values, for interpolations to refer to,
             are allowed unless their names resemble an option's.
+        of_program: names of those that the program may fill in, which no message lists.
+
+    Raises:
+        UserError: an option is unknown, or a value invalid.
     """
     checked = {}
     for key, value in values.items():
         if known is None or key in known:
             checked[key] = validated(value, hints.get(key, Any), _within(option, key))
             continue
-        near = did_you_mean(str(key), known, _within(option, ""), listed=bool(option))
+        prefix = _within(option, "")
+        near = did_you_mean(str(key), known, prefix, listed=False)
         if option or near:
-            raise UserError(f"there is no option {_within(option, key)}{near}")
+            offered = [name for name in known if name not in of_program]
+            listed = near or did_you_mean(str(key), offered, prefix)
+            raise UnknownOptionError(_within(option, key), listed)
     return checked
 
 

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from torchmetrics import Metric
 
 from src.configuration.build import build, typed
+from src.configuration.unknown_option import UnknownOptionError
 from src.core.task_names import END_TASK
 from src.core.weighting.base import Weighting
 from src.core.weighting.uniform import Uniform
@@ -32,6 +33,7 @@ from src.encoders.usable import load_encoder
 from src.errors import UserError, first_line
 from src.evaluation.named_metrics import check_higher_is_better, check_metric
 from src.experiment.checks import check_trainer, writable_folder
+from src.experiment.set_by_file import explained
 from src.experiment.settings import RunSettings
 from src.experiment.unlearned_weights import warn_of_unlearned_weights
 from src.methods.given_weighting import check_sampling, check_weighting
@@ -59,9 +61,12 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
                 f"has only {', '.join(whole)}; leave out method=, or the +experiment= that sets "
                 "options of this stage"
             )
-    settings = typed(config, RunSettings)
     own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
-    typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
+    try:
+        settings = typed(config, RunSettings)
+        typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
+    except UnknownOptionError as error:
+        raise UserError(explained(error)) from error
     cap = settings.max_steps
     for name, stage in settings.method.stages.items():
         if cap is not None:
