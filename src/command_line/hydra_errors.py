@@ -88,6 +88,8 @@ _PHRASES = {
     "does not support sweep type": "; interval(...) and the like need +search=NAME",
 }
 """What to do about messages of Hydra's that do not say so, by a part of each."""
+_NO_MAIN_CONFIG = "Cannot find primary config"
+"""Beginning of Hydra's message where it finds no config to begin with."""
 _NO_FOLDER = re.compile(r"provider=hydra\.searchpath.*, path=(.*) is not available\.")
 """Hydra's warning of a folder of configs that does not exist."""
 
@@ -203,6 +205,15 @@ def explanation(error: Exception) -> str:
             if missing.startswith(config):
                 return f"{missing} is not installed; pip install -e '.[{extra}]'"
         group, _, name = missing.rpartition("/")
+        said = str(error).strip()
+        if said.startswith(_NO_MAIN_CONFIG):
+            return (
+                "the main config is conf/config.yaml; omit --config-name and --config-path; a "
+                "folder of your own is given by --config-dir FOLDER, and a file in it by "
+                "+experiment=NAME"
+            )
+        if not group:  # a name in the defaults of a file
+            return said.splitlines()[0]
         known = error.options or []
         own = f"custom_{name}"  # of a table of one's own, before those of the paper's tasks
         meant = own if group == "experiment" and own in known else name

@@ -239,6 +239,34 @@ def test_an_option_of_the_folders_name_without_a_value_is_named(run_cli, monkeyp
     assert line.endswith("\"Environment variable 'NOPE' not found\"")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--config-name", "mine", "experiment=custom"],
+        ["--config-path", "{folder}", "experiment=reviews"],
+        ["-m", "--config-name", "of/mine", "seed=1,2"],
+    ],
+)
+def test_another_main_config_is_answered_with_where_files_of_ones_own_belong(
+    arguments, run_cli, tmp_path
+):
+    finished = run_cli(*(one.format(folder=tmp_path) for one in arguments), timeout=60)
+    assert finished.returncode == 1
+    assert finished.stderr == (
+        "error: the main config is conf/config.yaml; omit --config-name and --config-path; a "
+        "folder of your own is given by --config-dir FOLDER, and a file in it by "
+        "+experiment=NAME\n"
+    )
+
+
+def test_a_missing_file_that_a_file_names_is_not_taken_for_the_main_config(run_cli, tmp_path):
+    own = tmp_path / "my_conf" / "experiment" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# @package _global_\ndefaults:\n  - custom\n  - /nothere\n")
+    finished = run_cli("--config-dir", "my_conf", "+experiment=mine", timeout=60)
+    assert finished.stderr == "error: In 'experiment/mine': Could not load 'nothere'.\n"
+
+
 @pytest.mark.parametrize("sweep", [[], ["-m"]])
 def test_a_run_does_not_change_into_its_folder(sweep, run_cli, tmp_path):
     finished = run_cli(*sweep, "hydra.job.chdir=true", timeout=60)
