@@ -15,7 +15,12 @@ from src.data.given import encoder_of
 from src.encoders.pretrained import check_finite_weights
 from src.errors import UserError
 from src.methods.given_tasks import keep_heads
-from src.methods.same_settings import check_same_data, check_same_settings, data_settings
+from src.methods.same_settings import (
+    check_same_data,
+    check_same_frozen,
+    check_same_settings,
+    data_settings,
+)
 from src.methods.training_step import TrainingStep
 
 log = logging.getLogger(__name__)
@@ -46,6 +51,10 @@ class Checkpointed(TrainingStep):
     """Optimiser steps of the training, once its optimiser is made."""
     stored_steps: int | None = None
     """Planned steps of the checkpoint from which the training goes on."""
+    frozen_names: list[str] | None = None
+    """Names of the parameters that are not trained, once the training's optimiser is made."""
+    stored_frozen: list[str] | None = None
+    """Those of the checkpoint from which the training goes on."""
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
@@ -95,6 +104,7 @@ class Checkpointed(TrainingStep):
             "skipped": int(self.skipped),
             "processes": self.trainer.world_size,
             "planned_steps": getattr(self, "planned_steps", None),
+            "frozen": self.frozen_names,
         }
         data = self.given_data()
         if data is not None:
@@ -120,7 +130,10 @@ class Checkpointed(TrainingStep):
             keep_heads(self.tasks, self.encoder)  # whose values Lightning loads next
         elif self.trainer.state.fn == TrainerFn.FITTING:
             self._check_same_settings(checkpoint)
-            self.stored_steps = progress.get("planned_steps")  # earlier versions did not write it
+            # earlier versions wrote neither
+            self.stored_steps = progress.get("planned_steps")
+            self.stored_frozen = progress.get("frozen")
+            self.check_frozen()
         else:
             self._check_same_labels(checkpoint["hyper_parameters"]["labels"])
         self.applied.restore(progress["weights"])
@@ -130,6 +143,17 @@ class Checkpointed(TrainingStep):
         before, now = progress["processes"], self.trainer.world_size
         if before != now:
             log.warning("stage %s continues in %s process(es), was in %s", self.stage, now, before)
+
+    def check_frozen(self) -> None:
+        """Check that the same parameters are trained as in the checkpoint, once both are known.
+
+        Lightning restores a sharded module after it has made the optimiser, others before.
+
+        Raises:
+            UserError: others are.
+        """
+        if self.stored_frozen is not None and self.frozen_names is not None:
+            check_same_frozen(self.stored_frozen, self.frozen_names)
 
     def _check_same_settings(self, checkpoint: Mapping[str, Any]) -> None:
         check_same_settings(checkpoint["hyper_parameters"], self.hparams)

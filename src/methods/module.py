@@ -345,7 +345,9 @@ class TaskMixing(Checkpointed):
                 that share it.
         """
         data = self.given_data()
-        self.label_places = self.stored_steps = None
+        self.label_places = self.stored_steps = self.stored_frozen = None
+        if stage == "fit":
+            self.frozen_names = None
         if data is not None and stage != "predict":  # which gets texts
             self.label_places = check_data(self, data.prepared, trains=stage == "fit")
         if data is not None and stage == "fit" and (self.sampled or 0) > data.sizes.batch_size:
@@ -421,8 +423,9 @@ class TaskMixing(Checkpointed):
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps.
 
         Raises:
-            UserError: nothing is to be trained; or the optimiser computes gradients by itself, or
-                lacks parameters that are trained.
+            UserError: nothing is to be trained; the optimiser computes gradients by itself, or
+                lacks parameters that are trained; or the training goes on from a checkpoint, and
+                trained others there.
         """
         if not any(parameter.requires_grad for parameter in self.parameters()):
             raise UserError(
@@ -436,6 +439,8 @@ class TaskMixing(Checkpointed):
                 "gradients in a step; return an optimiser that takes the one it is given"
             )
         self.check_optimised(optimiser)
+        self.frozen_names = [name for name, p in self.named_parameters() if not p.requires_grad]
+        self.check_frozen()
         data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)
         self.planned_steps = planned_steps(self.trainer, epoch)

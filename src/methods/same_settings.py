@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from src.configuration.differing import differing
@@ -71,6 +71,33 @@ def check_same_settings(
             f"the checkpoint's training had other settings: {'; '.join(differences)}; give the "
             "same ones, or start anew without ckpt_path (with ResumePoints, in another folder)"
         )
+
+
+def check_same_frozen(stored: Sequence[str], own: Sequence[str]) -> None:
+    """Check that a training that is to go on trains the parameters with which it began.
+
+    Args:
+        stored: names of the parameters that the checkpoint's training did not train.
+        own: names of those that are not trained now.
+
+    Raises:
+        UserError: they differ; the message names the first, and how many there are.
+    """
+    thawed = [name for name in stored if name not in set(own)]
+    frozen = [name for name in own if name not in set(stored)]
+    said = [f"had frozen {_first_of(thawed)}"] if thawed else []
+    if frozen:
+        verb = "is" if len(frozen) == 1 else "are"
+        said.append(f"had trained {_first_of(frozen)}, which {verb} frozen now")
+    if said:
+        raise UserError(
+            f"the checkpoint's training {', and '.join(said)}; freeze the same parameters before "
+            "fit(ckpt_path=...)"
+        )
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _differences(where: str, stored: Any, own: Any) -> Iterator[tuple[str, str, str]]:

@@ -75,3 +75,64 @@ def test_tuples_come_back_as_they_are(tmp_path):
     torch.save(settings, tmp_path / "here.pt")
     check_same_settings(torch.load(tmp_path / "here.pt", weights_only=True), settings)
     check_same_settings({"weighting": {"values": [1.0, 2.0]}}, settings)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ((), (), None),
+        (("embeddings",), ("embeddings",), None),
+        (
+            ("embeddings",),
+            (),
+            "had frozen body.embeddings.word_embeddings.weight and 4 more; freeze",
+        ),
+        (
+            (),
+            ("embeddings.word_embeddings",),
+            "had trained body.embeddings.word_embeddings.weight, which is frozen now; freeze",
+        ),
+        (
+            ("embeddings.word_embeddings",),
+            ("embeddings.LayerNorm",),
+            "had frozen body.embeddings.word_embeddings.weight, and had trained "
+            "body.embeddings.LayerNorm.weight and 1 more, which are frozen now; freeze",
+        ),
+    ],
+)
+def test_other_frozen_parameters_are_refused_by_name(
+    before, now, said, data_dir, cache_dir, tmp_path
+):
+    def made(*parts):
+        data = toy_data(data_dir, cache_dir)
+        module = MTTartan.for_data(data, optimisation=SLOW)
+        for part in parts:
+            module.body.get_submodule(part).requires_grad_(False)
+        return module, data
+
+    module, data = made(*before)
+    running = trainer(tmp_path, max_steps=2, enable_checkpointing=False)
+    running.fit(module, datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    again, data = made(*now)
+    going_on = {"max_steps": 4, "ckpt_path": tmp_path / "here.ckpt", "enable_checkpointing": False}
+    if said is None:
+        assert fitted(again, data, tmp_path, **going_on).steps == [2, 3]
+        return
+    with pytest.raises(UserError) as caught:
+        fitted(again, data, tmp_path, **going_on)
+    assert str(caught.value).startswith(f"the checkpoint's training {said} the same parameters")
+
+
+def test_a_checkpoint_names_the_frozen_parameters_alone(point):
+    assert torch.load(point, weights_only=True)["progress"]["frozen"] == []
+
+
+def test_a_checkpoint_of_an_earlier_version_names_none(data_dir, cache_dir, tmp_path, point):
+    content = torch.load(point, weights_only=True)
+    del content["progress"]["frozen"]
+    torch.save(content, tmp_path / "earlier.ckpt")
+    data = toy_data(data_dir, cache_dir)
+    module = MTTartan.for_data(data, optimisation=SLOW)
+    seen = fitted(module, data, tmp_path, max_steps=4, ckpt_path=tmp_path / "earlier.ckpt")
+    assert seen.steps == [2, 3]
