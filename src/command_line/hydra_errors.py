@@ -209,8 +209,8 @@ def explanation(error: Exception) -> str:
         if said.startswith(_NO_MAIN_CONFIG):
             return (
                 "the main config is conf/config.yaml; omit --config-name and --config-path; a "
-                "folder of your own is given by --config-dir FOLDER, and a file in it by "
-                "+experiment=NAME"
+                "folder of your own is given by --config-dir FOLDER, and its experiment/NAME.yaml "
+                "by +experiment=NAME"
             )
         if not group:  # a name in the defaults of a file
             return said.splitlines()[0]

@@ -7,7 +7,7 @@ import functools
 import importlib
 import inspect
 import types
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -21,6 +21,8 @@ from src.errors import UserError
 
 TARGET = "_target_"
 """Key of a class's name in Hydra's configs."""
+_OF_PROGRAM = ("task_names", "num_classes")
+"""Arguments that the program fills in, which messages do not offer."""
 _OF_HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 PLAIN = (int, float, bool, str, type(None))
 """Types of single values in configurations and checkpoints."""
@@ -132,11 +134,7 @@ def _arguments(node: Mapping[str, Any], hint: Any, option: str) -> dict[str, Any
     declares = hint if found is None and dataclasses.is_dataclass(hint) else found
     hints = {} if declares is None else hints_of(declares)
     given = {k: v for k, v in node.items() if k not in _OF_HYDRA and v != "???"}
-    required = {n for n, one in parameters.items() if one.default is one.empty}
-    return {
-        **node,
-        **_checked(given, hints, option, None if is_open else parameters, required - set(node)),
-    }
+    return {**node, **_checked(given, hints, option, None if is_open else parameters)}
 
 
 def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
@@ -157,7 +155,6 @@ def _checked(
     hints: Mapping[str, Any],
     option: str,
     known: Iterable[str] | None,
-    of_program: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the values of `option`, checked.
 
@@ -167,7 +164,6 @@ def _checked(
         option: the dotted name in messages.
         known: names of all options; None allows any. Other values, for interpolations to refer to,
             are allowed unless their names resemble an option's.
-        of_program: names of those that the program may fill in, which no message lists.
 
     Raises:
         UserError: an option is unknown, or a value invalid.
@@ -180,7 +176,7 @@ def _checked(
         prefix = _within(option, "")
         near = did_you_mean(str(key), known, prefix, listed=False)
         if option or near:
-            offered = [name for name in known if name not in of_program]
+            offered = [name for name in known if name not in _OF_PROGRAM]
             listed = near or did_you_mean(str(key), offered, prefix)
             raise UnknownOptionError(_within(option, key), listed)
     return checked

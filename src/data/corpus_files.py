@@ -134,6 +134,8 @@ def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
 def texts_of(table: Table, column: str) -> Iterator[str]:
     """Yield the texts in a column of a table; a missing value, also NaN, is a blank text.
 
+    How many there are of these is warned of at the end: they count, but are not trained on.
+
     Raises:
         UserError: there is no such column, or a value in it is not text.
     """
@@ -147,10 +149,17 @@ def texts_of(table: Table, column: str) -> Iterator[str]:
         kind = table.schema.field(column).type
         if "string" not in str(kind):
             raise UserError(f"corpus {table.source}: column {column!r} holds {kind}, not text")
+    count, without = 0, 0
     for row in table.rows():
         value = row.values.get(column)
         missing = value is None or (isinstance(value, float) and math.isnan(value))
+        count, without = count + 1, without + missing
         yield "" if missing else text_of(table, row, column)
+    if without:
+        log.warning(
+            "corpus %s: %s of %s rows have no text in %r; remove them", table.source,
+            f"{without:,}", f"{count:,}", column,
+        )  # fmt: skip
 
 
 def _lines(file: Path) -> Iterator[str]:

@@ -140,8 +140,8 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     """Return an auxiliary task: of masked language modelling, unless one is given whole.
 
     Args:
-        given: the text; an objective and the text; or the task itself, to which `column` and
-            `size` do not apply.
+        given: the text; an objective and the text; or the task itself, to which `column` does not
+            apply, and `size` only where it has none.
         name: the task's name, for messages.
         column: the column that holds the text, where there are several.
         size: multiples of the labelled training examples, or `all`.
@@ -176,14 +176,7 @@ def _corpus_of(given: Any, name: str, column: str) -> Corpus:
         UserError: they are in no known form, or one is not a text.
     """
     if not isinstance(given, datasets.Dataset):
-        rows = _rows_of(given, name, column)
-        lacking = [number for number, row in enumerate(rows, start=1) if column not in row]
-        if 0 < len(lacking) < len(rows):
-            raise UserError(
-                f"{name}, row {lacking[0]}: no {column!r}, which other rows have; omit the rows "
-                f"that lack it ({len(lacking)}), or give them one"
-            )
-        table = MemoryTable(rows, name)
+        table = MemoryTable(_rows_of(given, name, column), name)
         kind = datasets.Features({column: datasets.Value("string")})
         given = datasets.Dataset.from_dict({column: list(texts_of(table, column))}, kind)
     if len(given) == 0:

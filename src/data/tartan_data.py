@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -160,12 +160,12 @@ class TartanData(TaskData):
             if given is not None
         }
         task = GivenTask(**self._task, **named, tables=tables).load()
-        encoder = encoder_of(self._encoder)
         auxiliaries = {
             name: auxiliary_of(given, name, self._column, self._size)
             for name, given in self._auxiliaries.items()
         }
-        self._check_used(auxiliaries.values())
+        self._check_used(auxiliaries)
+        encoder = encoder_of(self._encoder)
         for name, auxiliary in auxiliaries.items():
             auxiliary.check(name, encoder)
         if self._class_weights is None:
@@ -191,18 +191,21 @@ class TartanData(TaskData):
         }
         return Prepared(encoder, found, Labelled(task, splits, classification))
 
-    def _check_used(self, auxiliaries: Iterable[TextAuxiliary]) -> None:
+    def _check_used(self, auxiliaries: Mapping[str, TextAuxiliary]) -> None:
         """Check that arguments for unlabelled texts have some to apply to.
 
         Raises:
             UserError: there is none; the message names the argument.
         """
         given = [name for name, usual in _OF_TEXTS.items() if getattr(self, f"_{name}") != usual]
-        if given and all(auxiliary.text == OWN_TEXT for auxiliary in auxiliaries):
-            raise UserError(
-                f"{given[0]} is for unlabelled texts, of which auxiliaries has none beside the "
-                f"task's own, which are taken whole; omit {given[0]}, or give texts"
-            )
+        taken = {name for name, auxiliary in auxiliaries.items() if auxiliary.text != OWN_TEXT}
+        whole = {name for name in taken if isinstance(self._auxiliaries[name], TextAuxiliary)}
+        for name in given:
+            if not (taken - whole if name == "column" else taken):
+                raise UserError(
+                    f"{name} is for unlabelled texts, and auxiliaries has none that it applies to; "
+                    f"omit {name}, or give texts"
+                )
 
 
 def _sizes(batch_size: int, others: Mapping[str, Any]) -> BatchSizes:

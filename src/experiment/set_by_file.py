@@ -31,14 +31,15 @@ def explained(error: UnknownOptionError) -> str:
         return f"{said}{error.instead}"
     group = _group_of(option, hydra.runtime.choices)
     said += f", with {group}={hydra.runtime.choices[group]}" if group else ""
-    return f"{said}{error.instead}; add '~{option}'"
+    return f"{said}{error.instead}; take it out of the file, or add '~{option}'"
 
 
 def _is_typed(option: str, overrides: Sequence[str]) -> bool:
-    """Return whether an override sets the option, by itself or in a mapping."""
+    """Return whether an override sets the option, a part of it, or a mapping around it."""
     for override in overrides:
         given, value = option_of(override), override.partition("=")[2]
-        if given == option or (option.startswith(f"{given}.") and value.startswith("{")):
+        in_mapping = option.startswith(f"{given}.") and value.startswith("{")
+        if given == option or given.startswith(f"{option}.") or in_mapping:
             return True
     return False
 

@@ -32,10 +32,7 @@ def warn_of_unlearned_weights(method: str, weighting: Weighting) -> None:
         return
     fixed = isinstance(weighting, FixedWeighting)
     log.warning(
-        "method=%s trains with %sweighting=%s, which %s chose; weighting=meta learns %s",
-        method,
-        "the fixed weights of " if fixed else "",
-        chosen,
-        "the experiment" if hydra.runtime.choices.get("experiment") else "a file",
-        "them" if fixed else "the weights by the meta-gradient",
-    )
+        "method=%s trains with %sweighting=%s, which a file chose; weighting=meta learns the "
+        "weights (with method=aang weighting=aang)",
+        method, "the fixed weights of " if fixed else "", chosen,
+    )  # fmt: skip

@@ -75,7 +75,7 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
 
 
 def _metric_of(name: str, node: Node, classes: int) -> Metric:
-    """Return a metric, after trying it on an example of each label."""
+    """Return a metric, after trying it on examples of each label."""
     _check_of_torchmetrics(name, str(node[TARGET]))
     try:
         metric: Metric = rebuilt(node, subclass_of(Metric), "metrics", num_classes=classes)
@@ -103,5 +103,10 @@ def _check_of_torchmetrics(name: str, target: str) -> None:
     is_known = target.startswith(f"{_OF_LIBRARY}.") and target.rpartition(".")[2] in known
     if is_known or not target.startswith("torchmetrics."):
         return
-    near = did_you_mean(target, (f"{_OF_LIBRARY}.{one}" for one in known), listed=False)
-    raise UserError(f"metrics[{name!r}]: {target} is no metric of {_OF_LIBRARY}{near}")
+    folder, _, kind = target.rpartition(".")
+    meant = f"Multiclass{kind}" if f"Multiclass{kind}" in known else kind
+    near = did_you_mean(meant, known, f"{_OF_LIBRARY}.", listed=False)
+    is_near = folder in ("torchmetrics", _OF_LIBRARY)
+    raise UserError(
+        f"metrics[{name!r}]: {target} is no metric of {_OF_LIBRARY}{near if is_near else ''}"
+    )

@@ -64,6 +64,8 @@ from src.methods.trainer_options import check_trainer, keep_best, planned_steps
 from src.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
+_TRAINED = ("body.", "heads.")
+"""Beginnings of the names of parameters that an optimiser can hold."""
 
 
 class TaskMixing(Checkpointed):
@@ -439,7 +441,9 @@ class TaskMixing(Checkpointed):
                 "gradients in a step; return an optimiser that takes the one it is given"
             )
         self.check_optimised(optimiser)
-        self.frozen_names = [name for name, p in self.named_parameters() if not p.requires_grad]
+        # without the meta head, which no optimiser holds and each step's fit sets to be trained
+        trained = (item for item in self.named_parameters() if item[0].startswith(_TRAINED))
+        self.frozen_names = [name for name, parameter in trained if not parameter.requires_grad]
         self.check_frozen()
         data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)

@@ -91,8 +91,8 @@ def check_same_frozen(stored: Sequence[str], own: Sequence[str]) -> None:
         said.append(f"had trained {_first_of(frozen)}, which {verb} frozen now")
     if said:
         raise UserError(
-            f"the checkpoint's training {', and '.join(said)}; freeze the same parameters before "
-            "fit(ckpt_path=...)"
+            f"the checkpoint's training {', and '.join(said)}; before fit(ckpt_path=...) freeze "
+            "exactly the parameters that it had frozen"
         )
 
 

@@ -254,8 +254,8 @@ def test_another_main_config_is_answered_with_where_files_of_ones_own_belong(
     assert finished.returncode == 1
     assert finished.stderr == (
         "error: the main config is conf/config.yaml; omit --config-name and --config-path; a "
-        "folder of your own is given by --config-dir FOLDER, and a file in it by "
-        "+experiment=NAME\n"
+        "folder of your own is given by --config-dir FOLDER, and its experiment/NAME.yaml "
+        "by +experiment=NAME\n"
     )
 
 

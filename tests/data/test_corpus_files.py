@@ -12,6 +12,8 @@ import pyarrow.parquet
 import pytest
 
 from src.data.corpus import load_corpus
+from src.data.corpus_files import texts_of as texts_in_table
+from src.data.table.memory import MemoryTable
 from src.errors import UserError
 from tests.data.test_bad_files import not_utf8
 
@@ -123,3 +125,9 @@ def test_a_link_out_of_a_folder_is_not_read(place, folder, tmp_path):
     (folder / place).symlink_to(folder / "c.txt")
     texts = list(load_corpus(folder, "text", tmp_path / "cache").texts["text"])
     assert sorted(texts) == sorted([*TEXT, *OTHERS, "c one", "c two"])
+
+
+def test_rows_without_a_text_are_warned_of(caplog):
+    table = MemoryTable([{"text": "x"}, {"body": "y"}, {"text": None}], "dapt")
+    assert list(texts_in_table(table, "text")) == ["x", "", ""]
+    assert caplog.messages == ["corpus dapt: 2 of 3 rows have no text in 'text'; remove them"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from src.data.tartan_data import TartanData
+from src.data.text_auxiliary import TextAuxiliary
 from src.errors import UserError
+from src.objectives.masked_lm import MaskedLM
 
 ROWS = [{"text": f"text {n}", "label": "ab"[n % 2]} for n in range(20)]
 
@@ -16,7 +18,14 @@ def test_what_is_said_of_unlabelled_texts_needs_some(argument, auxiliaries, cach
     data = TartanData(
         ROWS, encoder="tiny", auxiliaries=auxiliaries, cache_dir=cache_dir, **argument
     )
-    with pytest.raises(UserError, match=rf"^{next(iter(argument))} is for unlabelled texts, of "):
+    with pytest.raises(UserError, match=rf"^{next(iter(argument))} is for unlabelled texts, and "):
+        _ = data.prepared
+
+
+def test_a_whole_auxiliary_task_names_its_own_column(cache_dir):
+    given = {"dapt": TextAuxiliary(objective=MaskedLM(), path="texts.csv")}
+    data = TartanData(ROWS, encoder="tiny", auxiliaries=given, column="body", cache_dir=cache_dir)
+    with pytest.raises(UserError, match=r"^column is for unlabelled texts, and "):
         _ = data.prepared
 
 

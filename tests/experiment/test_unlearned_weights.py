@@ -13,8 +13,8 @@ from src.experiment.unlearned_weights import warn_of_unlearned_weights
 from tests.in_process import CONF, config_of
 
 FIXED = (
-    "method=meta_tartan trains with the fixed weights of weighting=end_task_share, which the "
-    "experiment chose; weighting=meta learns them"
+    "method=meta_tartan trains with the fixed weights of weighting=end_task_share, which a file "
+    "chose; weighting=meta learns the weights (with method=aang weighting=aang)"
 )
 
 
@@ -51,7 +51,7 @@ def test_a_weighting_of_a_methods_own_file_is_warned_of(said, tmp_path):
     )
     assert said(f"hydra.searchpath=[file://{tmp_path}]", "method=mine") == [
         "method=mine trains with weighting=dwa, which a file chose; weighting=meta learns the "
-        "weights by the meta-gradient"
+        "weights (with method=aang weighting=aang)"
     ]
 
 

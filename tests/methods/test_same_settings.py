@@ -7,10 +7,11 @@ from functools import partial
 
 import pytest
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 
 from src.core.weighting.dwa import DWA
 from src.errors import UserError
-from src.methods import MTTartan
+from src.methods import MetaTartan, MTTartan
 from src.methods.optimisation import Optimisation
 from src.methods.same_settings import check_same_settings
 from tests.methods.lightning import fitted, toy_data, trainer
@@ -85,18 +86,18 @@ def test_tuples_come_back_as_they_are(tmp_path):
         (
             ("embeddings",),
             (),
-            "had frozen body.embeddings.word_embeddings.weight and 4 more; freeze",
+            "had frozen body.embeddings.word_embeddings.weight and 4 more; before",
         ),
         (
             (),
             ("embeddings.word_embeddings",),
-            "had trained body.embeddings.word_embeddings.weight, which is frozen now; freeze",
+            "had trained body.embeddings.word_embeddings.weight, which is frozen now; before",
         ),
         (
             ("embeddings.word_embeddings",),
             ("embeddings.LayerNorm",),
             "had frozen body.embeddings.word_embeddings.weight, and had trained "
-            "body.embeddings.LayerNorm.weight and 1 more, which are frozen now; freeze",
+            "body.embeddings.LayerNorm.weight and 1 more, which are frozen now; before",
         ),
     ],
 )
@@ -121,11 +122,34 @@ def test_other_frozen_parameters_are_refused_by_name(
         return
     with pytest.raises(UserError) as caught:
         fitted(again, data, tmp_path, **going_on)
-    assert str(caught.value).startswith(f"the checkpoint's training {said} the same parameters")
+    assert str(caught.value).startswith(f"the checkpoint's training {said} fit(")
 
 
 def test_a_checkpoint_names_the_frozen_parameters_alone(point):
     assert torch.load(point, weights_only=True)["progress"]["frozen"] == []
+
+
+def test_the_meta_head_is_neither_frozen_nor_trained(data_dir, cache_dir, tmp_path):
+    data = toy_data(data_dir, cache_dir)
+    module = MetaTartan.for_data(data, lr=1e-3)
+    module.freeze()
+    for part in (module.body, module.heads):
+        part.requires_grad_(True)
+    running = trainer(tmp_path, max_steps=2, enable_checkpointing=False)
+    running.fit(module.train(), datamodule=data)
+    running.save_checkpoint(tmp_path / "here.ckpt")
+    going_on = {"max_steps": 4, "ckpt_path": tmp_path / "here.ckpt", "enable_checkpointing": False}
+    assert fitted(module, data, tmp_path, **going_on).steps == [2, 3]
+
+
+def test_a_sharded_module_is_compared_as_it_is_restored(data_dir, cache_dir, tmp_path, point):
+    data = toy_data(data_dir, cache_dir)
+    module = MTTartan.for_data(data, optimisation=SLOW)
+    module.trainer = trainer(tmp_path)
+    module.trainer.state.fn = TrainerFn.FITTING
+    module.frozen_names = ["body.a", "body.b"]  # Lightning has made its optimiser before
+    with pytest.raises(UserError, match=r"had trained body\.a and 1 more, which are frozen now"):
+        module.on_load_checkpoint(torch.load(point, weights_only=True))
 
 
 def test_a_checkpoint_of_an_earlier_version_names_none(data_dir, cache_dir, tmp_path, point):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import chain
 
 import pandas as pd
 import pytest
@@ -122,6 +123,7 @@ def test_a_narrow_terminal_shows_every_name_and_number_whole():
     lines = console.file.getvalue().splitlines()[1:]
     assert len({len(line) for line in lines}) == 1
     cells = [line.strip("│").split("│") for line in lines if line.startswith("│")]
-    shown = ["".join("".join(column).split()) for column in zip(*cells, strict=True)]
-    for column, texts in zip(shown, zip(*rows, strict=True), strict=True):
-        assert column == "".join("".join(texts).split())
+    names, *numbers = ([part.split() for part in column] for column in zip(*cells, strict=True))
+    assert "".join(chain(*names)) == "".join("".join(row[0].split()) for row in rows)
+    for column, texts in zip(numbers, zip(*(row[1:] for row in rows), strict=True), strict=True):
+        assert list(chain(*column)) == " ".join(texts).split()
