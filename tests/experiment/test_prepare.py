@@ -351,7 +351,7 @@ def test_a_method_that_does_not_learn_its_weights_is_warned_of(
     method, said, prepared_by_command, caplog
 ):
     prepared_by_command(method, "+experiment=custom_mt", "auxiliary.size=1")
-    assert ("weighting=meta learns them" in caplog.text) is said
+    assert ("weighting=meta learns the weights" in caplog.text) is said
 
 
 def test_a_meta_head_on_other_examples_needs_so_many(prepared):
