@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from torch import Tensor
 
@@ -53,6 +54,14 @@ def config_of(options: Sequence[str]) -> DictConfig:
     """What `python -m src.run OPTIONS` would run, without Hydra's own settings."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("config", overrides=list(options))
+
+
+def given_on_command_line(options: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Hydra know these as the command line's options, until the test ends."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        whole = compose("config", overrides=list(options), return_hydra_config=True)
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
+    HydraConfig.instance().set_config(whole)
 
 
 def toy(data_dir: Path, cache_dir: Path, method: str, *options: str) -> list[str]:

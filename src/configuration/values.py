@@ -151,10 +151,7 @@ def _filled(values: Mapping[str, Any], kind: type, option: str) -> Any:
 
 
 def _checked(
-    values: Mapping[str, Any],
-    hints: Mapping[str, Any],
-    option: str,
-    known: Iterable[str] | None,
+    values: Mapping[str, Any], hints: Mapping[str, Any], option: str, known: Iterable[str] | None
 ) -> dict[str, Any]:
     """Return the values of `option`, checked.
 
@@ -173,12 +170,10 @@ def _checked(
         if known is None or key in known:
             checked[key] = validated(value, hints.get(key, Any), _within(option, key))
             continue
-        prefix = _within(option, "")
-        near = did_you_mean(str(key), known, prefix, listed=False)
+        offered = [name for name in known if name not in _OF_PROGRAM]
+        near = did_you_mean(str(key), offered, _within(option, ""), listed=bool(option))
         if option or near:
-            offered = [name for name in known if name not in _OF_PROGRAM]
-            listed = near or did_you_mean(str(key), offered, prefix)
-            raise UnknownOptionError(_within(option, key), listed)
+            raise UnknownOptionError(_within(option, key), near)
     return checked
 
 

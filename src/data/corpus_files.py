@@ -134,7 +134,8 @@ def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
 def texts_of(table: Table, column: str) -> Iterator[str]:
     """Yield the texts in a column of a table; a missing value, also NaN, is a blank text.
 
-    How many there are of these is warned of at the end: they count, but are not trained on.
+    At the end a warning counts the rows without a value, which take part in sizes but not in
+    training.
 
     Raises:
         UserError: there is no such column, or a value in it is not text.

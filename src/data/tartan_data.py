@@ -197,11 +197,11 @@ class TartanData(TaskData):
         Raises:
             UserError: there is none; the message names the argument.
         """
-        given = [name for name, usual in _OF_TEXTS.items() if getattr(self, f"_{name}") != usual]
-        taken = {name for name, auxiliary in auxiliaries.items() if auxiliary.text != OWN_TEXT}
-        whole = {name for name in taken if isinstance(self._auxiliaries[name], TextAuxiliary)}
-        for name in given:
-            if not (taken - whole if name == "column" else taken):
+        of_texts = {task for task, auxiliary in auxiliaries.items() if auxiliary.text != OWN_TEXT}
+        whole = {task for task in of_texts if isinstance(self._auxiliaries[task], TextAuxiliary)}
+        for name, usual in _OF_TEXTS.items():
+            applies_to = of_texts - whole if name == "column" else of_texts
+            if getattr(self, f"_{name}") != usual and not applies_to:
                 raise UserError(
                     f"{name} is for unlabelled texts, and auxiliaries has none that it applies to; "
                     f"omit {name}, or give texts"

@@ -32,7 +32,7 @@ def warn_of_unlearned_weights(method: str, weighting: Weighting) -> None:
         return
     fixed = isinstance(weighting, FixedWeighting)
     log.warning(
-        "method=%s trains with %sweighting=%s, which a file chose; weighting=meta learns the "
-        "weights (with method=aang weighting=aang)",
+        "method=%s trains with %sweighting=%s, which a file chose; give weighting=meta to learn "
+        "the weights, or weighting=aang with method=aang",
         method, "the fixed weights of " if fixed else "", chosen,
     )  # fmt: skip

@@ -13,10 +13,10 @@ from src.evaluation.metrics import EndTaskMetrics, tried
 from src.evaluation.named_metrics import check_higher_is_better, named_metric
 from src.methods.plain import Node, rebuilt, subclass_of
 
-_OF_LIBRARY = "torchmetrics.classification"
+_OF_LIBRARY = classification.__name__
 METRICS: Mapping[str, Node] = {
     f"{average}_f1": {
-        TARGET: "torchmetrics.classification.MulticlassF1Score",
+        TARGET: f"{_OF_LIBRARY}.MulticlassF1Score",
         "average": average,
     }
     for average in ("macro", "micro", "weighted")
@@ -99,11 +99,11 @@ def _check_of_torchmetrics(name: str, target: str) -> None:
     Raises:
         UserError: it is not, or there is none of this name.
     """
+    folder, _, kind = target.rpartition(".")
     known = classification.__all__
-    is_known = target.startswith(f"{_OF_LIBRARY}.") and target.rpartition(".")[2] in known
+    is_known = f"{folder}.".startswith(f"{_OF_LIBRARY}.") and kind in known
     if is_known or not target.startswith("torchmetrics."):
         return
-    folder, _, kind = target.rpartition(".")
     meant = f"Multiclass{kind}" if f"Multiclass{kind}" in known else kind
     near = did_you_mean(meant, known, f"{_OF_LIBRARY}.", listed=False)
     is_near = folder in ("torchmetrics", _OF_LIBRARY)

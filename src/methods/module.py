@@ -442,8 +442,11 @@ class TaskMixing(Checkpointed):
             )
         self.check_optimised(optimiser)
         # without the meta head, which no optimiser holds and each step's fit sets to be trained
-        trained = (item for item in self.named_parameters() if item[0].startswith(_TRAINED))
-        self.frozen_names = [name for name, parameter in trained if not parameter.requires_grad]
+        self.frozen_names = [
+            name
+            for name, parameter in self.named_parameters()
+            if name.startswith(_TRAINED) and not parameter.requires_grad
+        ]
         self.check_frozen()
         data = self.given_data()
         epoch = None if data is None else data.epoch_steps(self.batch_needs)

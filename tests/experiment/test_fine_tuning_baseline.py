@@ -7,15 +7,13 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from hydra import compose, initialize_config_dir
-from hydra.core.hydra_config import HydraConfig
 
 from src.errors import UserError
 from src.experiment.fine_tuning_baseline import at_equal_cost, requested_baseline
 from src.experiment.run import run_experiment
 from src.methods.outcome import OUTCOME
 from src.methods.stage import Stage
-from tests.in_process import CONF, config_of, part, recorded_run, same, toy
+from tests.in_process import config_of, given_on_command_line, part, recorded_run, same, toy
 
 ASKED = "+stage@fine_tuning_baseline=finetune"
 
@@ -159,11 +157,3 @@ def test_a_baseline_that_is_not_enabled_is_none(options):
     assert requested_baseline(config_of([*options, ASKED])) is not None
     off = [*options, ASKED, "fine_tuning_baseline.enabled=false"]
     assert requested_baseline(config_of(off)) is None
-
-
-def given_on_command_line(given, monkeypatch):
-    """Have Hydra know these as the command line's options, until the test ends."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        whole = compose("config", overrides=given, return_hydra_config=True)
-    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
-    HydraConfig.instance().set_config(whole)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hydra import compose, initialize_config_dir
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 import src.experiment.run
@@ -14,7 +12,7 @@ from src.errors import UserError
 from src.experiment.prepare import enabled_stages, prepare
 from src.experiment.run import run_experiment
 from src.methods.module import TaskMixing
-from tests.in_process import CONF, config_of, toy
+from tests.in_process import config_of, given_on_command_line, toy
 
 
 @pytest.fixture
@@ -306,10 +304,7 @@ def prepared_by_command(data_dir, cache_dir, monkeypatch):
 
     def call(method, *given):
         options = toy(data_dir, cache_dir, method, *given)
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            whole = compose("config", overrides=options, return_hydra_config=True)
-        monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
-        HydraConfig.instance().set_config(whole)
+        given_on_command_line(options, monkeypatch)
         config = config_of(options)
         return prepare(config, enabled_stages(config))
 
@@ -351,7 +346,7 @@ def test_a_method_that_does_not_learn_its_weights_is_warned_of(
     method, said, prepared_by_command, caplog
 ):
     prepared_by_command(method, "+experiment=custom_mt", "auxiliary.size=1")
-    assert ("weighting=meta learns the weights" in caplog.text) is said
+    assert ("give weighting=meta to learn the weights" in caplog.text) is said
 
 
 def test_a_meta_head_on_other_examples_needs_so_many(prepared):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
 
 from src.errors import UserError
 from src.experiment.prepare import enabled_stages
-from tests.in_process import CONF
+from tests.in_process import config_of, given_on_command_line
 
 DROP = "take it out of the file, or add '~weighting.eta'"
 ETA = "weighting:\n  eta: 0.1\n"
@@ -27,14 +25,8 @@ def composed(tmp_path, monkeypatch):
         (folder / "reviews.yaml").write_text(f"{head}custom\n{content}")
         (folder / "child.yaml").write_text(f"{head}reviews\n")
         given = [f"hydra.searchpath=[file://{tmp_path}]", "task.train=labels.csv", *options]
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = compose("config", overrides=given, return_hydra_config=True)
-        monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
-        HydraConfig.instance().set_config(config)
-        config = config.copy()
-        OmegaConf.set_struct(config, False)
-        del config["hydra"]
-        return config
+        given_on_command_line(given, monkeypatch)
+        return config_of(given)
 
     return call
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 
 from src.configuration.build import build
 from src.experiment.unlearned_weights import warn_of_unlearned_weights
-from tests.in_process import CONF, config_of
+from tests.in_process import config_of, given_on_command_line
 
 FIXED = (
     "method=meta_tartan trains with the fixed weights of weighting=end_task_share, which a file "
-    "chose; weighting=meta learns the weights (with method=aang weighting=aang)"
+    "chose; give weighting=meta to learn the weights, or weighting=aang with method=aang"
 )
 
 
@@ -23,10 +22,7 @@ def said(caplog, monkeypatch):
     """What is said of a method with the weighting that the command line's options compose."""
 
     def call(*options):
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            whole = compose("config", overrides=list(options), return_hydra_config=True)
-        monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
-        HydraConfig.instance().set_config(whole)
+        given_on_command_line(options, monkeypatch)
         return warned(config_of(options))
 
     def warned(config):
@@ -50,8 +46,8 @@ def test_a_weighting_of_a_methods_own_file_is_warned_of(said, tmp_path):
         "  - override /weighting: dwa\nmethod:\n  name: mine\n"
     )
     assert said(f"hydra.searchpath=[file://{tmp_path}]", "method=mine") == [
-        "method=mine trains with weighting=dwa, which a file chose; weighting=meta learns the "
-        "weights (with method=aang weighting=aang)"
+        "method=mine trains with weighting=dwa, which a file chose; give weighting=meta to learn "
+        "the weights, or weighting=aang with method=aang"
     ]
 
 
