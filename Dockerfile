@@ -22,8 +22,8 @@ FROM base AS quickstart
 ARG PIP_EXTRA_INDEX_URL
 
 # the environment depends on these files alone, so that other changes do not install it anew
-COPY --chown=user pyproject.toml constraints.txt setup.py README.md LICENSE Makefile ./
-RUN mkdir src && touch src/__init__.py && make setup
+COPY --chown=user pyproject.toml constraints.txt README.md LICENSE Makefile ./
+RUN mkdir -p src/tartan && touch src/tartan/__init__.py && make setup
 
 COPY --chown=user . .
 # copied files may be newer than the environment, which make would then set up again

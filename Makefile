@@ -62,7 +62,7 @@ compare: $(READY)
 	$(BIN)/python -m src.compare $(TASK)
 
 study: $(READY)
-	$(BIN)/python -m src.study run $(PART) $(STUDY)
+	$(BIN)/python -m studies run $(PART) $(STUDY)
 
 test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes and not manual' -n $(WORKERS) --dist worksteal
@@ -80,16 +80,16 @@ fuzz: $(READY)
 	$(BIN)/python -m pytest -s -m manual tests/test_fuzz.py
 
 bench: $(READY)
-	$(BIN)/python -m src.bench $(BENCH)
+	$(BIN)/python -m benchmarks $(BENCH)
 
 bench-full: $(READY)
-	$(BIN)/python -m src.bench full=true $(BENCH)
+	$(BIN)/python -m benchmarks full=true $(BENCH)
 
 gpu-check: $(READY)
-	$(BIN)/python -m src.bench.gpu_check
+	$(BIN)/python -m benchmarks.gpu_check
 
 bench-corpus: $(READY)
-	$(BIN)/python -m src.bench.corpus $(BENCH)
+	$(BIN)/python -m benchmarks.corpus $(BENCH)
 
 torture-corpus: $(READY)
 	$(BIN)/python -m pytest -s -m manual tests/build_corpus/test_torture.py

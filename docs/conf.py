@@ -72,7 +72,7 @@ def _generate(app: Sphinx) -> None:
         write_pages(DOCS / "reference" / "config", config_pages(ROOT / "conf"))
     except UndescribedError as error:
         raise ConfigError(str(error)) from error
-    write_pages(DOCS / "reference" / "api", api_pages(ROOT / "src"))
+    write_pages(DOCS / "reference" / "api", api_pages(ROOT / "src" / "tartan"))
     notebooks = (ROOT / "notebooks").glob("*.ipynb")  # Sphinx reads only what is below its folder
     copies = {path.name: path.read_text(encoding="utf-8") for path in notebooks}
     write_pages(DOCS / "notebooks", copies, "*.ipynb")

@@ -14,11 +14,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from torch import Tensor
 
-import src.experiment.run
-import src.run
-from src.data.batches import EvaluationBatches, StepBatches
-from src.data.task_data import TaskData
-from src.methods.module import TaskMixing
+import tartan.experiment.main
+import tartan.experiment.run
+from tartan.data.batches import EvaluationBatches, StepBatches
+from tartan.data.task_data import TaskData
+from tartan.methods.module import TaskMixing
 from tests.conftest import ROOT
 
 # Tiny matrices: a second thread only waits, and where cores are shared it waits 20 times as long.
@@ -108,7 +108,10 @@ class RecordedRun:
 def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
     """Run an experiment, looking on."""
     run = RecordedRun(folder)
-    fit_stage, evaluate_on_test = src.experiment.run.fit_stage, src.experiment.run.evaluate_on_test
+    fit_stage, evaluate_on_test = (
+        tartan.experiment.run.fit_stage,
+        tartan.experiment.run.evaluate_on_test,
+    )
 
     def fit(module: TaskMixing, data: TaskData, *args: Any, name: str, **kwargs: Any) -> Any:
         run.events.append(name)
@@ -126,9 +129,9 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
         return evaluate_on_test(module, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(src.experiment.run, "fit_stage", fit)
-        patch.setattr(src.experiment.run, "evaluate_on_test", test)
-        run.result = src.experiment.run.run_experiment(config_of(options), folder).as_json()
+        patch.setattr(tartan.experiment.run, "fit_stage", fit)
+        patch.setattr(tartan.experiment.run, "evaluate_on_test", test)
+        run.result = tartan.experiment.run.run_experiment(config_of(options), folder).as_json()
     return run
 
 

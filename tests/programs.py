@@ -20,6 +20,8 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTHONPATH = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+"""Where a process that a test starts finds the package, and `src`."""
 LIBRARIES = [
     "torch",
     "lightning.pytorch",
@@ -177,7 +179,7 @@ def called_for_text(
 def _variables(environment: Mapping[str, str] | None, threads: int) -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "OMP_NUM_THREADS": str(threads),
         **(environment or {}),
     }
@@ -209,7 +211,8 @@ def _run(
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
     sys.argv = [program, *arguments]
-    sys.path[:] = [cwd, str(ROOT), *(path for path in sys.path if path not in ("", cwd, str(ROOT)))]
+    ours = [cwd, str(ROOT / "src"), str(ROOT)]
+    sys.path[:] = [*ours, *(path for path in sys.path if path not in ("", *ours))]
     import torch
 
     torch.set_num_threads(threads)

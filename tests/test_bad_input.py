@@ -18,9 +18,9 @@ import torch
 from safetensors.torch import save_file
 from transformers import BertConfig, BertModel, T5Config, T5Model
 
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.experiment.run import run_experiment
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.experiment.run import run_experiment
 from tests.in_process import config_of, toy
 
 Files = dict[str, bytes]

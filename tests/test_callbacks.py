@@ -7,9 +7,9 @@ import csv
 import pytest
 import torch
 
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
-from src.methods import FineTuning
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.methods import FineTuning
 from tests.in_process import config_of, recorded_run, toy
 
 STAGE = "method.stages.finetune"
@@ -123,6 +123,6 @@ def test_a_time_limit_before_any_evaluation_is_one_line(data_dir, cache_dir, tmp
 
 def test_debug_and_paths_are_where_they_are_looked_for():
     config = config_of(["+experiment=acl_arc_meta", "+debug=fast", "paths.data_dir=here"])
-    assert config.encoder._target_ == "src.encoders.tiny.TinyEncoder"
+    assert config.encoder._target_ == "tartan.encoders.tiny.TinyEncoder"
     assert (config.max_steps, config.data_dir, config.task.data_dir) == (4, "here", "here")
     assert config_of(["data_dir=there"]).task.get("data_dir", "there") == "there"

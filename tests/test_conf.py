@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.configuration.build import build
-from src.core.weighting.meta import Meta
-from src.core.weighting.static import Static
-from src.core.weighting.uniform import Uniform
-from src.data.end_task import EndTaskSource
-from src.data.held_out_text import HeldOutText
-from src.data.objective_space import ComposedAuxiliary
-from src.data.other_classes import OtherClasses
-from src.data.text_auxiliary import TextAuxiliary
-from src.errors import UserError
-from src.evaluation.metrics import EndTaskMetrics
-from src.experiment.prepare import (
+from tartan.configuration.build import build
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.static import Static
+from tartan.core.weighting.uniform import Uniform
+from tartan.data.end_task import EndTaskSource
+from tartan.data.held_out_text import HeldOutText
+from tartan.data.objective_space import ComposedAuxiliary
+from tartan.data.other_classes import OtherClasses
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.errors import UserError
+from tartan.evaluation.metrics import EndTaskMetrics
+from tartan.experiment.prepare import (
     auxiliaries_of,
     enabled_stages,
     module_class,
     named_auxiliaries,
 )
-from src.methods.fit import build_trainer
-from src.methods.stage import Stage
+from tartan.methods.fit import build_trainer
+from tartan.methods.stage import Stage
 from tests.in_process import CONF, STAGES, config_of
 
 pytestmark = pytest.mark.slow
@@ -162,7 +162,7 @@ def test_methods_on_docstrings_see_as_many_labelled_examples(ending):
 def test_the_quickstart_needs_no_network():
     config = config_of(["+experiment=quickstart"])
     assert config.task.name == "docstrings"
-    assert config.encoder._target_ == "src.encoders.packaged.PackagedEncoder"
+    assert config.encoder._target_ == "tartan.encoders.packaged.PackagedEncoder"
     assert config.method.name == "meta_tartan"
 
 
@@ -236,13 +236,13 @@ def test_a_weighting_leaves_no_options_of_the_one_it_replaces():
 @pytest.mark.parametrize("method", names("method"))
 def test_a_method_brings_its_own_weighting(method):
     config = config_of([f"method={method}"])
-    meta = config.weighting._target_ == "src.core.weighting.meta.Meta"
+    meta = config.weighting._target_ == "tartan.core.weighting.meta.Meta"
     assert meta == (method in ("meta_tartan", "tapt_meta_tartan"))
 
 
 def test_another_method_than_the_experiments_brings_its_own_weighting_too():
     config = config_of(["+experiment=acl_arc_meta", "method=mt_tartan"])
-    assert config.weighting._target_ == "src.core.weighting.uniform.Uniform"
+    assert config.weighting._target_ == "tartan.core.weighting.uniform.Uniform"
 
 
 @pytest.mark.parametrize("ending", METHODS)

@@ -12,11 +12,11 @@ import torch
 import yaml
 from omegaconf import open_dict
 
-from src.configuration.build import build
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.experiment.run import run_experiment
-from src.methods import MTTartan
+from tartan.configuration.build import build
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.experiment.run import run_experiment
+from tartan.methods import MTTartan
 from tests.conftest import ROOT
 from tests.in_process import config_of, recorded_run, toy
 
@@ -47,8 +47,8 @@ def example(tmp_path, monkeypatch):
 def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, example):
     node = yaml.safe_load(block("yaml", "# conf/weighting/loss_proportional.yaml"))
     module, _, name = node["_target_"].rpartition(".")
-    assert module == "src.core.weighting.loss_proportional"
-    example("src/core/weighting/loss_proportional.py")
+    assert module == "tartan.core.weighting.loss_proportional"
+    example("src/tartan/core/weighting/loss_proportional.py")
     options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
     config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
     config.weighting = {**node, "_target_": f"loss_proportional_example.{name}"}
@@ -61,8 +61,8 @@ def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, exampl
 def test_the_weighting_with_an_option_is_checked_and_learns(tmp_path, example):
     node = yaml.safe_load(block("yaml", "# conf/weighting/inverse_loss.yaml"))
     module, _, name = node["_target_"].rpartition(".")
-    assert module == "src.core.weighting.inverse_loss"
-    example("src/core/weighting/inverse_loss.py")
+    assert module == "tartan.core.weighting.inverse_loss"
+    example("src/tartan/core/weighting/inverse_loss.py")
     options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
     config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
     config.weighting = {**node, "_target_": f"inverse_loss_example.{name}"}
@@ -80,8 +80,8 @@ def test_the_new_objective_is_one_python_file_and_one_yaml_file(
 ):
     node = yaml.safe_load(block("yaml", "# conf/auxiliary/order.yaml"))
     module, _, name = node["order"]["objective"]["_target_"].rpartition(".")
-    assert module == "src.objectives.word_order"
-    example("src/objectives/word_order.py")
+    assert module == "tartan.objectives.word_order"
+    example("src/tartan/objectives/word_order.py")
     usual = toy(data_dir, cache_dir, "mt_tartan", f"packed={packed}")
     options = [option for option in usual if not option.startswith("auxiliary")]
     config = config_of([*options, f"auxiliary={node['defaults'][0]}"])
@@ -125,8 +125,8 @@ def test_the_new_transform_is_one_python_file_and_one_yaml_file(tmp_path, exampl
     node = yaml.safe_load(block("yaml", "# conf/auxiliary/aang_swap.yaml"))
     (swap,) = node["aang"]["transforms"].values()
     module, _, name = swap["_target_"].rpartition(".")
-    assert module == "src.objectives.composed.transform.swap"
-    example("src/objectives/composed/transform/swap.py")
+    assert module == "tartan.objectives.composed.transform.swap"
+    example("src/tartan/objectives/composed/transform/swap.py")
     option = f"+auxiliary.aang.transforms.swap={{_target_: swap_example.{name}}}"
     (base,) = node["defaults"]
     config = config_of([f"auxiliary={base}", option])
@@ -143,6 +143,6 @@ def test_the_new_transform_is_one_python_file_and_one_yaml_file(tmp_path, exampl
     assert shown.tolist() == targets.roll(1).tolist()
 
 
-@pytest.mark.parametrize("path", re.findall(r"`(src/[a-z_/]+\.py)`", TEXT))
+@pytest.mark.parametrize("path", re.findall(r"`(src/tartan/[a-z_/]+\.py)`", TEXT))
 def test_every_file_it_names_is_there(path):
     assert (ROOT / path).is_file()

@@ -27,21 +27,21 @@ import torch
 from omegaconf import OmegaConf
 from transformers import BertConfig, BertForMaskedLM
 
-from src.data.columns import write_trained_columns
-from src.data.corpus import load_corpus
-from src.data.corpus_manifest import read_corpus_folder
-from src.data.table.open import open_table
-from src.encoders.text_encoder import PretrainedEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.files.durable import note_checksum, write_durably
-from src.methods.checkpoint_io import load_whole
-from src.predict.predict import Settings, predict_file
-from src.report.report import report_of
-from src.report.verdicts.comparison import ComparisonOptions
-from src.report.write import write_report
-from src.run_folder.lock import exclusive_run
-from src.run_folder.stored import check_same_inputs, stored_result
+from tartan.data.columns import write_trained_columns
+from tartan.data.corpus import load_corpus
+from tartan.data.corpus_manifest import read_corpus_folder
+from tartan.data.table.open import open_table
+from tartan.encoders.text_encoder import PretrainedEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.files.durable import note_checksum, write_durably
+from tartan.methods.checkpoint_io import load_whole
+from tartan.predict.predict import Settings, predict_file
+from tartan.report.report import report_of
+from tartan.report.verdicts.comparison import ComparisonOptions
+from tartan.report.write import write_report
+from tartan.run_folder.lock import exclusive_run
+from tartan.run_folder.stored import check_same_inputs, stored_result
 from tests.build_corpus.made_up import article, built, write_articles, write_shard
 from tests.predict.conftest import classifier  # noqa: F401
 from tests.report.made_up_runs import result_of, write_run

@@ -8,33 +8,33 @@ from pathlib import Path
 
 from tests.programs import ROOT
 
-RUN = "run"
-"""What the list of commands begins with."""
+FACE = ("tartan", "tartan.__main__")
+"""The public names, and the command that calls all others."""
 
 
 def order_in(page: str) -> list[str]:
-    """The packages below `src` in the order in which CONTRIBUTING.md lists them."""
+    """The packages below `tartan` in the order in which CONTRIBUTING.md lists them."""
     _, _, section = page.partition("\n## The code\n")
     diagram = section.split("```")[1]
-    lines = [line for line in diagram.splitlines() if line.startswith("src/")]
-    return [line.split()[0].removeprefix("src/").removesuffix(".py") for line in lines]
+    lines = [line for line in diagram.splitlines() if line.startswith("src/tartan/")]
+    return [line.split()[0].removeprefix("src/tartan/").removesuffix(".py") for line in lines]
 
 
 def imports_of(source: str) -> Iterator[str]:
     """Modules of this project that `source` imports, wherever in it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("src."))
+            yield from (alias.name for alias in node.names if alias.name.startswith("tartan."))
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports name the whole module"
-            if node.module == "src":
-                yield from (f"src.{alias.name}" for alias in node.names)
-            elif node.module is not None and node.module.startswith("src."):
+            if node.module == "tartan":
+                yield from (f"tartan.{alias.name}" for alias in node.names)
+            elif node.module is not None and node.module.startswith("tartan."):
                 yield node.module
 
 
 def graph_of(folder: Path) -> dict[str, set[str]]:
-    """What each module below `folder`, which stands for `src`, imports of the project."""
+    """What each module below `folder`, which stands for `tartan`, imports of the project."""
     return {
         _name(path.relative_to(folder)): set(imports_of(path.read_text(encoding="utf-8")))
         for path in sorted(folder.rglob("*.py"))
@@ -43,7 +43,7 @@ def graph_of(folder: Path) -> dict[str, set[str]]:
 
 def _name(path: Path) -> str:
     parts = path.with_suffix("").parts
-    return ".".join(("src", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+    return ".".join(("tartan", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
 def package_of(module: str) -> str:
@@ -56,16 +56,17 @@ def climbing(graph: dict[str, set[str]], order: list[str]) -> list[str]:
         f"{module} imports {imported}"
         for module, others in sorted(graph.items())
         for imported in sorted(others)
-        if module != "src" and order.index(package_of(imported)) > order.index(package_of(module))
+        if module not in FACE
+        and order.index(package_of(imported)) > order.index(package_of(module))
     ]
 
 
-GRAPH = graph_of(ROOT / "src")
+GRAPH = graph_of(ROOT / "src" / "tartan")
 ORDER = order_in((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
 def test_every_package_is_named_once():
-    packages = {package_of(module) for module in GRAPH if module != "src"}
+    packages = {package_of(module) for module in GRAPH if module not in FACE}
     assert sorted(ORDER) == sorted(packages)
 
 
@@ -73,25 +74,20 @@ def test_no_import_runs_back_up():
     assert climbing(GRAPH, ORDER) == []
 
 
-def test_what_is_run_comes_last_and_nothing_else_can_be_run():
-    commands = {path.parent.name for path in (ROOT / "src").glob("*/__main__.py")} | {RUN}
-    assert set(ORDER[ORDER.index(RUN) :]) == commands
-
-
 def test_an_import_that_climbs_is_found_inside_of_functions_too(tmp_path):
     for name, source in {
         "low/__init__.py": "",
-        "low/one.py": "def late():\n    from src.high.two import thing\n    return thing\n",
-        "low/three.py": "import src.high.two\nfrom src import high\nimport ast\n",
+        "low/one.py": "def late():\n    from tartan.high.two import thing\n    return thing\n",
+        "low/three.py": "import tartan.high.two\nfrom tartan import high\nimport ast\n",
         "high/__init__.py": "",
-        "high/two.py": "from src.low import one\nthing = one\n",
+        "high/two.py": "from tartan.low import one\nthing = one\n",
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(source)
     graph = graph_of(tmp_path)
     assert climbing(graph, ["low", "high"]) == [
-        "src.low.one imports src.high.two",
-        "src.low.three imports src.high",
-        "src.low.three imports src.high.two",
+        "tartan.low.one imports tartan.high.two",
+        "tartan.low.three imports tartan.high",
+        "tartan.low.three imports tartan.high.two",
     ]
-    assert climbing(graph, ["high", "low"]) == ["src.high.two imports src.low"]
+    assert climbing(graph, ["high", "low"]) == ["tartan.high.two imports tartan.low"]

@@ -11,12 +11,12 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from src.data.columns import Columns
-from src.data.labelled import read_labelled
-from src.data.table.open import open_table
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
-from src.experiment.run import run_experiment
+from tartan.data.columns import Columns
+from tartan.data.labelled import read_labelled
+from tartan.data.table.open import open_table
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.experiment.run import run_experiment
 from tests.in_process import config_of
 
 pytestmark = pytest.mark.slow

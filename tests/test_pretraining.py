@@ -10,16 +10,16 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
-from src.data import text_auxiliary
-from src.encoders.text_encoder import load_folder
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
-from src.experiment.run import run_experiment
-from src.report.reading.grouping import benchmarks_of
-from src.report.reading.search import search
-from src.report.tables.summary import in_words, inventory
-from src.run_folder.result import read_result
-from src.run_folder.summary import print_summary
+from tartan.data import text_auxiliary
+from tartan.encoders.text_encoder import load_folder
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.experiment.run import run_experiment
+from tartan.report.reading.grouping import benchmarks_of
+from tartan.report.reading.search import search
+from tartan.report.tables.summary import in_words, inventory
+from tartan.run_folder.result import read_result
+from tartan.run_folder.summary import print_summary
 from tests.build_corpus.made_up import built
 from tests.in_process import config_of, recorded_run, toy
 from tests.methods.test_resume import Killed, assert_same_run
@@ -119,7 +119,7 @@ def test_training_lowers_the_perplexity_and_patience_ends_it(options, tmp_path):
 
 
 def test_a_run_that_is_killed_goes_on_to_the_same_encoder(run, options, tmp_path, monkeypatch):
-    from src.methods.module import TaskMixing
+    from tartan.methods.module import TaskMixing
 
     original, left = TaskMixing.training_step, [3, 9]
 

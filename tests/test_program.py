@@ -17,10 +17,11 @@ from lightning.pytorch.callbacks import LambdaCallback
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
-from src.methods import MetaTartan
+from tartan.methods import MetaTartan
 from tests.conftest import ROOT
 from tests.in_process import recorded_run, same
 from tests.methods.lightning import toy_data, trainer
+from tests.programs import PYTHONPATH
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,7 @@ def run(code: str, folder: Path, cache_dir: Path, *arguments: str) -> str:
     (folder / "program.py").write_text(code, encoding="utf-8")
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "TARTAN_CACHE_DIR": str(cache_dir),
         "CUDA_VISIBLE_DEVICES": "",
         "HF_HUB_OFFLINE": "1",
@@ -87,7 +88,7 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
-    exec("from src.methods import ContinuedPretraining, FineTuning", names)
+    exec("from tartan.methods import ContinuedPretraining, FineTuning", names)
     assert chain.count("max_epochs=") == 2
     exec(re.sub(r"max_epochs=\d+", "max_steps=1", chain), names)
     assert names["module"].body is names["pretraining"].body
@@ -141,9 +142,9 @@ SEVERAL = """
 import sys
 import torch
 from lightning.pytorch import Trainer
-from src.data import TartanData
-from src.distributed.strategy import ReplicaStrategy
-from src.methods import MetaTartan
+from tartan.data import TartanData
+from tartan.distributed.strategy import ReplicaStrategy
+from tartan.methods import MetaTartan
 
 devices = int(sys.argv[1])
 data = TartanData("labels.csv", "dev.csv", auxiliaries={"tapt": "task"}, encoder="tiny",
@@ -172,9 +173,9 @@ def test_two_processes_train_what_one_does(folder, cache_dir):
 SAVED = """
 import sys
 from lightning.pytorch import Trainer
-from src.data import TartanData
-from src.distributed.strategy import ReplicaStrategy, ShardStrategy
-from src.methods import MetaTartan
+from tartan.data import TartanData
+from tartan.distributed.strategy import ReplicaStrategy, ShardStrategy
+from tartan.methods import MetaTartan
 
 how = sys.argv[1]
 strategy = {"one": "auto", "replicas": ReplicaStrategy(), "shards": ShardStrategy()}[how]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from src.report.reading.run import read_command
-from src.run import exit_code
+from tartan.experiment.main import exit_code
+from tartan.report.reading.run import read_command
 from tests.conftest import ROOT
 from tests.in_process import config_of
 from tests.programs import started
@@ -78,7 +78,7 @@ def test_help_and_configs_answer_at_once(run_cli, tmp_path):
     shown = run_cli("--cfg", "job", "+experiment=acl_arc_meta", timeout=30)
     assert shown.returncode == 0
     assert "name: meta_tartan" in shown.stdout
-    assert "src.core.weighting.meta.Meta" in shown.stdout
+    assert "tartan.core.weighting.meta.Meta" in shown.stdout
     assert not (tmp_path / "runs").exists()
 
 
@@ -218,7 +218,7 @@ def test_a_job_that_fails_unexpectedly_is_in_the_table_and_its_log(
 ):
     """A user's own class with a bug."""
     (tmp_path / "buggy.py").write_text("class Buggy:\n    def __init__(self, **o): 1 / 0\n")
-    options = ["encoder._target_=buggy.Buggy,src.encoders.tiny.TinyEncoder"]
+    options = ["encoder._target_=buggy.Buggy,tartan.encoders.tiny.TinyEncoder"]
     swept = run_cli("-m", *finetune_options, *options)
     assert swept.returncode == 1
     table = swept.stdout[swept.stdout.index("sweep") :]
@@ -314,8 +314,8 @@ def test_a_signal_during_the_test_evaluation_is_no_success(
     signum, code, finetune_options, tmp_path, monkeypatch, request
 ):
     """Lightning's own handlers are in charge there, and leave with 0 and 1."""
-    from src.experiment.run import run_experiment
-    from src.methods.module import TaskMixing
+    from tartan.experiment.run import run_experiment
+    from tartan.methods.module import TaskMixing
 
     if signum == signal.SIGINT:  # which a shell's background job ignores, and so its tests
         before = signal.signal(signum, signal.default_int_handler)

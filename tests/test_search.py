@@ -8,9 +8,9 @@ import shlex
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.report.report import report_of
-from src.report.verdicts.comparison import ComparisonOptions
-from src.run_folder.run_next import RUN_NEXT
+from tartan.report.report import report_of
+from tartan.report.verdicts.comparison import ComparisonOptions
+from tartan.run_folder.run_next import RUN_NEXT
 from tests.in_process import CONF, config_of, recorded_run, toy
 from tests.test_launchers import DIGITS, states_in
 

@@ -13,12 +13,12 @@ def api_pages(source: Path) -> dict[str, str]:
     """Markdown of every page below `reference/api`, by file name.
 
     Args:
-        source: the folder of the package `src`.
+        source: the folder of the package `tartan`.
     """
     packages = [source, *sorted(path.parent for path in source.rglob("*/__init__.py"))]
     pages = {}
     for folder in packages:
-        package = ".".join(("src", *folder.relative_to(source).parts))
+        package = ".".join(("tartan", *folder.relative_to(source).parts))
         stems = sorted(path.stem for path in folder.glob("*.py"))
         modules = [f"{package}.{stem}" for stem in stems if not stem.startswith("_")]
         if modules:
@@ -34,7 +34,7 @@ def api_pages(source: Path) -> dict[str, str]:
 
 def _page(package: str, modules: list[str]) -> str:
     parts = [f"# {package}\n"]
-    if package != "src":
+    if package != "tartan":
         parts.append(f"```{{eval-rst}}\n.. automodule:: {package}\n   :no-index:\n```\n")
     for module in modules:
         directive = f".. automodule:: {module}\n   :members:"

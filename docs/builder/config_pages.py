@@ -20,7 +20,7 @@ from docs.builder.options import (
     read_config,
     shown,
 )
-from src.methods.stage import Stage
+from tartan.methods.stage import Stage
 
 SCHEMAS: dict[str, type] = {"stage": Stage}
 """Groups whose files fill a dataclass without naming it."""
@@ -313,7 +313,7 @@ def _closed(text: str) -> str:
 
 
 def _class_link(target: type | None) -> str:
-    if target is None or not target.__module__.startswith("src."):
+    if target is None or not target.__module__.startswith("tartan."):
         return ""
     return f"Class {{py:obj}}`~{target.__module__}.{target.__name__}`."
 

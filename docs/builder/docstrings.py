@@ -68,8 +68,8 @@ def _entries(docstring: str) -> dict[str, str]:
 
 def _class_named(name: str) -> type:
     for module_name, module in list(sys.modules.items()):
-        if module_name.startswith("src."):
+        if module_name.startswith("tartan."):
             candidate = getattr(module, name, None)
             if isinstance(candidate, type) and candidate.__module__ == module_name:
                 return candidate
-    raise LookupError(f"a docstring refers to the class {name}, which is in no module of src")
+    raise LookupError(f"a docstring refers to the class {name}, which is in no module of tartan")

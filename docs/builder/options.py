@@ -18,12 +18,12 @@ from omegaconf import OmegaConf
 
 from docs.builder.comments import Comments, Path_, read_comments
 from docs.builder.docstrings import arguments, default_of, parameters
-from src.build_corpus.settings import Options
-from src.configuration.values import hints_of
-from src.configuration.words import words
-from src.data.task_names import AuxiliarySettings
-from src.experiment.settings import RunSettings, TrainerSettings
-from src.predict.predict import Settings
+from tartan.build_corpus.settings import Options
+from tartan.configuration.values import hints_of
+from tartan.configuration.words import words
+from tartan.data.task_names import AuxiliarySettings
+from tartan.experiment.settings import RunSettings, TrainerSettings
+from tartan.predict.predict import Settings
 
 TYPES: dict[str, type] = {
     "config": RunSettings,
@@ -147,7 +147,7 @@ def _walk(
     node: Mapping[str, Any], above: Path_, schema: type | None, file: ConfigFile, missing: list[str]
 ) -> Iterator[Option]:
     target = class_of(node) or schema
-    ours = target is not None and target.__module__.startswith("src.")
+    ours = target is not None and target.__module__.startswith("tartan.")
     declares = target if ours else None if above else file.types
     hints = hints_of(declares) if declares is not None else {}
     texts = arguments(target) if target is not None and ours else {}

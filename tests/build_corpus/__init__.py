@@ -1,1 +1,1 @@
-"""Tests of src/build_corpus."""
+"""Tests of src/tartan/build_corpus."""

@@ -16,12 +16,12 @@ import pytest
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 
-from src.build_corpus import repeats
-from src.build_corpus.build import build_corpus
-from src.build_corpus.settings import options_of
-from src.data.corpus_manifest import read_corpus_folder
-from src.errors import UserError
-from src.files.checksum import sha256_of
+from tartan.build_corpus import repeats
+from tartan.build_corpus.build import build_corpus
+from tartan.build_corpus.settings import options_of
+from tartan.data.corpus_manifest import read_corpus_folder
+from tartan.errors import UserError
+from tartan.files.checksum import sha256_of
 from tests.build_corpus.made_up import (
     Killed,
     article,
@@ -32,6 +32,7 @@ from tests.build_corpus.made_up import (
     write_shard,
 )
 from tests.conftest import ROOT
+from tests.programs import PYTHONPATH
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ def articles(tmp_path):
 @pytest.fixture
 def _small_pieces(monkeypatch):
     """So few examples a batch and a range that small corpora have several."""
-    monkeypatch.setattr("src.build_corpus.parts.ROWS", 7)
+    monkeypatch.setattr("tartan.build_corpus.parts.ROWS", 7)
     monkeypatch.setattr(repeats, "AT_ONCE", 13)
 
 
@@ -89,7 +90,7 @@ def test_it_holds_each_text_of_its_fields_once_where_it_came_first(articles, tmp
 
 
 def test_memory_does_not_grow_with_a_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr("src.build_corpus.parts.ROWS", 500)
+    monkeypatch.setattr("tartan.build_corpus.parts.ROWS", 500)
     monkeypatch.setattr(repeats, "AT_ONCE", 1_000)
     peaks, made = [], []
     for articles in (1_000, 6_000):
@@ -239,7 +240,7 @@ def command(sources, output, *options):
 
 def run(arguments, cwd):
     return subprocess.run(
-        arguments, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+        arguments, cwd=cwd, env={**os.environ, "PYTHONPATH": PYTHONPATH}, capture_output=True,
         text=True, timeout=300, check=False,
     )  # fmt: skip
 
@@ -251,7 +252,7 @@ def test_processes_that_are_killed_leave_what_the_same_command_finishes(tmp_path
     assert run(command(articles, tmp_path / "one", *options), tmp_path).returncode == 0
     two = command(articles, tmp_path / "two", *options, "executor.workers=2")
     process = subprocess.Popen(
-        two, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
+        two, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PYTHONPATH}, stdout=subprocess.DEVNULL
     )
     building = tmp_path / "two" / "building"
     until = time.monotonic() + 200
@@ -273,7 +274,7 @@ def half_built(articles, output, monkeypatch, **options):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("src.build_corpus.repeats.mark_repeats", killed)
+        patch.setattr("tartan.build_corpus.repeats.mark_repeats", killed)
         with pytest.raises(Killed):
             built(articles, output, **options)
 

@@ -16,12 +16,12 @@ import pytest
 from datatrove.pipeline.base import PipelineStep
 from hydra import compose, initialize_config_dir
 
-from src.build_corpus import executors
-from src.build_corpus.build import build_corpus
-from src.build_corpus.executors import LocalTasks, RayTasks, SlurmTasks
-from src.build_corpus.settings import options_of
-from src.data.corpus_manifest import read_corpus_folder
-from src.errors import UserError
+from tartan.build_corpus import executors
+from tartan.build_corpus.build import build_corpus
+from tartan.build_corpus.executors import LocalTasks, RayTasks, SlurmTasks
+from tartan.build_corpus.settings import options_of
+from tartan.data.corpus_manifest import read_corpus_folder
+from tartan.errors import UserError
 from tests.build_corpus.made_up import built, contents, write_articles, write_shard
 from tests.conftest import ROOT
 from tests.programs import called
@@ -95,7 +95,9 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     assert "--dependency=afterok:102" in scripts[3]
     assert all("#SBATCH --partition=cpu" in script for script in scripts)
     programs_of = os.path.dirname(sys.executable)  # noqa: PTH120
-    assert f'export PATH={programs_of}:"$PATH" PYTHONPATH={ROOT}:"$PYTHONPATH"' in scripts[0]
+    assert (
+        f'export PATH={programs_of}:"$PATH" PYTHONPATH={ROOT / "src"}:"$PYTHONPATH"' in scripts[0]
+    )
     with pytest.raises(UserError, match="jobs 103 are still in SLURM's queue"):
         build_corpus(composed(articles, tmp_path / "out"), print)
     assert "--jobs=100,101,102,103" in (tmp_path / "asked").read_text()

@@ -9,8 +9,8 @@ import random
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.build_corpus.settings import options_of
-from src.errors import UserError
+from tartan.build_corpus.settings import options_of
+from tartan.errors import UserError
 from tests.build_corpus.made_up import built, contents, texts_of, write_shard
 from tests.conftest import ROOT
 
@@ -30,7 +30,7 @@ def task(tmp_path):
         rows = [{"text": t, "label": f"l{i % 2}"} for i, t in enumerate(texts[split])]
         (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
-    target = {"_target_": "src.data.file_task.FileTask", "name": "own", "metric": "macro_f1"}
+    target = {"_target_": "tartan.data.file_task.FileTask", "name": "own", "metric": "macro_f1"}
     return {**target, "max_length": 64, **paths}, texts
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from src.build_corpus.parts import words_of_examples
-from src.build_corpus.settings import ExampleOptions
+from tartan.build_corpus.parts import words_of_examples
+from tartan.build_corpus.settings import ExampleOptions
 
 
 @pytest.mark.parametrize("by", ["paragraph", "words", "line", "document"])

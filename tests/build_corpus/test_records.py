@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from src.build_corpus.articles import Articles, Seen
-from src.build_corpus.records import (
+from tartan.build_corpus.articles import Articles, Seen
+from tartan.build_corpus.records import (
     BadRecordError,
     fields_of,
     identity_of,

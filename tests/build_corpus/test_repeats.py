@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.build_corpus import repeats
+from tartan.build_corpus import repeats
 
 
 def digests(texts):

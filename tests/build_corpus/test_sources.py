@@ -7,8 +7,8 @@ import os
 import fsspec
 import pytest
 
-from src.build_corpus.sources import find_sources
-from src.errors import UserError
+from tartan.build_corpus.sources import find_sources
+from tartan.errors import UserError
 from tests.build_corpus.made_up import write_shard
 from tests.local_server import closed_address
 

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from src.bench.synthetic_articles import FIELD, SyntheticArticles
+from benchmarks.synthetic_articles import FIELD, SyntheticArticles
 from tests.build_corpus.made_up import contents
-from tests.conftest import ROOT
+from tests.programs import PYTHONPATH
 
 RECORDS = int(os.environ.get("RECORDS", "2000000"))
 KILLS = int(os.environ.get("KILLS", "4"))
@@ -26,7 +26,7 @@ def start(articles, output, workers):
         sys.executable, "-m", "src.build_corpus", f"sources={articles}", f"output={output}",
         f"field_of_study=[{FIELD}]", "decontaminate=null", f"executor.workers={workers}",
     ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     return subprocess.Popen(command, cwd=output.parent, env=environment)
 
 

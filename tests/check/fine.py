@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.check.facts import Facts
+from tartan.check.facts import Facts
 
 FINE = Facts(
     text=True,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from src.check.cautions import (
+from tartan.check.cautions import (
     CUT,
     FULL,
     MORE_PIECES,
@@ -16,8 +16,8 @@ from src.check.cautions import (
     SMALL_DEV,
     cautions,
 )
-from src.check.vocabulary import MOST_UNKNOWN
-from src.data.remarks import UNEVEN
+from tartan.check.vocabulary import MOST_UNKNOWN
+from tartan.data.remarks import UNEVEN
 from tests.check.fine import FINE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from src.check.counts import count_labels
+from tartan.check.counts import count_labels
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ from collections import defaultdict
 from dataclasses import replace
 from statistics import mean
 
-from src.check.decisions import (
+from studies.estimate import SeedMean
+from studies.format import bounds
+from studies.row import read_rows
+from tartan.check.decisions import (
     DECISIONS,
     ENOUGH_LABELS,
     MANY_LABELS,
     ONE_BATCH,
     SMALL_ENCODER,
 )
-from src.check.recommendation import recommend
-from src.study.estimate import SeedMean
-from src.study.format import bounds
-from src.study.row import read_rows
+from tartan.check.recommendation import recommend
 from tests.check.fine import FINE
 from tests.conftest import ROOT
 

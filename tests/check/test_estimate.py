@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from src.check.estimate import Measured, batch_sizes, estimate, gradients_in_memory
-from src.check.rates import Machine, Rate
-from src.check.schedule import MethodPlan, StagePlan
-from src.core.meta_head import MetaHeadSettings
-from src.core.task_names import END_TASK
-from src.core.weighting.base import Needs
-from src.core.weighting.meta import Meta
-from src.core.weighting.uniform import Uniform
-from src.methods.stage import Stage
+from tartan.check.estimate import Measured, batch_sizes, estimate, gradients_in_memory
+from tartan.check.rates import Machine, Rate
+from tartan.check.schedule import MethodPlan, StagePlan
+from tartan.core.meta_head import MetaHeadSettings
+from tartan.core.task_names import END_TASK
+from tartan.core.weighting.base import Needs
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.uniform import Uniform
+from tartan.methods.stage import Stage
 
 BODY = 1000
 MEASURED = Measured(

@@ -6,7 +6,7 @@ import datasets
 import numpy as np
 import pytest
 
-from src.check.leakage import (
+from tartan.check.leakage import (
     InCorpus,
     Repeated,
     Shared,
@@ -16,7 +16,7 @@ from src.check.leakage import (
     repeated,
     shared,
 )
-from src.data.overlap import HeldOutGrams
+from tartan.data.overlap import HeldOutGrams
 from tests.check import made_up
 
 

@@ -6,11 +6,11 @@ import datasets
 import numpy as np
 import pytest
 
-from src.check.inputs import Source
-from src.check.lengths import enough_length, lengths_of
-from src.check.sample import sample_of
-from src.data.tokenise import tokenise
-from src.encoders.tiny import TinyEncoder
+from tartan.check.inputs import Source
+from tartan.check.lengths import enough_length, lengths_of
+from tartan.check.sample import sample_of
+from tartan.data.tokenise import tokenise
+from tartan.encoders.tiny import TinyEncoder
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.check.near import near_duplicates
-from src.data.decontaminate import folded
-from src.data.near_duplicates import MIN_SIMILARITY
-from src.data.overlap import words_of
-from src.data.text_task import LabelledTexts
+from tartan.check.near import near_duplicates
+from tartan.data.decontaminate import folded
+from tartan.data.near_duplicates import MIN_SIMILARITY
+from tartan.data.overlap import words_of
+from tartan.data.text_task import LabelledTexts
 
 
 def jaccard(one, other):

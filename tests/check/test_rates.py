@@ -6,12 +6,12 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from src.check.inputs import read_inputs
-from src.check.rates import PassTimer, _spread
-from src.core.memory import parameter_bytes
-from src.core.task import MicroBatch
-from src.core.task_names import END_TASK
-from src.experiment.prepare import enabled_stages
+from tartan.check.inputs import read_inputs
+from tartan.check.rates import PassTimer, _spread
+from tartan.core.memory import parameter_bytes
+from tartan.core.task import MicroBatch
+from tartan.core.task_names import END_TASK
+from tartan.experiment.prepare import enabled_stages
 from tests.check import made_up
 from tests.in_process import CONF
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from src.check.recommendation import recommend
-from src.check.table_experiments import EXPERIMENTS
+from tartan.check.recommendation import recommend
+from tartan.check.table_experiments import EXPERIMENTS
 from tests.check.fine import FINE
 from tests.conftest import ROOT
 

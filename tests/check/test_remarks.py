@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from src.check.findings import _remarks
-from src.data.remarks import (
+from tartan.check.findings import _remarks
+from tartan.data.remarks import (
     Truncation,
     warn,
     warn_of_imbalance,
@@ -21,7 +21,7 @@ def test_oddities_that_no_table_shows_are_kept_apart_from_other_warnings(capsys)
         warn_of_imbalance("own", ["a", "b"], [9, 1])
         warn_of_truncation("own", "max_length=8", {"train": Truncation(1, 1, 9, 1)})
         warn("in_corpus", "auxiliary dapt: 1 of 2 dev and test texts are in corpus.txt")
-        logging.getLogger("src.methods").warning("batches of %d", 8)
+        logging.getLogger("tartan.methods").warning("batches of %d", 8)
     assert said == ["batches of 8"]
     assert odd == [
         "task own: examples have a blank text: 1 of 4 in train; fill them in, or remove them",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from src.check.same_text import same_texts
-from src.data.text_task import LabelledTexts
+from tartan.check.same_text import same_texts
+from tartan.data.text_task import LabelledTexts
 
 LABELS = ("A", "B")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datasets
 import pytest
 
-from src.check.sample import sample_of
+from tartan.check.sample import sample_of
 
 TEXTS = [f"text number {number}" if number % 10 else " " for number in range(5000)]
 

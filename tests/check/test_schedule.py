@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.check.inputs import read_inputs
-from src.check.schedule import TEXT_METHODS, method_plans
-from src.core.task_names import END_TASK
-from src.experiment.prepare import enabled_stages
+from tartan.check.inputs import read_inputs
+from tartan.check.schedule import TEXT_METHODS, method_plans
+from tartan.core.task_names import END_TASK
+from tartan.experiment.prepare import enabled_stages
 from tests.check import made_up
 from tests.in_process import CONF
 
@@ -81,7 +81,7 @@ def test_other_methods_take_the_commands_settings_of_stages_they_share(plans):
 def test_beside_an_experiment_for_tables_the_others_are_planned_as_theirs(plans, monkeypatch):
     found, _ = plans()
     assert found["tapt"].stages[0].settings.batch_size == 256
-    monkeypatch.setattr("src.check.schedule.experiment_asked_for", lambda: "custom")
+    monkeypatch.setattr("tartan.check.schedule.experiment_asked_for", lambda: "custom")
     found, _ = plans()
     for name, epochs in (("tapt", [30]), ("dapt", [5]), ("dapt_tapt", [5, 30])):
         *first, last = found[name].stages

@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from src.check.tables import _print_items, escape
-from src.command_line.tables import titled_table
+from tartan.check.tables import _print_items, escape
+from tartan.command_line.tables import titled_table
 
 
 def test_options_are_not_broken_between_lines():

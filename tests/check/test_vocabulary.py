@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from src.check.vocabulary import reference_vocabulary, vocabulary_of
-from src.configuration.build import build
-from src.encoders.tiny import TinyEncoder
+from tartan.check.vocabulary import reference_vocabulary, vocabulary_of
+from tartan.configuration.build import build
+from tartan.encoders.tiny import TinyEncoder
 from tests.in_process import config_of
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from src.command_line.child import run_child
+from tartan.command_line.child import run_child
 
 SLOW = (
     "import signal, sys, time, pathlib\n"
@@ -23,7 +23,7 @@ SLOW = (
 )
 PARENT = (
     "import sys\n"
-    "from src.command_line.child import run_child\n"
+    "from tartan.command_line.child import run_child\n"
     "sys.exit(run_child([sys.executable, *sys.argv[1:]]))\n"
 )
 

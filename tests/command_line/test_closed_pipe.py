@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from src.command_line.closed_pipe import quiet_at_closed_pipe
+from tartan.command_line.closed_pipe import quiet_at_closed_pipe
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 from hydra._internal.utils import get_args_parser
 
-from src.command_line.flags import debug_after_experiment, flags_first, unknown_flag
-from src.command_line.hydra_errors import run_command_line
+from tartan.command_line.flags import debug_after_experiment, flags_first, unknown_flag
+from tartan.command_line.hydra_errors import run_command_line
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_debug_is_put_behind_the_experiment(given, ordered):
 @pytest.mark.slow
 def test_debug_before_an_experiment_takes_the_tiny_encoder(run_cli):
     shown = run_cli("+debug=fast", "+experiment=acl_arc_meta", "--cfg", "job", timeout=60)
-    assert "\nencoder:\n  _target_: src.encoders.tiny" in shown.stdout
+    assert "\nencoder:\n  _target_: tartan.encoders.tiny" in shown.stdout
 
 
 def test_every_command_takes_them_so(monkeypatch):

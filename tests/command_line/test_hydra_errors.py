@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hydra.errors import ConfigCompositionException, MissingConfigException
 
-from src.command_line.hydra_errors import explanation, run_command_line
+from tartan.command_line.hydra_errors import explanation, run_command_line
 from tests.in_process import CONF, config_of
 
 

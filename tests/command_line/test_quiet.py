@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from src.command_line.quiet import quiet_libraries
-from src.data.corpus_files import files_of
+from tartan.command_line.quiet import quiet_libraries
+from tartan.data.corpus_files import files_of
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.compare.budget import METHODS, equal_steps, spent
+from tartan.compare.budget import METHODS, equal_steps, spent
 from tests.in_process import STAGES
 
 COSTS = st.fixed_dictionaries(

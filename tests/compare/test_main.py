@@ -7,10 +7,10 @@ import json
 import pytest
 from omegaconf import OmegaConf
 
-from src.compare.__main__ import main
-from src.files.process_lock import process_lock
-from src.report.report import report_of
-from src.report.verdicts.comparison import ComparisonOptions
+from tartan.compare.main import main
+from tartan.files.process_lock import process_lock
+from tartan.report.report import report_of
+from tartan.report.verdicts.comparison import ComparisonOptions
 from tests.programs import called_for_text
 
 pytestmark = pytest.mark.slow
@@ -100,7 +100,7 @@ def test_ctrl_c_in_the_pilot_is_one_line_and_leaves_nothing(tmp_path, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("src.compare.__main__.subprocess.run", interrupted)
+    monkeypatch.setattr("tartan.compare.main.subprocess.run", interrupted)
     (tmp_path / "runs" / ".pilot-compare" / "of a kill").mkdir(parents=True)
     assert main(["methods=finetune", "auxiliary=none"]) == 130
     told = capsys.readouterr()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from src.compare.__main__ import _HELP
-from src.compare.budget import METHODS
-from src.compare.experiments import evaluations_of, experiment_of, stage_options
-from src.compare.request import check_domain_text, request_of
-from src.errors import UserError
+from tartan.compare.budget import METHODS
+from tartan.compare.experiments import evaluations_of, experiment_of, stage_options
+from tartan.compare.main import _HELP
+from tartan.compare.request import check_domain_text, request_of
+from tartan.errors import UserError
 from tests.conftest import ROOT
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.compare.__main__ import _sweep
-from src.compare.experiments import write_experiment
-from src.compare.request import request_of
+from tartan.compare.experiments import write_experiment
+from tartan.compare.main import _sweep
+from tartan.compare.request import request_of
 from tests.conftest import ROOT
 
 

@@ -6,12 +6,12 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from src.configuration.build import build, typed
-from src.errors import UserError
-from src.methods.stage import Stage
+from tartan.configuration.build import build, typed
+from tartan.errors import UserError
+from tartan.methods.stage import Stage
 
-META = "src.core.weighting.meta.Meta"
-FILES = "src.data.file_task.FileTask"
+META = "tartan.core.weighting.meta.Meta"
+FILES = "tartan.data.file_task.FileTask"
 
 
 def build_error(option, node, **arguments) -> str:
@@ -21,7 +21,7 @@ def build_error(option, node, **arguments) -> str:
 
 
 def typed_error(**values) -> str:
-    node = {"module": "src.methods.fine_tuning.FineTuning", "max_steps": 3, **values}
+    node = {"module": "tartan.methods.fine_tuning.FineTuning", "max_steps": 3, **values}
     with pytest.raises(UserError) as caught:
         typed(OmegaConf.create(node), Stage, "method.stages.finetune")
     return one_line(caught)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.configuration.differing import differing
+from tartan.configuration.differing import differing
 
 
 def test_changed_missing_and_new_entries_are_named_in_order():

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from annotated_types import Ge, MultipleOf
 
-from src.configuration.did_you_mean import did_you_mean
-from src.configuration.options import (
+from tartan.configuration.did_you_mean import did_you_mean
+from tartan.configuration.options import (
     Below1,
     Checked,
     Count,
@@ -27,13 +27,13 @@ from src.configuration.options import (
     Text,
     checked,
 )
-from src.configuration.values import check, validated
-from src.configuration.words import words
-from src.core.weighting.meta import Meta
-from src.data import TartanData
-from src.errors import UserError
-from src.methods.meta_tartan import MetaTartan
-from src.methods.optimisation import Optimisation
+from tartan.configuration.values import check, validated
+from tartan.configuration.words import words
+from tartan.core.weighting.meta import Meta
+from tartan.data import TartanData
+from tartan.errors import UserError
+from tartan.methods.meta_tartan import MetaTartan
+from tartan.methods.optimisation import Optimisation
 
 INF, NAN = float("inf"), float("nan")
 WORDS = {

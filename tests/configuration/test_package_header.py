@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-from src.configuration.package_header import misplaced_group
+from tartan.configuration.package_header import misplaced_group
 
 
 @pytest.mark.parametrize(

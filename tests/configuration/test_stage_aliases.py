@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-from src.configuration.stage_aliases import _ALIASES, stage_option
+from tartan.configuration.stage_aliases import _ALIASES, stage_option
 from tests.in_process import config_of
 
 

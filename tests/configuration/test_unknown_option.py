@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from src.configuration.unknown_option import UnknownOptionError
+from tartan.configuration.unknown_option import UnknownOptionError
 
 
 def test_it_says_what_is_meant_or_to_leave_it_out():

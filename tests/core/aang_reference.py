@@ -1,6 +1,6 @@
 """AANG's step, slowly: float64, one vector a gradient, factors in dictionaries.
 
-Written from the description of the method and independent of `src.core`: it shares with it only the
+Written from the description of the method and independent of `tartan.core`: it shares only the
 objectives' losses, and the rule by which shares become whole examples is written out again.
 """
 

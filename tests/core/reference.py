@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper, slowly: float64, materialised gradients, one vector a task.
 
-Written from the paper and independent of `src.core`: it shares with it only the objectives' losses.
+Written from the paper and independent of `tartan.core`: it shares only the objectives' losses.
 """
 
 from __future__ import annotations

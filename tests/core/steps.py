@@ -6,13 +6,13 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 from torch import nn
 
-from src.core.body import SharedBody
-from src.core.body_gradient import BodyGradient
-from src.core.passes import Passes
-from src.core.processes import Summed
-from src.core.step import Step
-from src.core.task import StepBatch, Task
-from src.cpu.row_gradients import RowGradientBody
+from tartan.core.body import SharedBody
+from tartan.core.body_gradient import BodyGradient
+from tartan.core.passes import Passes
+from tartan.core.processes import Summed
+from tartan.core.step import Step
+from tartan.core.task import StepBatch, Task
+from tartan.cpu.row_gradients import RowGradientBody
 from tests.conftest import DEVICE
 
 

@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-from src.core import alignment
-from src.core.seeding import seed_for
-from src.core.task import Task
-from src.cpu.attention import IMPLEMENTATION
-from src.cpu.kernels import use_cpu_kernels
-from src.encoders.tiny import TinyEncoder
-from src.encoders.wide_resnet import WideResNetSource
-from src.objectives.classification import Classification
-from src.objectives.image_classification import ImageClassification
-from src.objectives.masked_lm import MaskedLM
+from tartan.core import alignment
+from tartan.core.seeding import seed_for
+from tartan.core.task import Task
+from tartan.cpu.attention import IMPLEMENTATION
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.encoders.tiny import TinyEncoder
+from tartan.encoders.wide_resnet import WideResNetSource
+from tartan.objectives.classification import Classification
+from tartan.objectives.image_classification import ImageClassification
+from tartan.objectives.masked_lm import MaskedLM
 from tests.core.steps import collated
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from src.core.backward import backward
+from tartan.core.backward import backward
 
 
 def pass_with_a_wide_product() -> tuple[torch.Tensor, torch.Tensor]:

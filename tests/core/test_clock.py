@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from src.core.clock import PassClock
+from tartan.core.clock import PassClock
 
 
 def test_only_the_time_inside_its_blocks_counts(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.gradients import (
+from tartan.core.gradients import (
     add_scaled_,
     chunked,
     cosine_of,
@@ -93,7 +93,7 @@ def test_a_device_that_must_not_be_waited_for_computes_the_same(change, monkeypa
     """As on an accelerator, where factors stay tensors."""
     results = []
     for waits in (True, False):
-        monkeypatch.setattr("src.core.gradients.is_cpu", lambda device, w=waits: w)
+        monkeypatch.setattr("tartan.core.gradients.is_cpu", lambda device, w=waits: w)
         total, gradient = random_gradient(0, (0,)), random_gradient(1, (1,))
         change(total, gradient, torch.tensor(0.3, dtype=torch.float64))
         results.append(as_vector(total))
@@ -110,7 +110,7 @@ def test_chunks_hold_every_number_once_and_none_is_too_long(size, monkeypatch):
     longest = max(a.numel() for a, _ in pairs)
     assert all(a.numel() <= max(size, longest) for a, _ in chunks)
     assert len(chunks) == {1: 3, 9: 3, 17: 2, 1000: 1}[size]
-    monkeypatch.setattr("src.core.gradients.is_cpu", lambda device: False)
+    monkeypatch.setattr("tartan.core.gradients.is_cpu", lambda device: False)
     torch.testing.assert_close(dot(left, right, torch.float64), as_vector(left) @ as_vector(right))
 
 

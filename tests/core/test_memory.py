@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import torch
 
-from src.core.memory import peak_bytes, peak_of_device, peak_of_process
+from tartan.core.memory import peak_bytes, peak_of_device, peak_of_process
 
 CPU = torch.device("cpu")
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.encoders.classifier_head import ClassifierHead
-from src.errors import UserError
-from src.objectives.classification import Classification
+from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.encoders.classifier_head import ClassifierHead
+from tartan.errors import UserError
+from tartan.objectives.classification import Classification
 from tests.conftest import DEVICE
 
 
@@ -128,7 +128,7 @@ def test_where_the_loop_cannot_break_converged_steps_change_nothing(monkeypatch)
     """As on a GPU, where reading the flag would be to wait: all steps run, some without effect."""
     settings = MetaHeadSettings(steps=400, lr=1e-2, examples=64, tolerance=0.02)
     stopped, _, (early,) = fit(settings)
-    monkeypatch.setattr("src.core.meta_head.is_cpu", lambda device: False)
+    monkeypatch.setattr("tartan.core.meta_head.is_cpu", lambda device: False)
     masked, _, (loss,) = fit(settings)
     assert loss == early
     for name, value in stopped.head.state_dict().items():

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import ROOT
 
 LONGEST, MOST_PARAMETERS = 60, 6
-FILES = sorted((ROOT / "src" / "core").rglob("*.py"))
-OUTSIDE = ("src.", "transformers", "datasets", "lightning", "PIL", "torchvision")
+FILES = sorted((ROOT / "src" / "tartan" / "core").rglob("*.py"))
+OUTSIDE = ("tartan.", "transformers", "datasets", "lightning", "PIL", "torchvision")
 
 
 def functions(path):
@@ -37,7 +37,9 @@ def test_there_is_a_core():
     assert sum(len(functions(path)) for path in FILES) > 100
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+@pytest.mark.parametrize(
+    "path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tartan"))
+)
 def test_functions_are_short_and_have_few_parameters(path):
     for function in functions(path):
         lines = function.end_lineno - function.lineno + 1
@@ -46,13 +48,15 @@ def test_functions_are_short_and_have_few_parameters(path):
         assert len(given) <= MOST_PARAMETERS, f"{function.name} has {len(given)} parameters"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+@pytest.mark.parametrize(
+    "path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tartan"))
+)
 def test_it_knows_neither_data_nor_encoders_nor_kernels(path):
-    own = ("src.core", "src.errors", "src.configuration.options")
+    own = ("tartan.core", "tartan.errors", "tartan.configuration.options")
     foreign = [m for m in imported(path) if m.startswith(OUTSIDE) and not m.startswith(own)]
     assert not foreign
 
 
 def test_algorithm_1_fits_on_a_page():
-    (mix,) = [f for f in functions(ROOT / "src/core/weighting/meta.py") if f.name == "mix"]
+    (mix,) = [f for f in functions(ROOT / "src/tartan/core/weighting/meta.py") if f.name == "mix"]
     assert len(mix.body) - 1 <= 8  # statements, the docstring not counted

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from src.core.body import SharedBody
-from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.mixture import Mixed, RunningMean, RunningSum, weighted_mean
-from src.core.passes import Passes, Purpose
-from src.core.processes import Processes
-from src.core.step import Step
-from src.core.task import StepBatch
-from src.core.weighting.meta import Meta
-from src.core.weighting.uniform import Uniform
+from tartan.core.body import SharedBody
+from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.core.mixture import Mixed, RunningMean, RunningSum, weighted_mean
+from tartan.core.passes import Passes, Purpose
+from tartan.core.processes import Processes
+from tartan.core.step import Step
+from tartan.core.task import StepBatch
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.uniform import Uniform
 from tests.core.test_step_properties import problem
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.running_statistics import frozen_running_statistics
+from tartan.core.running_statistics import frozen_running_statistics
 from tests.conftest import DEVICE
 
 KINDS = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from src.core.seeding import generator_for, seed_device, seed_for
-from tests.conftest import ROOT
+from tartan.core.seeding import generator_for, seed_device, seed_for
+from tests.programs import PYTHONPATH
 
 GOLDEN = 1578797533171833068
 
@@ -22,10 +22,10 @@ def test_a_seed_never_changes():
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
 def test_a_seed_does_not_depend_on_the_hash_seed_of_the_process(hash_seed):
-    code = "from src.core.seeding import seed_for; print(seed_for(7, 'finetune', 'end_task', 3))"
+    code = "from tartan.core.seeding import seed_for; print(seed_for(7, 'finetune', 'end_task', 3))"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         check=True,

@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from src.core.gradients import take_gradient
-from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.seeding import seed_for
-from src.core.task import Task
-from src.core.weighting.meta import Meta
-from src.core.weighting.uniform import Uniform
-from src.cpu.kernels import use_cpu_kernels
-from src.encoders.tiny import TinyEncoder
-from src.methods.optimisation import Optimisation
-from src.objectives.classification import Classification
-from src.objectives.masked_lm import MaskedLM
+from tartan.core.gradients import take_gradient
+from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.core.seeding import seed_for
+from tartan.core.task import Task
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.uniform import Uniform
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.encoders.tiny import TinyEncoder
+from tartan.methods.optimisation import Optimisation
+from tartan.objectives.classification import Classification
+from tartan.objectives.masked_lm import MaskedLM
 from tests.core.reference import Reference, fit_by_hand
 from tests.core.steps import collated, take_step
 

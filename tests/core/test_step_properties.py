@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from src.core.memory import peak_bytes
-from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.task import Batch, MicroBatch, Task
-from src.core.weighting.meta import Meta
-from src.core.weighting.meta_examples import MetaExamples
-from src.core.weighting.random import Random
-from src.core.weighting.uncertainty import Uncertainty
-from src.core.weighting.uniform import Uniform
+from tartan.core.memory import peak_bytes
+from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.core.task import Batch, MicroBatch, Task
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.meta_examples import MetaExamples
+from tartan.core.weighting.random import Random
+from tartan.core.weighting.uncertainty import Uncertainty
+from tartan.core.weighting.uniform import Uniform
 from tests.core.steps import take_step
 
 few = settings(max_examples=8)
@@ -268,7 +268,7 @@ def test_memory_of_gramian_weightings_does_grow():
     """So that the test above could fail."""
     gramian = pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
     assert gramian
-    from src.core.weighting.gramian import Gramian
+    from tartan.core.weighting.gramian import Gramian
 
     few_tasks, one_gradient = step_bytes(1, lambda names: Gramian(names, "MGDAWeighting"))
     many_tasks, _ = step_bytes(8, lambda names: Gramian(names, "MGDAWeighting"))

@@ -10,13 +10,13 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from src.core.device import is_cpu
-from src.core.mixture import weighted_mean
-from src.core.step_state import StepState
-from src.core.weighting.meta import Meta
-from src.core.weighting.uncertainty import Uncertainty
-from src.core.weighting.uniform import Uniform
-from src.methods.update import prepare_update
+from tartan.core.device import is_cpu
+from tartan.core.mixture import weighted_mean
+from tartan.core.step_state import StepState
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.uncertainty import Uncertainty
+from tartan.core.weighting.uniform import Uniform
+from tartan.methods.update import prepare_update
 from tests.core.test_step_properties import problem, step
 
 META = torch.device("meta")

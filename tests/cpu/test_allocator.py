@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 # 48 MB: above the 32 MB to which glibc raises its threshold by itself
 FAULTS = """
 import resource, sys, torch
-from src.cpu.allocator import keep_freed_memory
+from tartan.cpu.allocator import keep_freed_memory
 torch.set_num_threads(1)
 kept = keep_freed_memory() if sys.argv[1] == "keep" else None
 def faults():

@@ -12,12 +12,12 @@ from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import bidirectional_mask_function
 
-from src.cpu import attention as module_under_test
-from src.cpu.attention import IMPLEMENTATION, attention, use_tartan_attention
-from src.cpu.dropout import FastDropout
-from src.cpu.kernels import use_cpu_kernels
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import letter_pair_tokenizer
+from tartan.cpu import attention as module_under_test
+from tartan.cpu.attention import IMPLEMENTATION, attention, use_tartan_attention
+from tartan.cpu.dropout import FastDropout
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.encoders.derivatives import assert_same_derivatives
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.cpu.dropout import LEVELS, FastDropout, replace_dropout
+from tartan.cpu.dropout import LEVELS, FastDropout, replace_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 1 / LEVELS, 1 - 1 / LEVELS])

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from src.cpu.dropout_attention import dropout_attention
+from tartan.cpu.dropout_attention import dropout_attention
 from tests.encoders.derivatives import assert_same_derivatives
 
 SHAPE = (3, 2, 5, 4)

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from src.cpu.attention import IMPLEMENTATION
-from src.cpu.dropout import FastDropout
-from src.cpu.kernels import use_cpu_kernels
-from src.cpu.row_gradients import RowGradientBody, RowGradientEmbedding
-from src.encoders.tiny import TinyEncoder
-from src.objectives.classification import Classification
+from tartan.cpu.attention import IMPLEMENTATION
+from tartan.cpu.dropout import FastDropout
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.cpu.row_gradients import RowGradientBody, RowGradientEmbedding
+from tartan.encoders.tiny import TinyEncoder
+from tartan.objectives.classification import Classification
 
 
 def kinds(module):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from src.cpu import attention as module_under_test
-from src.cpu.attention import attention
-from src.cpu.packed_attention import Packing
+from tartan.cpu import attention as module_under_test
+from tartan.cpu.attention import attention
+from tartan.cpu.packed_attention import Packing
 from tests.encoders.derivatives import assert_same_derivatives
 
 HEADS, SIZE = 2, 3

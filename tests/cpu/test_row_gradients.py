@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.cpu.row_gradients import RowGradientEmbedding, in_place_row_gradients, use_row_gradients
+from tartan.cpu.row_gradients import RowGradientEmbedding, in_place_row_gradients, use_row_gradients
 
 ROWS, WIDTH = 50, 6
 

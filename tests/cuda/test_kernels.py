@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from src.cuda import kernels
-from src.cuda.kernels import attend, kernel_for, usable_kernels
+from tartan.cuda import kernels
+from tartan.cuda.kernels import attend, kernel_for, usable_kernels
 
 BOTH = ("varlen_attn", "flash_attn")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from src.cuda.kernels import usable_kernels
-from src.encoders.packing import packed_states
-from src.objectives.layout import Layout, spans
+from tartan.cuda.kernels import usable_kernels
+from tartan.encoders.packing import packed_states
+from tartan.objectives.layout import Layout, spans
 from tests.cuda.test_packed_row import PACKED
 from tests.encoders.test_packing import encoder_of, rows_of
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from src.cpu import attention as cpu_attention
-from src.cpu.attention import attention
-from src.cuda import kernels
-from src.cuda.packed_row import PackedRow
-from src.encoders import packing, text_encoder
-from src.encoders.packing import packed_states
-from src.encoders.text_encoder import attention_dropout_of, packs_texts
-from src.objectives.layout import Layout
+from tartan.cpu import attention as cpu_attention
+from tartan.cpu.attention import attention
+from tartan.cuda import kernels
+from tartan.cuda.packed_row import PackedRow
+from tartan.encoders import packing, text_encoder
+from tartan.encoders.packing import packed_states
+from tartan.encoders.text_encoder import attention_dropout_of, packs_texts
+from tartan.objectives.layout import Layout
 from tests.cuda.stand_in import VarlenAttn
 from tests.encoders.bodies import KINDS, OWN_ATTENTION
 from tests.encoders.test_packing import encoder_of, rows_of, states_of
@@ -178,14 +178,14 @@ class TestTheChoiceForARun:
     ):
         gpu(*usable)
         encoder = encoder_of("roberta", attention_probs_dropout_prob=dropout)
-        with caplog.at_level(logging.INFO, "src.encoders.text_encoder"):
+        with caplog.at_level(logging.INFO, "tartan.encoders.text_encoder"):
             for _ in range(3):
                 found = tuple(
                     packs_texts(encoder, "auto", precision, trains=trains)
                     for trains in (True, False)
                 )
                 assert found == expected
-        said = [r.getMessage() for r in caplog.records if r.name == "src.encoders.text_encoder"]
+        said = [r.getMessage() for r in caplog.records if r.name == "tartan.encoders.text_encoder"]
         assert len(said) == expected.count(False)
         assert all("pads texts on the GPU" in line and precision in line for line in said)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from src.configuration.options import Count
-from src.data.image_task import ImageSource, LabelledImages
+from tartan.configuration.options import Count
+from tartan.data.image_task import ImageSource, LabelledImages
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 

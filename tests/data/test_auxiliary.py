@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import choose_rows, size_of
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
+from tartan.data.auxiliary import choose_rows, size_of
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
 from tests.in_process import config_of, toy
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from src.data.file_task import FileTask
-from src.data.table.lines import LONGEST_ROW
-from src.errors import UserError
+from tartan.data.file_task import FileTask
+from tartan.data.table.lines import LONGEST_ROW
+from tartan.errors import UserError
 from tests.predict.conftest import classifier, predict
 
 __all__ = ["classifier", "predict"]
@@ -130,7 +130,7 @@ def test_the_longest_row_that_may_be_is_read(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}) + "\n")
     (tmp_path / "a.csv").write_text(f"text\n{text}\n")
     (tmp_path / "a.json").write_text(json.dumps([{"text": text}], indent=1))
-    from src.data.table.open import open_table
+    from tartan.data.table.open import open_table
 
     for name in ("a.jsonl", "a.csv", "a.json"):
         assert [row.values["text"] for row in open_table(tmp_path / name).rows()] == [text]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, DataLoader
 
-from src.data.batches import (
+from tartan.data.batches import (
     BatchNeeds,
     EvaluationBatches,
     ExampleOrder,
@@ -21,11 +21,11 @@ from src.data.batches import (
     TaskExamples,
     rows_at,
 )
-from src.data.task_data import StepLoader
-from src.distributed.shares import share_of
-from src.encoders.tiny import TinyEncoder
-from src.objectives.classification import Classification
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.task_data import StepLoader
+from tartan.distributed.shares import share_of
+from tartan.encoders.tiny import TinyEncoder
+from tartan.objectives.classification import Classification
+from tartan.objectives.masked_lm import MaskedLM
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from src.data.cache import cached_indices, cached_rows
-from src.data.corpus import load_corpus
+from tartan.data.cache import cached_indices, cached_rows
+from tartan.data.corpus import load_corpus
 from tests.data.test_tokenise import damaged
 
 TEXTS = [f"line {i} of a corpus" for i in range(50)]

@@ -10,9 +10,9 @@ import pytest
 from huggingface_hub import constants
 from PIL import Image
 
-from src.configuration.build import build
-from src.data.cifar100 import Cifar100Task
-from src.errors import UserError
+from tartan.configuration.build import build
+from tartan.data.cifar100 import Cifar100Task
+from tartan.errors import UserError
 from tests.in_process import config_of, recorded_run
 from tests.local_server import closed_address
 

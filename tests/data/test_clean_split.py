@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from src.data.clean_split import clean_split, same_texts
-from src.data.file_task import FileTask
-from src.data.near_duplicates import MIN_SIMILARITY, WORDS
-from src.data.paper_tasks import PaperTask
-from src.data.tartan_data import TartanData
-from src.errors import UserError
+from tartan.data.clean_split import clean_split, same_texts
+from tartan.data.file_task import FileTask
+from tartan.data.near_duplicates import MIN_SIMILARITY, WORDS
+from tartan.data.paper_tasks import PaperTask
+from tartan.data.tartan_data import TartanData
+from tartan.errors import UserError
 from tests.conftest import REAL_DATA
 from tests.data.test_text_task import task_of
 from tests.in_process import config_of

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from src.data.columns import Columns, choose_columns
-from src.data.table.open import open_table
-from src.errors import UserError
+from tartan.data.columns import Columns, choose_columns
+from tartan.data.table.open import open_table
+from tartan.errors import UserError
 
 
 def table_of(folder, *columns, rows=(("some words", "3", "other words"),)):

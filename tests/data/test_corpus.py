@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
-from src.data.tokenise import tokenise
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
+from tartan.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
+from tartan.data.tokenise import tokenise
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
 from tests.local_server import closed_address
 
 TEXTS = ["first line", "", "caf\u00e9, third", "last"]
@@ -312,7 +312,7 @@ def test_a_size_that_asks_for_no_text_is_an_error():
     ids=["inside", "unended", "gz", "jsonl", "json", "paragraph"],
 )
 def test_a_text_beyond_the_bound_is_named(name, content, tmp_path, monkeypatch):
-    monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 3 << 20)
+    monkeypatch.setattr("tartan.data.corpus.LONGEST_TEXT", 3 << 20)
     path = tmp_path / name
     path.write_bytes(content(b"x" * ((3 << 20) + 9)))
     with pytest.raises(UserError, match=r"(line|text) 3 is longer than 3 MiB; split it") as caught:
@@ -321,7 +321,7 @@ def test_a_text_beyond_the_bound_is_named(name, content, tmp_path, monkeypatch):
 
 
 def test_a_parquet_text_beyond_the_bound_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 1 << 20)
+    monkeypatch.setattr("tartan.data.corpus.LONGEST_TEXT", 1 << 20)
     rows = pa.table({"text": ["a", None, "x" * (1 << 20), "x" * ((1 << 20) + 1)]})
     pq.write_table(rows, tmp_path / "c.parquet")
     with pytest.raises(UserError, match=r"c\.parquet, text 4 is longer than 1 MiB"):
@@ -340,7 +340,7 @@ def test_a_parquet_file_with_a_damaged_footer_is_an_error_of_one_line(tmp_path):
 
 
 def test_a_text_at_the_bound_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("src.data.corpus.LONGEST_TEXT", 3 << 20)
+    monkeypatch.setattr("tartan.data.corpus.LONGEST_TEXT", 3 << 20)
     (tmp_path / "c.txt").write_bytes(b"a\n" + b"x" * (3 << 20) + b"\nb\n")
     assert [len(text) for text in texts_of(load(tmp_path / "c.txt", tmp_path / "cache"))] == [
         1,

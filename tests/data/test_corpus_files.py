@@ -11,10 +11,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from src.data.corpus import load_corpus
-from src.data.corpus_files import texts_of as texts_in_table
-from src.data.table.memory import MemoryTable
-from src.errors import UserError
+from tartan.data.corpus import load_corpus
+from tartan.data.corpus_files import texts_of as texts_in_table
+from tartan.data.table.memory import MemoryTable
+from tartan.errors import UserError
 from tests.data.test_bad_files import not_utf8
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import src.data.corpus
-from src.data import permutation, text_auxiliary
-from src.data.auxiliary import AuxiliaryContext
-from src.data.batches import BatchNeeds, ExampleOrder, StepBatches, TaskExamples
-from src.data.corpus import choose_part, load_corpus, load_corpus_folder
-from src.data.file_task import FileTask
-from src.data.text_auxiliary import TextAuxiliary
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+import tartan.data.corpus
+from tartan.data import permutation, text_auxiliary
+from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.batches import BatchNeeds, ExampleOrder, StepBatches, TaskExamples
+from tartan.data.corpus import choose_part, load_corpus, load_corpus_folder
+from tartan.data.file_task import FileTask
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 from tests.build_corpus.made_up import built, texts_of, write_shard
 from tests.in_process import recorded_run, same, toy
 
@@ -217,7 +217,7 @@ def test_a_manifest_that_names_a_file_elsewhere_is_refused(folder, tmp_path, fil
 def test_shards_of_a_stranger_hold_texts_of_bounded_length(
     folder, tmp_path, monkeypatch, table, said
 ):
-    monkeypatch.setattr(src.data.corpus, "LONGEST_TEXT", 1000)
+    monkeypatch.setattr(tartan.data.corpus, "LONGEST_TEXT", 1000)
 
     def change(copy):
         manifest = json.loads((copy / "manifest.json").read_text())

@@ -7,13 +7,13 @@ from dataclasses import replace
 import datasets
 import pytest
 
-from src.data import TartanData, decontaminate
-from src.data.auxiliary import AuxiliaryContext
-from src.data.decontaminate import count_in
-from src.data.file_task import FileTask
-from src.data.text_auxiliary import TextAuxiliary
-from src.encoders.tiny import TinyEncoder
-from src.objectives.masked_lm import MaskedLM
+from tartan.data import TartanData, decontaminate
+from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.decontaminate import count_in
+from tartan.data.file_task import FileTask
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.encoders.tiny import TinyEncoder
+from tartan.objectives.masked_lm import MaskedLM
 from tests.data.test_text_task import write
 
 

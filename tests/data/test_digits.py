@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from src.configuration.build import build
-from src.data.digits import DigitsTask
+from tartan.configuration.build import build
+from tartan.data.digits import DigitsTask
 from tests.in_process import config_of
 
 

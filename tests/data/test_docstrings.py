@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from src.data.docstrings import DocstringsTask, Library, docstrings
-from src.errors import UserError
+from tartan.data.docstrings import DocstringsTask, Library, docstrings
+from tartan.errors import UserError
 
 SHARED = "This paragraph is word for word the same in both of the libraries that are here."
 SEASONS = ["spring", "summer", "autumn", "winter"]

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from src.core.task import MicroBatch
-from src.data.evaluation_batch import labelled_batch, unlabelled_batch
-from src.errors import UserError
+from tartan.core.task import MicroBatch
+from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
+from tartan.errors import UserError
 
 
 def places(names, **given):

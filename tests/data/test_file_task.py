@@ -9,9 +9,9 @@ import logging
 import datasets
 import pytest
 
-from src.data.file_task import FileTask
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.errors import UserError
+from tartan.data.file_task import FileTask
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.errors import UserError
 
 OWN = {"name": "own", "metric": "macro_f1", "max_length": 16}
 

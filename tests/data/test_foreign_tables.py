@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import src.data.table.arrow
-import src.data.table.base
-from src.data.table.open import open_table
-from src.errors import UserError
+import tartan.data.table.arrow
+import tartan.data.table.base
+from tartan.data.table.open import open_table
+from tartan.errors import UserError
 
 TEXTS = ["aaaaaaaa", "bbbbbbbb", "cccccccc"]
 
@@ -153,7 +153,7 @@ def test_a_description_that_is_none_is_one_line(content, file, saved):
 def test_a_long_text_that_is_stored_once_for_many_rows_is_read_a_few_rows_at_a_time(
     kind, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(src.data.table.base, "CHUNK_CHARACTERS", 10_000)
+    monkeypatch.setattr(tartan.data.table.base, "CHUNK_CHARACTERS", 10_000)
     indices = pa.array([0, None, 1] * 100, pa.int32())
     text = pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 4000, "y"]))
     table = pa.table({"text": text, "number": range(300)})
@@ -175,7 +175,7 @@ def test_a_long_text_that_is_stored_once_for_many_rows_is_read_a_few_rows_at_a_t
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_a_packed_file_that_would_fill_the_memory_is_one_line(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(src.data.table.arrow, "_LARGEST_UNPACKED", 5000)
+    monkeypatch.setattr(tartan.data.table.arrow, "_LARGEST_UNPACKED", 5000)
     path = tmp_path / f"a.{kind}.gz"
     path.write_bytes(gzip.compress(b"\0" * 5001))
     with pytest.raises(UserError, match=rf"a\.{kind}\.gz takes more than .* unpack it first"):

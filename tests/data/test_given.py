@@ -20,12 +20,12 @@ from transformers import (
     RobertaModel,
 )
 
-from src.data.given import auxiliary_of, encoder_of, table_of
-from src.data.tartan_data import TartanData
-from src.data.text_auxiliary import TextAuxiliary
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.given import auxiliary_of, encoder_of, table_of
+from tartan.data.tartan_data import TartanData
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datasets
 import pytest
 
-from src.data.corpus import Corpus, hold_out
-from src.data.held_out_text import HeldOutText
-from src.errors import UserError
+from tartan.data.corpus import Corpus, hold_out
+from tartan.data.held_out_text import HeldOutText
+from tartan.errors import UserError
 
 
 def corpus_of(texts, name="corpus"):

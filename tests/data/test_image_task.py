@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.configuration.build import build
-from src.data.image_task import LabelledImages
-from src.encoders.tiny import TinyEncoder
-from src.encoders.wide_resnet import WideResNetSource
-from src.errors import UserError
+from tartan.configuration.build import build
+from tartan.data.image_task import LabelledImages
+from tartan.encoders.tiny import TinyEncoder
+from tartan.encoders.wide_resnet import WideResNetSource
+from tartan.errors import UserError
 from tests.data.made_up_images import NAMES, MadeUpImages, numbered, numbers_of
 from tests.in_process import config_of
 

@@ -9,10 +9,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from src.data.columns import Columns
-from src.data.labelled import in_order, read_labelled
-from src.data.table.open import open_table
-from src.errors import UserError
+from tartan.data.columns import Columns
+from tartan.data.labelled import in_order, read_labelled
+from tartan.data.table.open import open_table
+from tartan.errors import UserError
 
 
 def read(folder, name, content, columns=Columns()):  # noqa: B008

@@ -17,9 +17,9 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
-from src.data.leading_part import leading_pairs, leading_parts, portions
-from src.encoders.packaged import PackagedEncoder
-from src.encoders.tiny import letter_pair_tokenizer
+from tartan.data.leading_part import leading_pairs, leading_parts, portions
+from tartan.encoders.packaged import PackagedEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
 from tests.conftest import ROOT
 
 PAGES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
@@ -204,7 +204,7 @@ def test_a_tokenizer_that_keeps_the_end_gets_the_whole_text():
 
 
 def test_portions_hold_so_many_characters_or_one_text(monkeypatch):
-    monkeypatch.setattr("src.data.leading_part.AT_ONCE", 10)
+    monkeypatch.setattr("tartan.data.leading_part.AT_ONCE", 10)
     sizes = [3, 3, 3, 20, 1, 9, 1]
     assert list(portions(sizes)) == [slice(0, 3), slice(3, 4), slice(4, 6), slice(6, 7)]
     assert list(portions([])) == []

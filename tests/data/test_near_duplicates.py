@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.near_duplicates import (
+from tartan.data.near_duplicates import (
     MIN_SIMILARITY,
     WORDS,
     GramSets,
     near_duplicate_groups,
     nearest_duplicates,
 )
-from src.data.overlap import words_of
+from tartan.data.overlap import words_of
 
 
 def jaccard(one, other):

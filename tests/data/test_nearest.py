@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import AuxiliaryContext
-from src.data.file_task import FileTask
-from src.data.nearest import nearest
-from src.data.overlap import words_of
-from src.data.text_auxiliary import TextAuxiliary
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.file_task import FileTask
+from tartan.data.nearest import nearest
+from tartan.data.overlap import words_of
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 
 
 def bm25(texts, query, k1=1.5, b=0.75):

@@ -7,7 +7,7 @@ from datatrove.utils.text import simplify_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.ngram_overlap import NgramIndex, words_of
+from tartan.data.ngram_overlap import NgramIndex, words_of
 
 
 def naive(texts, n, text):

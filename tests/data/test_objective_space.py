@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from src.data.objective_space import ObjectiveSpace, is_legal
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.errors import UserError
+from tartan.data.objective_space import ObjectiveSpace, is_legal
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.errors import UserError
 from tests.encoders.bodies import random_body
 from tests.objectives.composed.spaces import space
 

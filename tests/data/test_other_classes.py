@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import AuxiliaryContext
-from src.data.file_task import FileTask
-from src.data.other_classes import OtherClasses
-from src.data.text_auxiliary import TextAuxiliary
-from src.encoders.tiny import TinyEncoder
-from src.encoders.wide_resnet import WideResNetSource
-from src.errors import UserError
-from src.objectives.image_classification import ImageClassification
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.file_task import FileTask
+from tartan.data.other_classes import OtherClasses
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.encoders.tiny import TinyEncoder
+from tartan.encoders.wide_resnet import WideResNetSource
+from tartan.errors import UserError
+from tartan.objectives.image_classification import ImageClassification
+from tartan.objectives.masked_lm import MaskedLM
 from tests.data.made_up_images import NAMES, MadeUpImages, numbered, numbers_of
 
 ENCODER = WideResNetSource(mean=(0.5, 0.5), std=(0.5, 0.5), depth=10, width=1).load()

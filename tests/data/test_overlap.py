@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.auxiliary import AuxiliaryContext
-from src.data.file_task import FileTask
-from src.data.overlap import WORDS, HeldOutGrams, word_grams, words_of
-from src.data.text_auxiliary import TextAuxiliary
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.file_task import FileTask
+from tartan.data.overlap import WORDS, HeldOutGrams, word_grams, words_of
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 
 HELD = " ".join(f"w{i}" for i in range(20))
 

@@ -9,8 +9,8 @@ import hydra
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.data.paper_tasks import DomainFile, PaperTask, download
-from src.errors import UserError
+from tartan.data.paper_tasks import DomainFile, PaperTask, download
+from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.local_server import closed_address, serving
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.core.seeding import generator_for
-from src.data import permutation
-from src.data.permutation import SHUFFLED_WHOLE, RandomOrder
+from tartan.core.seeding import generator_for
+from tartan.data import permutation
+from tartan.data.permutation import SHUFFLED_WHOLE, RandomOrder
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ import logging
 
 import pytest
 
-from src.data.file_task import FileTask
-from src.data.remarks import (
+from tartan.data.file_task import FileTask
+from tartan.data.remarks import (
     Truncation,
     total_truncation,
     warn_of_imbalance,
     warn_of_texts,
     warn_of_truncation,
 )
-from src.encoders.tiny import TinyEncoder
+from tartan.encoders.tiny import TinyEncoder
 
 CLEAN = {
     "train": [("a", "A"), ("b", "B")],
@@ -30,7 +30,7 @@ def said(caplog):
 
     def call(function, *arguments):
         caplog.clear()
-        with caplog.at_level(logging.WARNING, "src.data.remarks"):
+        with caplog.at_level(logging.WARNING, "tartan.data.remarks"):
             function(*arguments)
         return [record.getMessage() for record in caplog.records]
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.seeding import generator_for
-from src.data.file_task import FileTask
-from src.data.stratified import HeldOut, choose_labelled, stratified_splits, with_every_label
-from src.data.text_auxiliary import training_texts
-from src.errors import UserError
+from tartan.core.seeding import generator_for
+from tartan.data.file_task import FileTask
+from tartan.data.stratified import HeldOut, choose_labelled, stratified_splits, with_every_label
+from tartan.data.text_auxiliary import training_texts
+from tartan.errors import UserError
 from tests.data.test_text_task import task_of, write
 
 SOURCE = "train.jsonl"

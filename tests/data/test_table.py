@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.table.arrow import table_of_dataset
-from src.data.table.open import open_hub, open_table
-from src.errors import UserError
+from tartan.data.table.arrow import table_of_dataset
+from tartan.data.table.open import open_hub, open_table
+from tartan.errors import UserError
 
 COLUMNS = ("id", "text", "label")
 ROWS = [

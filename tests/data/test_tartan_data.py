@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from src.data.tartan_data import TartanData
-from src.data.text_auxiliary import TextAuxiliary
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.tartan_data import TartanData
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 
 ROWS = [{"text": f"text {n}", "label": "ab"[n % 2]} for n in range(20)]
 

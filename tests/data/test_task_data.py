@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 import torch
 
-from src.core.task_names import END_TASK
-from src.data.auxiliary import AuxiliaryExamples
-from src.data.batches import BatchNeeds
-from src.data.end_task import Splits
-from src.data.evaluation_batch import unlabelled_batch
-from src.data.held_out_text import HeldOutText
-from src.data.prepared import Labelled, Prepared
-from src.data.task_data import BatchSizes, TaskData
-from src.encoders import text_encoder
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.methods import FineTuning, MetaTartan
-from src.objectives.classification import Classification
-from src.objectives.layout import is_packed
-from src.objectives.masked_lm import MaskedLM
+from tartan.core.task_names import END_TASK
+from tartan.data.auxiliary import AuxiliaryExamples
+from tartan.data.batches import BatchNeeds
+from tartan.data.end_task import Splits
+from tartan.data.evaluation_batch import unlabelled_batch
+from tartan.data.held_out_text import HeldOutText
+from tartan.data.prepared import Labelled, Prepared
+from tartan.data.task_data import BatchSizes, TaskData
+from tartan.encoders import text_encoder
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.methods import FineTuning, MetaTartan
+from tartan.objectives.classification import Classification
+from tartan.objectives.layout import is_packed
+from tartan.objectives.masked_lm import MaskedLM
 from tests.encoders.bodies import random_body
 from tests.methods.lightning import toy_data, trainer
 

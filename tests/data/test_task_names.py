@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from src.data.task_names import check_task_name
-from src.errors import UserError
+from tartan.data.task_names import check_task_name
+from tartan.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from src.data.auxiliary import AuxiliaryContext
-from src.data.file_task import FileTask
-from src.data.text_auxiliary import TextAuxiliary, training_texts
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.file_task import FileTask
+from tartan.data.text_auxiliary import TextAuxiliary, training_texts
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from src.data.columns import Columns
-from src.data.file_task import FileTask
-from src.data.labelled import read_labelled
-from src.data.table.open import open_table
-from src.data.text_task import TaskFiles, TextSource
-from src.errors import UserError
+from tartan.data.columns import Columns
+from tartan.data.file_task import FileTask
+from tartan.data.labelled import read_labelled
+from tartan.data.table.open import open_table
+from tartan.data.text_task import TaskFiles, TextSource
+from tartan.errors import UserError
 
 
 def write(path, examples):

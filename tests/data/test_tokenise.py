@@ -8,9 +8,9 @@ from pathlib import Path
 import datasets
 import pytest
 
-from src.data.remarks import Truncation
-from src.data.tokenise import tokenise, truncation_of
-from src.encoders.tiny import letter_pair_tokenizer
+from tartan.data.remarks import Truncation
+from tartan.data.tokenise import tokenise, truncation_of
+from tartan.encoders.tiny import letter_pair_tokenizer
 
 TEXTS = ["apple", "", "river and stone", "  \t ", "a b c d e f g h i j", "x"]
 

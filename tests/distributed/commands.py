@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 
-from src.methods.resume_points import points
-from src.run import FOLDER, STARTER
-from tests.conftest import ROOT
+from tartan.experiment.main import FOLDER, STARTER
+from tartan.methods.resume_points import points
+from tests.programs import PYTHONPATH
 
 PROGRAM = [sys.executable, "-m", "src.run"]
 ENDS_WITHIN_S = 60
@@ -24,7 +24,7 @@ ENDS_WITHIN_S = 60
 
 def started(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
     """A run in a process group of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     for name in ("LOCAL_RANK", "RANK", "WORLD_SIZE", "NODE_RANK", FOLDER, STARTER):
         environment.pop(name, None)
     return subprocess.Popen(

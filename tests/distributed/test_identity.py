@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.distributed.identity import is_main_process, torchrun_processes
+from tartan.distributed.identity import is_main_process, torchrun_processes
 
 NAMES = (
     "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID", "WORLD_SIZE",

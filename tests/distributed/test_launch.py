@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from src.distributed.launch import clean_processes
+from tartan.distributed.launch import clean_processes
 
 
 def test_the_launchers_variables_are_as_before_even_if_no_process_group_began(monkeypatch):

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from src.run import FOLDER, STARTER
+from tartan.experiment.main import FOLDER, STARTER
 from tests.conftest import ROOT
 from tests.programs import called
 
 CHILD = """
 import os, threading, time
-from src.distributed.parent import end_with
+from tartan.distributed.parent import end_with
 end_with(os.getppid())
 end_with(os.getppid())
 print("begun", threading.active_count(), flush=True)

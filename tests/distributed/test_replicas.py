@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import distributed
 
-from src.core.body import SharedBody
-from src.core.passes import Passes, Purpose
-from src.core.processes import Processes
-from src.core.task import Batch
-from src.distributed.replicas import Replicas
+from tartan.core.body import SharedBody
+from tartan.core.passes import Passes, Purpose
+from tartan.core.processes import Processes
+from tartan.core.task import Batch
+from tartan.distributed.replicas import Replicas
 from tests.core.test_step_properties import problem
 
 pytestmark = pytest.mark.skipif(

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.task import Batch, MicroBatch, StepBatch
-from src.distributed.shares import share_of
+from tartan.core.task import Batch, MicroBatch, StepBatch
+from tartan.distributed.shares import share_of
 
 
 def batch_of(widths):

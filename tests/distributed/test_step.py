@@ -11,17 +11,17 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.multiprocessing import start_processes
 
-from src.core.body import SharedBody
-from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.passes import Passes
-from src.core.processes import Processes
-from src.core.step import Step
-from src.core.task import Batch, MicroBatch, StepBatch, Task
-from src.core.weighting.meta import Meta
-from src.core.weighting.uncertainty import Uncertainty
-from src.distributed.replicas import Replicas
-from src.distributed.shards import ShardedBody, Shards, shard
-from src.distributed.shares import share_of
+from tartan.core.body import SharedBody
+from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.core.passes import Passes
+from tartan.core.processes import Processes
+from tartan.core.step import Step
+from tartan.core.task import Batch, MicroBatch, StepBatch, Task
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.uncertainty import Uncertainty
+from tartan.distributed.replicas import Replicas
+from tartan.distributed.shards import ShardedBody, Shards, shard
+from tartan.distributed.shares import share_of
 
 pytestmark = pytest.mark.slow
 

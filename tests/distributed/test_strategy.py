@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from torch import distributed, nn
 
-from src.core.weighting.gramian import Gramian
-from src.distributed import strategy
-from src.distributed.strategy import ReplicaStrategy
+from tartan.core.weighting.gramian import Gramian
+from tartan.distributed import strategy
+from tartan.distributed.strategy import ReplicaStrategy
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.programs import PYTHONPATH
 
 CONF = """\
 extensions = ["myst_parser", "docs.builder.mathml", "docs.builder.checked"]
@@ -24,7 +24,7 @@ def build(folder, text):
     (folder / "index.md").write_text(f"# Title\n\n## A heading\n\n{text}\n")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(folder), "out"]
     return subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": PYTHONPATH},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 

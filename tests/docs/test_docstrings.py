@@ -6,8 +6,8 @@ import pytest
 
 from docs.builder.api_pages import markdown_code
 from docs.builder.docstrings import arguments
-from src.data.file_task import FileTask
-from src.encoders.tiny import TinyEncoder
+from tartan.data.file_task import FileTask
+from tartan.encoders.tiny import TinyEncoder
 
 
 def test_arguments_of_the_classes_it_inherits_from_are_known():

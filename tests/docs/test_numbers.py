@@ -8,12 +8,12 @@ from statistics import mean
 import pytest
 from scipy.stats import ttest_1samp
 
-from src.report.labels import metric_label
-from src.report.statistics.holm import holm
-from src.study.estimate import LEAST_SEEDS, contrast_of
-from src.study.format import bounds
-from src.study.part import Contrast, all_parts, read_part
-from src.study.row import Row, read_rows
+from studies.estimate import LEAST_SEEDS, contrast_of
+from studies.format import bounds
+from studies.part import Contrast, all_parts, read_part
+from studies.row import Row, read_rows
+from tartan.report.labels import metric_label
+from tartan.report.statistics.holm import holm
 from tests.conftest import ROOT
 
 NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}

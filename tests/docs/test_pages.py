@@ -20,14 +20,14 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-import src.report.__main__ as report
-import src.study.__main__ as study
+import studies.__main__ as study
+import tartan.report.main as report
 from docs.builder.included_code import with_code
-from src.compare.request import request_of
-from src.core.step import StepRecord
-from src.core.weighting.meta import Meta
-from src.experiment.run import run_experiment
-from src.predict.predict import Settings, predict_file
+from tartan.compare.request import request_of
+from tartan.core.step import StepRecord
+from tartan.core.weighting.meta import Meta
+from tartan.experiment.run import run_experiment
+from tartan.predict.predict import Settings, predict_file
 from tests.conftest import ROOT
 from tests.in_process import CONF, config_of
 

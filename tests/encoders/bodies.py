@@ -8,7 +8,7 @@ import torch
 import transformers as t
 from transformers import PreTrainedModel
 
-from src.encoders.tiny import letter_pair_tokenizer
+from tartan.encoders.tiny import letter_pair_tokenizer
 
 _DISENTANGLED = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 KINDS: dict[str, tuple[type, dict[str, Any]]] = {

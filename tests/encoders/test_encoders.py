@@ -22,12 +22,12 @@ from transformers import (
     RobertaModel,
 )
 
-from src.encoders.base import frozen
-from src.encoders.packaged import PackagedEncoder
-from src.encoders.random_weights import RandomWeights
-from src.encoders.text_encoder import PretrainedEncoder, TextEncoder, max_positions_of
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.errors import UserError
+from tartan.encoders.base import frozen
+from tartan.encoders.packaged import PackagedEncoder
+from tartan.encoders.random_weights import RandomWeights
+from tartan.encoders.text_encoder import PretrainedEncoder, TextEncoder, max_positions_of
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.in_process import same
 from tests.local_server import closed_address, serving

@@ -8,12 +8,12 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
 
-from src.encoders.classifier_head import ClassifierHead
-from src.encoders.masked_lm_folder import check_masked_lm, save_masked_lm
-from src.encoders.masked_lm_head import split_masked_lm
-from src.encoders.text_encoder import TextEncoder, load_folder
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.errors import UserError
+from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.masked_lm_folder import check_masked_lm, save_masked_lm
+from tartan.encoders.masked_lm_head import split_masked_lm
+from tartan.encoders.text_encoder import TextEncoder, load_folder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.errors import UserError
 from tests.encoders.test_masked_lm_head import KINDS, model_of, our_logits, own_logits
 
 

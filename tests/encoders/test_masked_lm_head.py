@@ -25,10 +25,10 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from src.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
-from src.encoders.text_encoder import PretrainedEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
+from tartan.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
+from tartan.encoders.text_encoder import PretrainedEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
 
 VOCABULARY = len(letter_pair_tokenizer())
 SMALL = {

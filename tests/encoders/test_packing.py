@@ -9,11 +9,11 @@ import pytest
 import torch
 import transformers as t
 
-from src.cpu.kernels import use_cpu_kernels
-from src.encoders.packing import packed_states
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.objectives.layout import Layout, spans
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.encoders.packing import packed_states
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.objectives.layout import Layout, spans
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 
 LENGTHS = (3, 17, 64, 1, 9, 8, 16)
@@ -82,10 +82,10 @@ def test_states_and_gradients_are_those_with_padding(kind, pairs):
 @pytest.mark.parametrize("kind", sorted(OWN_ATTENTION))
 def test_other_bodies_get_padded_batches_and_warn_once(kind, caplog):
     encoder = encoder_of(kind)
-    with caplog.at_level(logging.WARNING, "src.encoders.text_encoder"):
+    with caplog.at_level(logging.WARNING, "tartan.encoders.text_encoder"):
         assert not Layout.of(encoder, 4, packed=True).packed
         assert not Layout.of(encoder, 4, packed=True).packed
-    (record,) = [r for r in caplog.records if r.name == "src.encoders.text_encoder"]
+    (record,) = [r for r in caplog.records if r.name == "tartan.encoders.text_encoder"]
     assert "cannot read several texts as one row" in record.getMessage()
 
 

@@ -25,12 +25,12 @@ from transformers import (
 )
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from src.encoders.classifier_head import ClassifierHead
-from src.encoders.pretrained import check_folder, load_config, load_model, load_tokenizer
-from src.encoders.saved_classifier import load_classifier
-from src.encoders.text_encoder import PretrainedEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
+from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.pretrained import check_folder, load_config, load_model, load_tokenizer
+from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.text_encoder import PretrainedEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
 from tests.conftest import ROOT
 
 SMALL = {
@@ -312,7 +312,7 @@ def test_an_entry_of_a_wrong_kind_is_an_error_of_one_line(entries, tmp_path):
 
 def calls(name):
     """Return `path:line` of each call of a method `name` in src/, with the call."""
-    for path in sorted((ROOT / "src").rglob("*.py")):
+    for path in sorted((ROOT / "src" / "tartan").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node
@@ -320,14 +320,15 @@ def calls(name):
 
 def test_all_loading_goes_through_one_module():
     places = [place for place, _ in calls("from_pretrained")]
-    assert [place.split(":")[0] for place in places] == ["src/encoders/pretrained.py"]
+    assert [place.split(":")[0] for place in places] == ["src/tartan/encoders/pretrained.py"]
     named = [
         str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "src").rglob("*.py"))
+        for path in sorted((ROOT / "src" / "tartan").rglob("*.py"))
         if "from_pretrained" in path.read_text(encoding="utf-8")
-        and path != ROOT / "src" / "encoders" / "transformers_classifier.py"  # its docstring
+        and path
+        != ROOT / "src" / "tartan" / "encoders" / "transformers_classifier.py"  # its docstring
     ]
-    assert named == ["src/encoders/pretrained.py"]
+    assert named == ["src/tartan/encoders/pretrained.py"]
 
 
 def test_no_architecture_is_built_from_code_that_a_configuration_names():

@@ -14,10 +14,10 @@ from transformers import (
     pipeline,
 )
 
-from src.encoders.classifier_head import ClassifierHead
-from src.encoders.saved_classifier import load_classifier
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.encoders.transformers_classifier import save_classifier, uses_token_types
+from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.encoders.transformers_classifier import save_classifier, uses_token_types
 from tests.encoders.bodies import KINDS, random_body
 from tests.in_process import RecordedRun, recorded_run, toy
 

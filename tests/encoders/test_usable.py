@@ -21,12 +21,12 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutput
 
-from src.cpu.kernels import use_cpu_kernels
-from src.data.given import encoder_of
-from src.encoders.text_encoder import PretrainedEncoder, TextEncoder
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.encoders.usable import check_body, load_encoder
-from src.errors import UserError
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.data.given import encoder_of
+from tartan.encoders.text_encoder import PretrainedEncoder, TextEncoder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.encoders.usable import check_body, load_encoder
+from tartan.errors import UserError
 
 TOKENS = len(letter_pair_tokenizer())
 

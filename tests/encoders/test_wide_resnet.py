@@ -12,15 +12,15 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F
 
-from src.encoders.description import describe_encoder, encoder_from_description
-from src.encoders.wide_resnet import (
+from tartan.encoders.description import describe_encoder, encoder_from_description
+from tartan.encoders.wide_resnet import (
     ImageEncoder,
     WideResNet,
     WideResNetSource,
     require_image_encoder,
 )
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
 from tests.in_process import config_of, part, same, toy
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import f1_score
 from torchmetrics.functional.classification import multiclass_f1_score
 
-from src.evaluation.confusion_scores import bootstrap_interval, scores_by_class
+from tartan.evaluation.confusion_scores import bootstrap_interval, scores_by_class
 
 COUNTS = [[30, 4, 1], [6, 20, 3], [2, 2, 5]]
 EMPTY_CLASS = [[9, 3, 0], [2, 6, 0], [0, 0, 0]]

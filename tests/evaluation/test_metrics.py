@@ -15,8 +15,8 @@ from torchmetrics.classification import (
     MulticlassHingeLoss,
 )
 
-from src.evaluation.metrics import EndTaskMetrics
-from src.evaluation.named_metrics import NAMED
+from tartan.evaluation.metrics import EndTaskMetrics
+from tartan.evaluation.named_metrics import NAMED
 
 AVERAGES = ("macro", "micro", "weighted")
 

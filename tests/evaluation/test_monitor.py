@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from src.evaluation.monitor import PERPLEXITY, Monitor
+from tartan.evaluation.monitor import PERPLEXITY, Monitor
 
 
 @pytest.mark.parametrize(("name", "best"), [("macro_f1", 0.7), (PERPLEXITY, 0.5)])

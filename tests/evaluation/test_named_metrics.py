@@ -16,9 +16,9 @@ from torchmetrics.classification import (
     MulticlassJaccardIndex,
 )
 
-from src.errors import UserError
-from src.evaluation.metrics import EndTaskMetrics
-from src.evaluation.named_metrics import (
+from tartan.errors import UserError
+from tartan.evaluation.metrics import EndTaskMetrics
+from tartan.evaluation.named_metrics import (
     LABELS_ALIKE,
     NAMED,
     check_higher_is_better,

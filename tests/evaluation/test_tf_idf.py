@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from src.evaluation.tf_idf import best_tf_idf
+from tartan.evaluation.tf_idf import best_tf_idf
 
 TEXTS = ["red apple", "green apple", "old river", "long river", "big stone", "small stone"]
 LABELS = [0, 0, 1, 1, 2, 2]

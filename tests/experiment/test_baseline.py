@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-import src.experiment.baseline as baseline
-from src.configuration.build import build
-from src.experiment.baseline import baseline_of
+import tartan.experiment.baseline as baseline
+from tartan.configuration.build import build
+from tartan.experiment.baseline import baseline_of
 from tests.in_process import config_of
 
 

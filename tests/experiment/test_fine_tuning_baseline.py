@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from src.errors import UserError
-from src.experiment.fine_tuning_baseline import at_equal_cost, requested_baseline
-from src.experiment.run import run_experiment
-from src.methods.outcome import OUTCOME
-from src.methods.stage import Stage
+from tartan.errors import UserError
+from tartan.experiment.fine_tuning_baseline import at_equal_cost, requested_baseline
+from tartan.experiment.run import run_experiment
+from tartan.methods.outcome import OUTCOME
+from tartan.methods.stage import Stage
 from tests.in_process import config_of, given_on_command_line, part, recorded_run, same, toy
 
 ASKED = "+stage@fine_tuning_baseline=finetune"

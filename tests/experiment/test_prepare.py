@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-import src.experiment.run
-from src.data import TartanData
-from src.data.task_names import SETTINGS
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
-from src.experiment.run import run_experiment
-from src.methods.module import TaskMixing
+import tartan.experiment.run
+from tartan.data import TartanData
+from tartan.data.task_names import SETTINGS
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.experiment.run import run_experiment
+from tartan.methods.module import TaskMixing
 from tests.in_process import config_of, given_on_command_line, toy
 
 
@@ -127,7 +127,8 @@ def test_a_method_needs_a_stage_that_trains_the_end_task(stages):
 
 
 @pytest.mark.parametrize(
-    "module", ["nowhere.Module", "nowhere", "src.methods.finetuning.Nothing", "src.core.task.Task"]
+    "module",
+    ["nowhere.Module", "nowhere", "tartan.methods.finetuning.Nothing", "tartan.core.task.Task"],
 )
 def test_a_stages_module_must_be_one_of_ours(stages, module, capsys):
     message = error_of(stages, "finetune", f"method.stages.finetune.module={module}")
@@ -259,7 +260,7 @@ def test_a_bad_option_is_named_before_any_training(
 def test_a_bad_weighting_is_found_before_any_training(data_dir, cache_dir, tmp_path, monkeypatch):
     trained = []
     monkeypatch.setattr(
-        src.experiment.run, "fit_stage", lambda *args, **kw: trained.append(kw["name"])
+        tartan.experiment.run, "fit_stage", lambda *args, **kw: trained.append(kw["name"])
     )
     options = ["+stage@method.stages.first=finetune", "weighting=static"]
     config = config_of(toy(data_dir, cache_dir, "mt_tartan", *options))

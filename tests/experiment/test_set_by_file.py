@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hydra.core.hydra_config import HydraConfig
 
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages
 from tests.in_process import config_of, given_on_command_line
 
 DROP = "take it out of the file, or add '~weighting.eta'"

@@ -9,9 +9,9 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from src.errors import UserError
-from src.experiment.known_options import check_top_level
-from src.experiment.prepare import enabled_stages
+from tartan.errors import UserError
+from tartan.experiment.known_options import check_top_level
+from tartan.experiment.prepare import enabled_stages
 from tests.in_process import CONF, config_of
 
 STAGE, OBJECTIVE = "method.stages.finetune", "auxiliary.tapt.objective"

@@ -7,8 +7,8 @@ import logging
 import pytest
 from hydra.core.hydra_config import HydraConfig
 
-from src.configuration.build import build
-from src.experiment.unlearned_weights import warn_of_unlearned_weights
+from tartan.configuration.build import build
+from tartan.experiment.unlearned_weights import warn_of_unlearned_weights
 from tests.in_process import config_of, given_on_command_line
 
 FIXED = (
@@ -62,7 +62,7 @@ def test_a_weighting_of_a_methods_own_file_is_warned_of(said, tmp_path):
         [
             "+experiment=custom_mt",
             "method=meta_tartan",
-            "weighting._target_=src.core.weighting.uniform.Uniform",
+            "weighting._target_=tartan.core.weighting.uniform.Uniform",
             "~weighting.share",
         ],
     ],

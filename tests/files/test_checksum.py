@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from src.errors import UserError
-from src.files.checksum import check_is_file, sha256_of
+from tartan.errors import UserError
+from tartan.files.checksum import check_is_file, sha256_of
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path):

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from src.errors import UserError
-from src.files.checksum import is_whole
-from src.files.durable import (
+from tartan.errors import UserError
+from tartan.files.checksum import is_whole
+from tartan.files.durable import (
     disk_advice,
     remove,
     write_durably,
@@ -69,8 +69,8 @@ def test_a_file_beyond_the_limit_is_no_trouble_of_torch(tmp_path):
     """As a process: the limit is its own, and cannot be raised again."""
     code = (
         "import resource, sys, torch, pathlib\n"
-        "from src.files.durable import disk_advice, write_durably\n"
-        "from src.errors import UserError\n"
+        "from tartan.files.durable import disk_advice, write_durably\n"
+        "from tartan.errors import UserError\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try:\n"

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from src.files.home import shell_command, without_home
+from tartan.files.home import shell_command, without_home
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from src.errors import UserError
-from src.files import links
-from src.files.links import check_written_folder, is_inside
+from tartan.errors import UserError
+from tartan.files import links
+from tartan.files.links import check_written_folder, is_inside
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from src.errors import UserError
-from src.files.plain import parse_yaml, read_yaml
+from tartan.errors import UserError
+from tartan.files.plain import parse_yaml, read_yaml
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import fcntl
 
 import pytest
 
-from src.errors import UserError
-from src.files.process_lock import process_lock
+from tartan.errors import UserError
+from tartan.files.process_lock import process_lock
 
 
 def test_a_lock_is_held_by_one_and_let_go_of(tmp_path):

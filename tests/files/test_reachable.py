@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from src.errors import UserError
-from src.files.reachable import check_reachable
+from tartan.errors import UserError
+from tartan.files.reachable import check_reachable
 from tests.local_server import answering, closed_address, serving
 
 
@@ -31,7 +31,7 @@ def test_a_closed_port_fails_within_seconds_and_names_the_alternatives():
 
 
 def test_a_server_that_never_answers_fails_within_seconds(monkeypatch):
-    monkeypatch.setattr("src.files.reachable.CONNECT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("tartan.files.reachable.CONNECT_TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         start = time.monotonic()

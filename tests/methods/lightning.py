@@ -8,8 +8,8 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from src.data import TartanData
-from src.methods.module import TaskMixing
+from tartan.data import TartanData
+from tartan.methods.module import TaskMixing
 from tests.conftest import DEVICE
 from tests.in_process import State, copied
 

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 import torch
 
-from src.data.batches import with_sampled_batches
-from src.distributed.shares import share_of
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
-from src.methods.module import TaskMixing
+from tartan.data.batches import with_sampled_batches
+from tartan.distributed.shares import share_of
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.methods.module import TaskMixing
 from tests.in_process import config_of, recorded_run, same, toy
 
 pytestmark = pytest.mark.slow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from src.core.step import StepRecord
-from src.methods.applied_weights import AppliedWeights
+from tartan.core.step import StepRecord
+from tartan.methods.applied_weights import AppliedWeights
 
 YES, NO = torch.tensor(True), torch.tensor(False)
 

@@ -14,18 +14,18 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
-from src.core.weighting.static import Static
-from src.data import TartanData
-from src.data.columns import Columns, read_trained_columns
-from src.data.given import encoder_of
-from src.encoders.description import describe_encoder, encoder_from_description
-from src.encoders.saved_classifier import load_classifier
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
-from src.methods.optimisation import Optimisation
-from src.methods.plain import node_of, rebuilt, subclass_of
-from src.predict.predictor import Predictor
+from tartan.core.weighting.static import Static
+from tartan.data import TartanData
+from tartan.data.columns import Columns, read_trained_columns
+from tartan.data.given import encoder_of
+from tartan.encoders.description import describe_encoder, encoder_from_description
+from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from tartan.methods.optimisation import Optimisation
+from tartan.methods.plain import node_of, rebuilt, subclass_of
+from tartan.predict.predictor import Predictor
 from tests.conftest import DEVICE
 from tests.in_process import same
 from tests.local_server import serving
@@ -263,7 +263,7 @@ def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_di
 @pytest.mark.parametrize(
     "target",
     ["os.system", "builtins.eval", "torch.nn.Linear", "transformers.AutoModel.from_pretrained",
-     "src.encoders.hub.local_or_cached", "src.core.weighting.meta.Nothing", "", "Meta"],
+     "tartan.encoders.hub.local_or_cached", "tartan.core.weighting.meta.Nothing", "", "Meta"],
 )  # fmt: skip
 def test_a_checkpoint_names_no_other_classes_than_it_may(target):
     with pytest.raises(UserError, match=r"weighting: .*not a class that can stand here"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.errors import UserError
-from src.files.durable import write_with_checksum
-from src.methods.checkpoint_io import DurableCheckpointIO, load_whole
+from tartan.errors import UserError
+from tartan.files.durable import write_with_checksum
+from tartan.methods.checkpoint_io import DurableCheckpointIO, load_whole
 
 
 def test_a_checkpoint_comes_back_as_it_was(tmp_path):

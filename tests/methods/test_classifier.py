@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from torch.utils.data import DataLoader
 
-from src.errors import UserError
-from src.methods import FineTuning
+from tartan.errors import UserError
+from tartan.methods import FineTuning
 from tests.methods.lightning import toy_data, trainer
 
 TEXTS = ["red apple", "an old and cold river", "stone"]

@@ -10,12 +10,12 @@ from torch import nn
 from torch.utils.data import DataLoader
 from transformers import BertConfig, BertModel
 
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.methods import FineTuning, MTTartan
-from src.methods.module import TaskMixing
-from src.objectives.classification import Classification
-from src.objectives.masked_lm import MaskedLM
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.methods import FineTuning, MTTartan
+from tartan.methods.module import TaskMixing
+from tartan.objectives.classification import Classification
+from tartan.objectives.masked_lm import MaskedLM
 from tests.methods.lightning import toy_data, trainer
 
 

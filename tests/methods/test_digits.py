@@ -13,10 +13,10 @@ from omegaconf import OmegaConf
 from safetensors.torch import load_file
 from torch import nn
 
-import src.experiment.run
-from src.configuration.build import build
-from src.encoders.wide_resnet import WideResNet
-from src.errors import UserError
+import tartan.experiment.run
+from tartan.configuration.build import build
+from tartan.encoders.wide_resnet import WideResNet
+from tartan.errors import UserError
 from tests.in_process import (
     CONF,
     OF_COMPOSED_OBJECTIVES,
@@ -59,7 +59,7 @@ def digits(method, *options):
 def _no_pictures():
     """Drawing takes as long as three steps; the command line's own test looks for the picture."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("src.experiment.run.draw_task_weights", lambda *args: None)
+        patch.setattr("tartan.experiment.run.draw_task_weights", lambda *args: None)
         yield
 
 
@@ -313,7 +313,7 @@ def test_a_bad_option_is_named_before_any_training(option, named, tmp_path, monk
 
     monkeypatch.setattr("lightning.pytorch.Trainer.fit", never)
     with pytest.raises(UserError) as caught:
-        src.experiment.run.run_experiment(config_of(digits("mt_tartan", option)), tmp_path)
+        tartan.experiment.run.run_experiment(config_of(digits("mt_tartan", option)), tmp_path)
     message = str(caught.value)
     assert named in message
     assert "\n" not in message

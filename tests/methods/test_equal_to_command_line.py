@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from src.methods import ContinuedPretraining, FineTuning, MetaTartan
+from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan
 from tests.in_process import part, recorded_run, same, toy
 from tests.methods.lightning import state_of, toy_data, trainer
 

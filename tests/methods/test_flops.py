@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from src.cuda.packed_row import PackedRow
-from src.encoders.masked_lm_head import MaskedLMHead
-from src.encoders.packing import packed_states
-from src.encoders.tiny import TinyEncoder
-from src.methods import flops
-from src.methods.flops import ForwardFlops
+from tartan.cuda.packed_row import PackedRow
+from tartan.encoders.masked_lm_head import MaskedLMHead
+from tartan.encoders.packing import packed_states
+from tartan.encoders.tiny import TinyEncoder
+from tartan.methods import flops
+from tartan.methods.flops import ForwardFlops
 
 
 @pytest.fixture

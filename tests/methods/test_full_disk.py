@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-import src.experiment.run
-from src.errors import UserError
-from src.files import durable
+import tartan.experiment.run
+from tartan.errors import UserError
+from tartan.files import durable
 from tests.in_process import config_of, toy
 from tests.methods.test_resume import assert_same_run, options_of, run
 
@@ -83,4 +83,6 @@ def test_other_trouble_with_the_disk_is_not_called_full(data_dir, cache_dir, tmp
 
     monkeypatch.setattr(durable.os, "fsync", broken)
     with pytest.raises(OSError, match="Input/output error"):
-        src.experiment.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+        tartan.experiment.run.run_experiment(
+            config_of(toy(data_dir, cache_dir, "finetune")), tmp_path
+        )

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torchmetrics import Metric
 
-from src.errors import UserError
-from src.methods import FineTuning
+from tartan.errors import UserError
+from tartan.methods import FineTuning
 from tests.methods.lightning import fitted, toy_data
 
 KINDS = "torchmetrics.classification."

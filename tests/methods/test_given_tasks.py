@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from torch import nn
 
-from src.data.text_auxiliary import TextAuxiliary
-from src.errors import UserError
-from src.methods import FineTuning, MTTartan
-from src.methods.given_tasks import objective_node
-from src.methods.module import TaskMixing
-from src.methods.plain import rebuilt
-from src.objectives.classification import Classification
-from src.objectives.composed.objective import Composed
-from src.objectives.composed.output.denoise import Denoise
-from src.objectives.composed.representation.bidirectional import Bidirectional
-from src.objectives.composed.transform.base import Transform
-from src.objectives.masked_lm import MaskedLM
-from src.objectives.own import is_objective
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.errors import UserError
+from tartan.methods import FineTuning, MTTartan
+from tartan.methods.given_tasks import objective_node
+from tartan.methods.module import TaskMixing
+from tartan.methods.plain import rebuilt
+from tartan.objectives.classification import Classification
+from tartan.objectives.composed.objective import Composed
+from tartan.objectives.composed.output.denoise import Denoise
+from tartan.objectives.composed.representation.bidirectional import Bidirectional
+from tartan.objectives.composed.transform.base import Transform
+from tartan.objectives.masked_lm import MaskedLM
+from tartan.objectives.own import is_objective
 from tests.methods.lightning import toy_data, trainer
 
 
@@ -177,7 +177,7 @@ def test_class_weights_are_numbers_by_then(weights, data_dir, cache_dir):
 @pytest.mark.parametrize(
     "target",
     [f"{__name__}.Other", "tests.conftest.Nothing", "subprocess.Popen", "os.system",
-     "lightning.fabric.utilities.data.AttributeDict", "src.methods.optimisation.Optimisation"],
+     "lightning.fabric.utilities.data.AttributeDict", "tartan.methods.optimisation.Optimisation"],
 )  # fmt: skip
 def test_a_checkpoint_puts_no_other_class_into_a_field(target):
     damaged = objective_node("a", WithOptions())

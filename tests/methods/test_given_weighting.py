@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from src.core.mixture import Mixed, weighted_mean
-from src.core.step import Step
-from src.core.weighting.base import Weighting
-from src.core.weighting.uniform import Uniform
-from src.errors import UserError
-from src.methods.given_weighting import check_sampling, check_weighting, weighting_of
-from src.methods.plain import node_of
+from tartan.core.mixture import Mixed, weighted_mean
+from tartan.core.step import Step
+from tartan.core.weighting.base import Weighting
+from tartan.core.weighting.uniform import Uniform
+from tartan.errors import UserError
+from tartan.methods.given_weighting import check_sampling, check_weighting, weighting_of
+from tartan.methods.plain import node_of
 
 NAMES = ["end_task", "tapt"]
 

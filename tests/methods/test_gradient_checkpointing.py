@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.core.memory import peak_bytes
-from src.errors import UserError
-from src.experiment.prepare import enabled_stages, prepare
+from tartan.core.memory import peak_bytes
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages, prepare
 from tests.core.steps import take_step
 from tests.in_process import config_of, recorded_run, same, toy
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-import src.experiment.run
-from src.errors import UserError
-from src.methods.memory import memory_advice
-from src.methods.module import TaskMixing
+import tartan.experiment.run
+from tartan.errors import UserError
+from tartan.methods.memory import memory_advice
+from tartan.methods.module import TaskMixing
 from tests.in_process import config_of, toy
 
 CPU = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."
@@ -64,4 +64,6 @@ def test_a_run_that_runs_out_says_so(method, option, data_dir, cache_dir, tmp_pa
 
     monkeypatch.setattr(TaskMixing, method, greedy)
     with pytest.raises(UserError, match=f"out of memory in .*; use {option} "):
-        src.experiment.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+        tartan.experiment.run.run_experiment(
+            config_of(toy(data_dir, cache_dir, "finetune")), tmp_path
+        )

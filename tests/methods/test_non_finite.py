@@ -10,20 +10,20 @@ import pandas as pd
 import pytest
 import torch
 
-import src.experiment.run
-from src.core.mixture import weighted_mean
-from src.core.passes import Passes
-from src.core.step_state import StepState
-from src.core.weighting.base import Weighting
-from src.core.weighting.meta import Meta
-from src.errors import UserError
-from src.methods import MetaTartan, MTTartan
-from src.methods.checkpoint_io import load_whole
-from src.methods.module import TaskMixing
-from src.methods.non_finite import StopAtNonFinite, Taken
-from src.objectives.classification import Classification
-from src.objectives.image_classification import ImageClassification
-from src.objectives.masked_lm import MaskedLM
+import tartan.experiment.run
+from tartan.core.mixture import weighted_mean
+from tartan.core.passes import Passes
+from tartan.core.step_state import StepState
+from tartan.core.weighting.base import Weighting
+from tartan.core.weighting.meta import Meta
+from tartan.errors import UserError
+from tartan.methods import MetaTartan, MTTartan
+from tartan.methods.checkpoint_io import load_whole
+from tartan.methods.module import TaskMixing
+from tartan.methods.non_finite import StopAtNonFinite, Taken
+from tartan.objectives.classification import Classification
+from tartan.objectives.image_classification import ImageClassification
+from tartan.objectives.masked_lm import MaskedLM
 from tests.in_process import config_of, copied, same, toy
 from tests.methods.lightning import fitted, toy_data
 
@@ -56,7 +56,7 @@ def poisoned(monkeypatch):
 
 
 def run(options, folder):
-    return src.experiment.run.run_experiment(config_of(options), folder).as_json()
+    return tartan.experiment.run.run_experiment(config_of(options), folder).as_json()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -176,7 +176,7 @@ def test_weights_that_are_not_finite_are_named(data_dir, cache_dir, tmp_path):
     config.weighting = {"_target_": f"{__name__}.NanW"}
     line = r"a weight of NanW is not finite, and 5 updates .*; .* options and its mix\(step\)$"
     with pytest.raises(UserError, match=line):
-        src.experiment.run.run_experiment(config, tmp_path)
+        tartan.experiment.run.run_experiment(config, tmp_path)
 
 
 def test_the_examples_named_are_those_of_the_batch(poisoned, data_dir, cache_dir, tmp_path):

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from src.errors import UserError
-from src.methods.optimisation import Optimisation
+from tartan.errors import UserError
+from tartan.methods.optimisation import Optimisation
 
 SETTINGS = Optimisation(body_lr=1e-4, end_head_lr=1e-3, weight_decay=0.1)
 

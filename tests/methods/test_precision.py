@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.errors import UserError
-from src.methods.precision import resolve_precision
+from tartan.errors import UserError
+from tartan.methods.precision import resolve_precision
 
 
 @pytest.fixture

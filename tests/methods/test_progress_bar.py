@@ -9,8 +9,8 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
 
-from src.methods.progress_bar import READ_EVERY, StageProgressBar
-from src.methods.training_step import TrainingStep
+from tartan.methods.progress_bar import READ_EVERY, StageProgressBar
+from tartan.methods.training_step import TrainingStep
 
 
 @pytest.fixture

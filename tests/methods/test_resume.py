@@ -9,13 +9,13 @@ import signal
 import pytest
 import torch
 
-import src.experiment.run
-from src.distributed.agreement import Agreement
-from src.errors import UserError
-from src.files.durable import write_with_checksum
-from src.methods.checkpoint_io import DurableCheckpointIO
-from src.methods.module import TaskMixing
-from src.methods.resume_points import Interrupted, newest_point, points
+import tartan.experiment.run
+from tartan.distributed.agreement import Agreement
+from tartan.errors import UserError
+from tartan.files.durable import write_with_checksum
+from tartan.methods.checkpoint_io import DurableCheckpointIO
+from tartan.methods.module import TaskMixing
+from tartan.methods.resume_points import Interrupted, newest_point, points
 from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def options_of(method, data_dir, cache_dir):
 
 
 def run(options, folder):
-    return src.experiment.run.run_experiment(config_of(options), folder).as_json()
+    return tartan.experiment.run.run_experiment(config_of(options), folder).as_json()
 
 
 def without_timings(result):
@@ -439,6 +439,6 @@ def test_a_folder_that_was_finished_while_it_was_waited_for_is_not_run_again(
     undisturbed, data_dir, cache_dir, monkeypatch
 ):
     folder = undisturbed("dapt_tapt")
-    monkeypatch.setattr(src.experiment.run, "_run_prepared", None)
+    monkeypatch.setattr(tartan.experiment.run, "_run_prepared", None)
     result = run(options_of("dapt_tapt", data_dir, cache_dir), folder)
     assert result == json.loads((folder / "result.json").read_text())

@@ -7,12 +7,12 @@ import signal
 import lightning.pytorch as pl
 import pytest
 
-from src.errors import UserError
-from src.methods import FineTuning
-from src.methods.best_weights import BestWeights
-from src.methods.checkpoint_io import DurableCheckpointIO
-from src.methods.history import EvaluationHistory
-from src.methods.resume_points import Interrupted, ResumePoints, newest_point, points
+from tartan.errors import UserError
+from tartan.methods import FineTuning
+from tartan.methods.best_weights import BestWeights
+from tartan.methods.checkpoint_io import DurableCheckpointIO
+from tartan.methods.history import EvaluationHistory
+from tartan.methods.resume_points import Interrupted, ResumePoints, newest_point, points
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 

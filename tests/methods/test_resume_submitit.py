@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-import src.experiment.run
-from src.methods.module import TaskMixing
-from src.methods.resume_points import points
+import tartan.experiment.run
+from tartan.methods.module import TaskMixing
+from tartan.methods.resume_points import points
 from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def signals(monkeypatch):
 def run(data_dir, cache_dir, folder, *options):
     options = ("method.stages.finetune.evaluate_every=6", *options)
     config = config_of(toy(data_dir, cache_dir, "finetune", *options))
-    return src.experiment.run.run_experiment(config, folder).as_json()
+    return tartan.experiment.run.run_experiment(config, folder).as_json()
 
 
 def steps_of(folder):

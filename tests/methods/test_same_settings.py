@@ -9,11 +9,11 @@ import pytest
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
 
-from src.core.weighting.dwa import DWA
-from src.errors import UserError
-from src.methods import MetaTartan, MTTartan
-from src.methods.optimisation import Optimisation
-from src.methods.same_settings import check_same_settings
+from tartan.core.weighting.dwa import DWA
+from tartan.errors import UserError
+from tartan.methods import MetaTartan, MTTartan
+from tartan.methods.optimisation import Optimisation
+from tartan.methods.same_settings import check_same_settings
 from tests.methods.lightning import fitted, toy_data, trainer
 
 SLOW = Optimisation(body_lr=1e-4)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from src.errors import UserError
-from src.methods.stage import Stage
+from tartan.errors import UserError
+from tartan.methods.stage import Stage
 
 
 def stage(**values) -> Stage:

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import yaml
 
-import src.methods.step_log
-from src.errors import UserError
-from src.methods.step_log import COLUMNS, StepLog, _unpacked, put_back, rows_before
+import tartan.methods.step_log
+from tartan.errors import UserError
+from tartan.methods.step_log import COLUMNS, StepLog, _unpacked, put_back, rows_before
 from tests.in_process import recorded_run, toy
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,7 @@ def test_tasks_that_train_alone_are_logged_too_but_have_no_figure(chain):
 def test_steps_are_written_once_however_often_the_log_is_flushed(
     data_dir, cache_dir, tmp_path, monkeypatch, mixing
 ):
-    monkeypatch.setattr("src.methods.fit.FLUSH_EVERY", 4)
+    monkeypatch.setattr("tartan.methods.fit.FLUSH_EVERY", 4)
     options = ["method.stages.joint.evaluate_every=3", "method.stages.joint.patience=null"]
     run = recorded_run(toy(data_dir, cache_dir, mixing[0], *options), tmp_path)
     pd.testing.assert_frame_equal(weights_of(run), weights_of(mixing[1]))
@@ -166,7 +166,7 @@ def test_rows_after_the_last_checkpoint_are_dropped_without_a_word(tmp_path, cap
 def test_a_log_that_is_changed_while_it_is_written_ends_the_same(
     damage, data_dir, cache_dir, tmp_path, monkeypatch, mixing, caplog
 ):
-    monkeypatch.setattr("src.methods.fit.FLUSH_EVERY", 2)
+    monkeypatch.setattr("tartan.methods.fit.FLUSH_EVERY", 2)
     writes = []
     append = StepLog._append
 
@@ -202,7 +202,7 @@ def test_without_loggers_the_task_weights_are_still_written(data_dir, cache_dir,
     ],
 )
 def test_a_log_in_a_checkpoint_that_would_fill_the_memory_is_refused(packed, said, monkeypatch):
-    monkeypatch.setattr(src.methods.step_log, "_LARGEST", 1000)
+    monkeypatch.setattr(tartan.methods.step_log, "_LARGEST", 1000)
     assert _unpacked(zlib.compress(b"0" * 900)) == b"0" * 900
     with pytest.raises(UserError, match=rf"step log in the checkpoint {said}.*resume=false"):
         _unpacked(packed)

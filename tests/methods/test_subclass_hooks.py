@@ -6,9 +6,9 @@ import lightning.pytorch as pl
 import pytest
 import torch
 
-from src.errors import UserError
-from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
-from src.methods.subclass_hooks import (
+from tartan.errors import UserError
+from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from tartan.methods.subclass_hooks import (
     NEED_SUPER,
     NEVER_CALLED,
     remarks_on_callback,
@@ -127,7 +127,7 @@ def test_the_modules_own_are_those_that_are_listed():
         name
         for method in (ContinuedPretraining, FineTuning, MTTartan, MetaTartan)
         for kind in method.__mro__
-        if kind.__module__.startswith("src.")
+        if kind.__module__.startswith("tartan.")
         for name in vars(kind)
     }
     assert hooks & own | {"setup"} == {*NEED_SUPER, "predict_step"}

@@ -34,26 +34,26 @@ from torch.nn import Linear, Sequential
 from torch.utils.data import DataLoader
 from torchmetrics.classification import MulticlassAccuracy
 
-from src.core.meta_head import MetaHeadSettings
-from src.core.weighting.base import Needs
-from src.core.weighting.dwa import DWA
-from src.core.weighting.meta import Meta
-from src.core.weighting.meta_examples import MetaExamples
-from src.core.weighting.uniform import Uniform
-from src.data import TartanData
-from src.errors import UserError
-from src.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
-from src.methods.best_weights import BestWeights
-from src.methods.cost import CostMeter
-from src.methods.factor_log import FactorLog
-from src.methods.history import EvaluationHistory
-from src.methods.optimisation import Optimisation
-from src.methods.step_log import StepLog
-from src.methods.trainer_options import keep_best
-from src.objectives.composed.objective import Composed
-from src.objectives.composed.output.sentence_order import SentenceOrder
-from src.objectives.composed.representation.bidirectional import Bidirectional
-from src.objectives.composed.transform.unchanged import Unchanged
+from tartan.core.meta_head import MetaHeadSettings
+from tartan.core.weighting.base import Needs
+from tartan.core.weighting.dwa import DWA
+from tartan.core.weighting.meta import Meta
+from tartan.core.weighting.meta_examples import MetaExamples
+from tartan.core.weighting.uniform import Uniform
+from tartan.data import TartanData
+from tartan.errors import UserError
+from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from tartan.methods.best_weights import BestWeights
+from tartan.methods.cost import CostMeter
+from tartan.methods.factor_log import FactorLog
+from tartan.methods.history import EvaluationHistory
+from tartan.methods.optimisation import Optimisation
+from tartan.methods.step_log import StepLog
+from tartan.methods.trainer_options import keep_best
+from tartan.objectives.composed.objective import Composed
+from tartan.objectives.composed.output.sentence_order import SentenceOrder
+from tartan.objectives.composed.representation.bidirectional import Bidirectional
+from tartan.objectives.composed.transform.unchanged import Unchanged
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 

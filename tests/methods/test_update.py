@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from src.methods.update import prepare_update
+from tartan.methods.update import prepare_update
 
 YES, NO = torch.tensor(True), torch.tensor(False)
 

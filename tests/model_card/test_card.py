@@ -12,11 +12,11 @@ from huggingface_hub import ModelCard
 from omegaconf import OmegaConf
 from transformers import BertConfig, BertModel
 
-from src.encoders.text_encoder import load_folder
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.model_card.card import write_card
-from src.model_card.licence import UNKNOWN, encoder_licence
-from src.run_folder.result import Result
+from tartan.encoders.text_encoder import load_folder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.model_card.card import write_card
+from tartan.model_card.licence import UNKNOWN, encoder_licence
+from tartan.run_folder.result import Result
 from tests.encoders.bodies import random_body
 from tests.in_process import recorded_run, toy
 

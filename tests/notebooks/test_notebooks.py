@@ -11,6 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.conftest import ROOT
+from tests.programs import PYTHONPATH
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,7 @@ def test_ones_own_lightning_code_becomes_meta_tartan_in_ten_lines_at_most():
 @pytest.mark.longest
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, cache_dir, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     monkeypatch.setenv("TARTAN_CACHE_DIR", str(cache_dir))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     notebook = read(path)

@@ -10,13 +10,13 @@ import torch
 from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
-from src.configuration.values import check
-from src.core.task import Task
-from src.core.weighting.uniform import Uniform
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.class_weights import ClassWeights, class_weights, parsed
-from src.objectives.classification import Classification
+from tartan.configuration.values import check
+from tartan.core.task import Task
+from tartan.core.weighting.uniform import Uniform
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.class_weights import ClassWeights, class_weights, parsed
+from tartan.objectives.classification import Classification
 from tests.core.steps import take_step
 
 LABELS, COUNTS = ("A", "B", "3"), (60, 30, 10)

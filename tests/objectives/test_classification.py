@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.classification import Classification, ClassificationCollator
-from src.objectives.layout import Layout
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.classification import Classification, ClassificationCollator
+from tartan.objectives.layout import Layout
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from src.encoders.tiny import TinyEncoder
-from src.encoders.wide_resnet import WideResNetSource
-from src.errors import UserError
-from src.objectives.image_classification import ImageClassification
+from tartan.encoders.tiny import TinyEncoder
+from tartan.encoders.wide_resnet import WideResNetSource
+from tartan.errors import UserError
+from tartan.objectives.image_classification import ImageClassification
 
 MEAN, STD = (0.25, 0.5), (0.5, 0.2)
 ENCODER = WideResNetSource(mean=MEAN, std=STD, depth=10, width=1).load()

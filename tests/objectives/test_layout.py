@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.task import MicroBatch
-from src.encoders.tiny import TinyEncoder
-from src.objectives.classification import Classification
-from src.objectives.layout import (
+from tartan.core.task import MicroBatch
+from tartan.encoders.tiny import TinyEncoder
+from tartan.objectives.classification import Classification
+from tartan.objectives.layout import (
     ROW_MULTIPLE,
     Layout,
     count_tokens_and_padding,
@@ -21,7 +21,7 @@ from src.objectives.layout import (
     split_by_length,
     split_by_tokens,
 )
-from src.objectives.masked_lm import MaskedLM
+from tartan.objectives.masked_lm import MaskedLM
 
 LENGTHS = [3, 30, 1, 12, 12, 7]
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.objectives.masked_lm import MaskedLM
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
 
 
 @pytest.fixture(scope="module")

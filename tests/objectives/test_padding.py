@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from src.objectives.padding import pad, padded_width
+from tartan.objectives.padding import pad, padded_width
 
 
 @pytest.mark.parametrize(

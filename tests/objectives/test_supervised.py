@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from src.objectives.supervised import Supervised
+from tartan.objectives.supervised import Supervised
 
 
 def test_every_example_has_its_own_cross_entropy():

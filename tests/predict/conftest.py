@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from src.encoders.classifier_head import ClassifierHead
-from src.encoders.tiny import TinyEncoder
-from src.encoders.transformers_classifier import save_classifier
-from src.predict.predict import Predicted, Settings, predict_file
+from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.tiny import TinyEncoder
+from tartan.encoders.transformers_classifier import save_classifier
+from tartan.predict.predict import Predicted, Settings, predict_file
 
 LABELS = ("no", "räv", 'a "b", c')
 TEXTS = [

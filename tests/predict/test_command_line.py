@@ -14,8 +14,8 @@ import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 
-from src.errors import UserError
-from src.predict.__main__ import _predict, quote_values
+from tartan.errors import UserError
+from tartan.predict.main import _predict, quote_values
 from tests.conftest import ROOT
 from tests.predict.conftest import LABELS
 from tests.programs import called
@@ -78,7 +78,7 @@ def test_the_latest_run(cli, classifier, tmp_path):
 )
 def test_paths_are_taken_character_for_character(value, monkeypatch):
     taken = []
-    monkeypatch.setattr("src.predict.predict.predict_file", taken.append)
+    monkeypatch.setattr("tartan.predict.predict.predict_file", taken.append)
     options = [f"{name}={value}" for name in ("model", "input", "output")]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = compose("predict", overrides=quote_values(options))
@@ -274,7 +274,7 @@ def test_what_is_no_classifier_is_said(files, predict, classifier):
 
 
 def test_a_body_without_a_head_is_no_classifier(files, predict, tmp_path):
-    from src.encoders.tiny import TinyEncoder
+    from tartan.encoders.tiny import TinyEncoder
 
     encoder = TinyEncoder().load()
     encoder.body.save_pretrained(tmp_path / "encoder")

@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
-from src.encoders.classifier_head import ClassifierHead
-from src.encoders.saved_classifier import load_classifier
-from src.encoders.text_encoder import PretrainedEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.encoders.transformers_classifier import HEAD, LABELS
-from src.errors import UserError
+from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.text_encoder import PretrainedEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.encoders.transformers_classifier import HEAD, LABELS
+from tartan.errors import UserError
 
 
 def changed(classifier, folder, change):

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import src.data.table.base
-import src.predict.predict
-import src.predict.writer
-from src.errors import UserError
-from src.predict.output import unfinished_file
+import tartan.data.table.base
+import tartan.predict.predict
+import tartan.predict.writer
+from tartan.errors import UserError
+from tartan.predict.output import unfinished_file
 from tests.predict.conftest import LABELS, TEXTS
 
 ADDED = ["predicted_label", *(f"probability_{label}" for label in LABELS)]
@@ -89,8 +89,8 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
-    monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(src.predict.writer, "GROUP_CHUNKS", 2)
+    monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(tartan.predict.writer, "GROUP_CHUNKS", 2)
     table = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int16()),
@@ -380,11 +380,11 @@ def test_lines_of_text_are_rows_and_blank_ones_too(predict, tmp_path, target, gz
 
 
 def test_lines_of_text_go_on_after_an_interruption(predict, tmp_path, monkeypatch):
-    monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 2)
     (tmp_path / "in.txt").write_text("".join(f"text {i}\n" for i in range(7)))
     predict(tmp_path / "in.txt", tmp_path / "whole.csv")
     with monkeypatch.context() as patch:
-        patch.setattr(src.predict.predict.Predictor, "predict", _twice())
+        patch.setattr(tartan.predict.predict.Predictor, "predict", _twice())
         with pytest.raises(UserError, match="no more"):
             predict(tmp_path / "in.txt", tmp_path / "out.csv")
     assert predict(tmp_path / "in.txt", tmp_path / "out.csv").resumed == 4
@@ -393,7 +393,7 @@ def test_lines_of_text_go_on_after_an_interruption(predict, tmp_path, monkeypatc
 
 def _twice():
     """A prediction that works twice."""
-    original, calls = src.predict.predict.Predictor.predict, []
+    original, calls = tartan.predict.predict.Predictor.predict, []
 
     def predicted(self, *texts):
         calls.append(texts)

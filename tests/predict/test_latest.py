@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from src.errors import UserError
-from src.predict.latest import latest_run, newer_unfinished
+from tartan.errors import UserError
+from tartan.predict.latest import latest_run, newer_unfinished
 
 
 def run(folder, second, *, classifier=True, finished=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 
-from src.encoders.saved_classifier import load_classifier
-from src.predict.predictor import Predictor, device_of
+from tartan.encoders.saved_classifier import load_classifier
+from tartan.predict.predictor import Predictor, device_of
 
 
 def test_no_more_of_a_long_text_is_tokenised_than_is_read(classifier, monkeypatch):

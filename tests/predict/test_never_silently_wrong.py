@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.data.columns import write_trained_columns
-from src.data.file_task import FileTask
-from src.data.table.formats import Format
-from src.data.table.open import open_lines, open_table
-from src.errors import UserError
-from src.experiment.run import run_experiment
+from tartan.data.columns import write_trained_columns
+from tartan.data.file_task import FileTask
+from tartan.data.table.formats import Format
+from tartan.data.table.open import open_lines, open_table
+from tartan.errors import UserError
+from tartan.experiment.run import run_experiment
 from tests.in_process import config_of
 from tests.predict.conftest import TEXTS
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import src.data.table.base
-import src.predict.output
-import src.predict.predict
-from src.errors import UserError
-from src.predict.output import unfinished_file
+import tartan.data.table.base
+import tartan.predict.output
+import tartan.predict.predict
+from tartan.errors import UserError
+from tartan.predict.output import unfinished_file
 from tests.programs import called_for_text, started
 
 ROWS = 11
@@ -32,7 +32,7 @@ class KilledError(BaseException):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(src.data.table.base, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 4)
 
 
 def write_input(folder: Path, kind: str, rows: int = ROWS, extra: str = "") -> Path:
@@ -79,7 +79,7 @@ def test_a_kill_at_any_moment_changes_nothing(predict, tmp_path, small_chunks, m
 
     # all that changes what is on the disk
     for name in ("fsync", "truncate"):
-        monkeypatch.setattr(src.predict.output.os, name, dying(getattr(os, name)))
+        monkeypatch.setattr(tartan.predict.output.os, name, dying(getattr(os, name)))
     for name in ("replace", "unlink"):
         monkeypatch.setattr(Path, name, dying(getattr(Path, name)))
     # the first process dies at its `moment`-th change, each later one a few further on
@@ -141,13 +141,13 @@ def begun(predict, tmp_path, small_chunks, monkeypatch):
     def call(kind: str) -> tuple[Path, Path]:
         source, target = write_input(tmp_path, kind), tmp_path / f"out.{kind}"
         with monkeypatch.context() as patch:
-            append = src.predict.output.UnfinishedPredictions.append
+            append = tartan.predict.output.UnfinishedPredictions.append
 
             def die_after(self, *args):
                 append(self, *args)
                 raise KilledError
 
-            patch.setattr(src.predict.output.UnfinishedPredictions, "append", die_after)
+            patch.setattr(tartan.predict.output.UnfinishedPredictions, "append", die_after)
             with pytest.raises(KilledError):
                 predict(source, target)
         return source, target
@@ -230,14 +230,14 @@ def test_what_was_cut_or_is_damaged_is_predicted_again(begun, predict, tmp_path,
 def test_what_is_damaged_after_it_was_read_is_not_left_out(begun, predict, tmp_path, monkeypatch):
     source, target = begun("csv")
     predict(source, tmp_path / "whole.csv")
-    append = src.predict.output.UnfinishedPredictions.append
+    append = tartan.predict.output.UnfinishedPredictions.append
 
     def damage(self, *args):
         append(self, *args)
         with unfinished_file(target).open("r+b") as file:
             file.write(b"#")
 
-    monkeypatch.setattr(src.predict.output.UnfinishedPredictions, "append", damage)
+    monkeypatch.setattr(tartan.predict.output.UnfinishedPredictions, "append", damage)
     done = predict(source, target)
     assert (done.rows, done.resumed) == (ROWS, 4)
     assert target.read_bytes() == (tmp_path / "whole.csv").read_bytes()
@@ -260,7 +260,7 @@ def test_a_row_that_cannot_be_read_costs_nothing_of_those_before(predict, tmp_pa
 def test_two_processes_do_not_write_one_file(predict, tmp_path):
     source, target = write_input(tmp_path, "csv"), tmp_path / "out.csv"
     with (
-        src.predict.output.exclusive_output(target),
+        tartan.predict.output.exclusive_output(target),
         pytest.raises(UserError, match=r"another process is writing .*out\.csv"),
     ):
         predict(source, target)

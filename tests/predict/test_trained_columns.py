@@ -7,14 +7,14 @@ import shutil
 
 import pytest
 
-from src.data.columns import (
+from tartan.data.columns import (
     Columns,
     columns_to_predict,
     read_trained_columns,
     write_trained_columns,
 )
-from src.data.table.open import open_table
-from src.errors import UserError
+from tartan.data.table.open import open_table
+from tartan.errors import UserError
 
 DEEP = "[" * 100_000
 

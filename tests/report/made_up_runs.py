@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from src.report.reading.grouping import Benchmark, Setting, benchmarks_of
-from src.report.reading.run import Run, read_run
-from src.run_folder.result import SCHEMA
+from tartan.report.reading.grouping import Benchmark, Setting, benchmarks_of
+from tartan.report.reading.run import Run, read_run
+from tartan.run_folder.result import SCHEMA
 from tests.in_process import STAGES
 
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}
@@ -110,7 +110,7 @@ def config_of(result: Mapping[str, Any], options: Mapping[str, Any] | None = Non
     config: dict[str, Any] = {
         "seed": result["seed"],
         "data_dir": "/somewhere",
-        "task": {"_target_": "src.data.file_task.FileTask", "name": result["task"]},
+        "task": {"_target_": "tartan.data.file_task.FileTask", "name": result["task"]},
         "method": {
             "name": result["method"],
             "stages": {stage["name"]: {"max_steps": 50} for stage in result["stages"]},

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from src.report.__main__ import main
+from tartan.report.main import main
 from tests.conftest import ROOT
 from tests.programs import called_for_text
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
@@ -98,7 +98,7 @@ def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
     """Nothing of a run is loaded: neither its modules nor what they are made of."""
     write_setting(tmp_path, "m", "meta_tartan", [0.5, 0.6], auxiliaries=["dapt"])
     code = (
-        "import sys\nfrom src.report.__main__ import main\n"
+        "import sys\nfrom tartan.report.main import main\n"
         f"code = main([{str(tmp_path)!r}])\n"
         "print(code, [m for m in ('torch', 'lightning', 'transformers') if m in sys.modules])"
     )

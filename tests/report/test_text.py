@@ -11,9 +11,9 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from src.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
-from src.report.tables.table import ResultTable, Row, Score, Words
-from src.report.text import to_csv, to_latex, to_markdown, to_terminal
+from tartan.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
+from tartan.report.tables.table import ResultTable, Row, Score, Words
+from tartan.report.text import to_csv, to_latex, to_markdown, to_terminal
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from src.run_folder.result import SCHEMA, Result
+from tartan.run_folder.result import SCHEMA, Result
 
 SCORES = {"examples": 4, "metrics": {"macro_f1": 0.5}}
 SMALL: dict[str, Any] = {

@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.singleton import Singleton
 
-from src.run_folder.advice import folder_option
+from tartan.run_folder.advice import folder_option
 from tests.in_process import CONF
 
 

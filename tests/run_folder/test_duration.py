@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.run_folder.duration import duration
+from tartan.run_folder.duration import duration
 
 
 @pytest.mark.parametrize(

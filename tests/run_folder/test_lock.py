@@ -10,9 +10,9 @@ import threading
 import pytest
 from filelock import FileLock
 
-import src.experiment.run
-from src.errors import UserError
-from src.run_folder.lock import LOCK, BusyError, exclusive_run, is_running
+import tartan.experiment.run
+from tartan.errors import UserError
+from tartan.run_folder.lock import LOCK, BusyError, exclusive_run, is_running
 from tests.holder import held
 from tests.in_process import config_of, toy
 
@@ -26,7 +26,9 @@ def holder(tmp_path):
 
 def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, cache_dir):
     with pytest.raises(UserError, match=r"another process is running in .*hydra\.run\.dir"):
-        src.experiment.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
+        tartan.experiment.run.run_experiment(
+            config_of(toy(data_dir, cache_dir, "finetune")), tmp_path
+        )
     assert not (tmp_path / "config.yaml").exists()
 
 

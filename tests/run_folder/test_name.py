@@ -8,7 +8,7 @@ import shlex
 import pytest
 from omegaconf import OmegaConf
 
-from src.run_folder.name import command_of, places_of, run_name
+from tartan.run_folder.name import command_of, places_of, run_name
 
 
 def name(*overrides, task="toy", method="finetune", seed=0) -> str:

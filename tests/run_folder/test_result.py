@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from src.errors import UserError
-from src.run_folder.name import RESULT
-from src.run_folder.result import Result, read_result, write_result
+from tartan.errors import UserError
+from tartan.run_folder.name import RESULT
+from tartan.run_folder.result import Result, read_result, write_result
 from tests.report.made_up_runs import altered, result_of
 from tests.run_folder.small_result import SCORES, SMALL, small_result
 

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from src.run_folder.result import write_result
-from src.run_folder.run_next import RUN_NEXT, write_run_next
+from tartan.run_folder.result import write_result
+from tartan.run_folder.run_next import RUN_NEXT, write_run_next
 from tests.run_folder.small_result import small_result
 
 

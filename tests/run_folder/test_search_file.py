@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
-from src.errors import UserError
-from src.run_folder.search_file import check_search_file
-from src.run_folder.sweep import SweepReport
+from tartan.errors import UserError
+from tartan.run_folder.search_file import check_search_file
+from tartan.run_folder.sweep import SweepReport
 from tests.in_process import CONF
 
 HYDRA = "hydra: {sweeper: {n_trials: 1, params: {seed: 'choice(0, 1)'}}}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.run_folder.stop import stop
+from tartan.run_folder.stop import stop
 
 
 def test_the_reason_is_one_line_and_the_exit_code_1(capsys):

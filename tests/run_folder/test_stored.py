@@ -8,8 +8,8 @@ import os
 import pytest
 from omegaconf import OmegaConf
 
-from src.errors import UserError
-from src.run_folder.stored import (
+from tartan.errors import UserError
+from tartan.run_folder.stored import (
     check_same_config,
     check_same_inputs,
     fresh_folder,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from src.errors import UserError
-from src.run_folder.result import Result
-from src.run_folder.summary import print_summary
+from tartan.errors import UserError
+from tartan.run_folder.result import Result
+from tartan.run_folder.summary import print_summary
 from tests.report.made_up_runs import result_of
 from tests.run_folder.small_result import SMALL
 

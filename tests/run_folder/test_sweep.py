@@ -12,10 +12,10 @@ import sys
 import pytest
 from omegaconf import OmegaConf
 
-from src.run_folder import sweep
-from src.run_folder.name import command_of, places_of
-from src.run_folder.result import write_result
-from src.run_folder.sweep import (
+from tartan.run_folder import sweep
+from tartan.run_folder.name import command_of, places_of
+from tartan.run_folder.result import write_result
+from tartan.run_folder.sweep import (
     ENDED,
     PLAN,
     RECORDS,

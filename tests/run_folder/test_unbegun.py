@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.run_folder.unbegun import remove_unbegun
+from tartan.run_folder.unbegun import remove_unbegun
 
 
 @pytest.fixture

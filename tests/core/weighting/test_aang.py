@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from src.core.meta_head import MetaHead, MetaHeadSettings
-from src.core.seeding import seed_for
-from src.core.task import Task
-from src.core.weighting.aang import Aang
-from src.core.weighting.factored import Factored
-from src.data.batches import BatchNeeds, StepBatches, TaskExamples
-from src.encoders.tiny import TinyEncoder
-from src.errors import UserError
-from src.methods.optimisation import Optimisation
-from src.objectives.classification import Classification
+from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.core.seeding import seed_for
+from tartan.core.task import Task
+from tartan.core.weighting.aang import Aang
+from tartan.core.weighting.factored import Factored
+from tartan.data.batches import BatchNeeds, StepBatches, TaskExamples
+from tartan.encoders.tiny import TinyEncoder
+from tartan.errors import UserError
+from tartan.methods.optimisation import Optimisation
+from tartan.objectives.classification import Classification
 from tests.core.aang_reference import AangReference
 from tests.core.reference import fit_by_hand
 from tests.core.steps import collated, take_step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from src.core.weighting.apportioned import apportioned
+from tartan.core.weighting.apportioned import apportioned
 
 
 @pytest.mark.parametrize(

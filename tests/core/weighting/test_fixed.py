@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from src.core.weighting.end_task_share import EndTaskShare
-from src.core.weighting.static import Static
-from src.core.weighting.uniform import Uniform
-from src.errors import UserError
+from tartan.core.weighting.end_task_share import EndTaskShare
+from tartan.core.weighting.static import Static
+from tartan.core.weighting.uniform import Uniform
+from tartan.errors import UserError
 from tests.core.steps import GivenStep
 
 

@@ -13,13 +13,13 @@ import torch
 from omegaconf import OmegaConf
 from torch import nn
 
-from src.core.body import SharedBody
-from src.core.body_gradient import BodyGradient, gramian
-from src.core.processes import Summed
-from src.core.task import Batch, MicroBatch, Task
-from src.core.weighting.gramian import Gramian
-from src.core.weighting.uniform import Uniform
-from src.errors import UserError
+from tartan.core.body import SharedBody
+from tartan.core.body_gradient import BodyGradient, gramian
+from tartan.core.processes import Summed
+from tartan.core.task import Batch, MicroBatch, Task
+from tartan.core.weighting.gramian import Gramian
+from tartan.core.weighting.uniform import Uniform
+from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.core.steps import take_step
 
@@ -31,7 +31,7 @@ CONFIGS = [
 
 
 class Regression:
-    """The simplest objective that `src.core.task.Objective` describes."""
+    """The simplest objective that `tartan.core.task.Objective` describes."""
 
     def features(self, body, inputs):
         return body(inputs["x"])
@@ -179,7 +179,7 @@ def test_what_a_weighting_remembers_is_the_same_bytes_whatever_the_order_of_hash
     pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
     program = """if True:
         import hashlib
-        from src.core.weighting.gramian import Gramian
+        from tartan.core.weighting.gramian import Gramian
         state = Gramian(["a", "b"], torchjd="GradVacWeighting").get_extra_state()
         print(hashlib.sha256(state.numpy().tobytes()).hexdigest())
     """

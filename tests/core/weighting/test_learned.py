@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from src.core.weighting.dwa import DWA
-from src.core.weighting.random import Random
-from src.core.weighting.uncertainty import Uncertainty
-from src.errors import UserError
+from tartan.core.weighting.dwa import DWA
+from tartan.core.weighting.random import Random
+from tartan.core.weighting.uncertainty import Uncertainty
+from tartan.errors import UserError
 from tests.core.steps import GivenStep
 
 

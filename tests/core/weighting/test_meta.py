@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.core.weighting.meta import Meta
-from src.errors import UserError
-from src.methods.precision import parameters_in
+from tartan.core.weighting.meta import Meta
+from tartan.errors import UserError
+from tartan.methods.precision import parameters_in
 from tests.core.steps import GivenStep
 
 cosines = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6)

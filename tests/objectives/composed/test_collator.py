@@ -9,11 +9,11 @@ import pytest
 import torch
 import transformers as t
 
-from src.cpu.kernels import use_cpu_kernels
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.objectives.layout import is_packed
-from src.objectives.vocabulary import Vocabulary
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.objectives.layout import is_packed
+from tartan.objectives.vocabulary import Vocabulary
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.objectives.composed.spaces import space
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from src.cpu.kernels import use_cpu_kernels
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from src.objectives.composed.representation.bidirectional import Bidirectional
-from src.objectives.layout import is_packed, spans
+from tartan.cpu.kernels import use_cpu_kernels
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.objectives.composed.representation.bidirectional import Bidirectional
+from tartan.objectives.layout import is_packed, spans
 from tests.encoders.bodies import random_body
 from tests.objectives.composed.spaces import space
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from src.figures.style import COLOURS, save, style
-from src.report.figures.auxiliary_size import draw_auxiliary_size, lines_of
-from src.report.figures.confusion import best_run, draw_confusion
-from src.report.figures.cost import draw_cost
-from src.report.figures.end_task_weight import draw_end_task_weight
-from src.report.figures.learning_curves import draw_learning_curves, mean_curve
-from src.report.figures.pictures import pictures_of
-from src.report.figures.seeds import draw_seeds
-from src.report.figures.spending import evaluations
-from src.report.figures.weight_trajectories import draw_weight_trajectories
-from src.report.figures.weights import weights_of
-from src.report.reading.grouping import benchmarks_of
+from tartan.figures.style import COLOURS, save, style
+from tartan.report.figures.auxiliary_size import draw_auxiliary_size, lines_of
+from tartan.report.figures.confusion import best_run, draw_confusion
+from tartan.report.figures.cost import draw_cost
+from tartan.report.figures.end_task_weight import draw_end_task_weight
+from tartan.report.figures.learning_curves import draw_learning_curves, mean_curve
+from tartan.report.figures.pictures import pictures_of
+from tartan.report.figures.seeds import draw_seeds
+from tartan.report.figures.spending import evaluations
+from tartan.report.figures.weight_trajectories import draw_weight_trajectories
+from tartan.report.figures.weights import weights_of
+from tartan.report.reading.grouping import benchmarks_of
 from tests.report.made_up_runs import (
     altered,
     bench_of,

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from src.report.__main__ import main
+from tartan.report.main import main
 from tests.report.hostile import write_hostile
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from src.report.labels import METHODS, usual_module
-from src.report.reading.grouping import benchmarks_of, differing_options
+from tartan.report.labels import METHODS, usual_module
+from tartan.report.reading.grouping import benchmarks_of, differing_options
 from tests.in_process import STAGES
 from tests.in_process import config_of as config_of_command
 from tests.report.made_up_runs import (
@@ -34,7 +34,7 @@ def test_seeds_of_one_config_are_one_setting(tmp_path):
 
 
 def test_a_fine_tuning_baseline_beside_a_run_is_no_difference(tmp_path):
-    module = {"fine_tuning_baseline.module": "src.methods.fine_tuning.FineTuning"}
+    module = {"fine_tuning_baseline.module": "tartan.methods.fine_tuning.FineTuning"}
     for seed, options in ((0, {"fine_tuning_baseline": None}), (1, module)):
         result = result_of("finetune", seed, 0.5)
         write_run(tmp_path / str(seed), result, config_of(result, options))
@@ -405,7 +405,7 @@ def test_short_labels_are_different_too(tmp_path):
     assert all(setting.short == setting.label for setting in settings if len(setting.label) < 60)
 
 
-OURS, MINE = "src.methods.meta_tartan.MetaTartan", "mine.fixed_embeddings.FixedEmbeddings"
+OURS, MINE = "tartan.methods.meta_tartan.MetaTartan", "mine.fixed_embeddings.FixedEmbeddings"
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ OURS, MINE = "src.methods.meta_tartan.MetaTartan", "mine.fixed_embeddings.FixedE
     [
         (OURS, "META-TARTAN, TAPT"),
         (MINE, "META-TARTAN (FixedEmbeddings), TAPT"),
-        ("src.methods.mt_tartan.MTTartan", "META-TARTAN (MTTartan), TAPT"),
+        ("tartan.methods.mt_tartan.MTTartan", "META-TARTAN (MTTartan), TAPT"),
         ("mine.methods.MetaTartan", "META-TARTAN (mine.methods.MetaTartan), TAPT"),
     ],
 )
@@ -425,7 +425,7 @@ def test_a_method_with_another_module_is_named_so(tmp_path, module, label):
 
 def test_another_stages_module_is_named_with_the_stage(tmp_path):
     options = {
-        "method.stages.tapt.module": "src.methods.continued_pretraining.ContinuedPretraining",
+        "method.stages.tapt.module": "tartan.methods.continued_pretraining.ContinuedPretraining",
         "method.stages.finetune.module": MINE,
     }
     write_setting(tmp_path, "a", "tapt", [0.5], options=options, auxiliaries=["tapt"])
@@ -434,7 +434,7 @@ def test_another_stages_module_is_named_with_the_stage(tmp_path):
 
 
 def test_earlier_names_of_modules_are_no_variants(tmp_path):
-    options = {"method.stages.finetune.module": "src.methods.finetuning.Finetuning"}
+    options = {"method.stages.finetune.module": "tartan.methods.finetuning.Finetuning"}
     write_setting(tmp_path, "a", "finetune", [0.5], options=options)
     assert labels(bench_of(tmp_path)) == ["Fine-tuning"]
 
@@ -443,7 +443,7 @@ def test_earlier_names_of_modules_are_no_variants(tmp_path):
 def test_the_papers_methods_are_no_variants_of_themselves(method):
     config = config_of_command([f"method={method}"])
     for name, stage in config.method.stages.items():
-        assert stage.module == f"src.methods.{usual_module(method, name)[0]}"
+        assert stage.module == f"tartan.methods.{usual_module(method, name)[0]}"
 
 
 def test_corpora_are_named_where_they_differ(tmp_path):

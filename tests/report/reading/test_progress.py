@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from src.report.reading.progress import progress_of, seconds_left
-from src.report.reading.search import Job, search
-from src.report.reading.steps import last_step
-from src.run_folder.sweep import ENDED, PLAN, RECORDS
+from tartan.report.reading.progress import progress_of, seconds_left
+from tartan.report.reading.search import Job, search
+from tartan.report.reading.steps import last_step
+from tartan.run_folder.sweep import ENDED, PLAN, RECORDS
 from tests.holder import held
 from tests.report.made_up_runs import config_of, read_all, result_of, write_run
 

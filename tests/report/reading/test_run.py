@@ -7,9 +7,9 @@ import json
 import pytest
 import yaml
 
-from src.errors import UserError
-from src.report.reading.run import read_command, read_run
-from src.run_folder.stored import stored_options
+from tartan.errors import UserError
+from tartan.report.reading.run import read_command, read_run
+from tartan.run_folder.stored import stored_options
 from tests.report.made_up_runs import altered, config_of, result_of, write_run
 
 GOOD = result_of("mt_tartan", 1, 0.5, auxiliaries=["dapt", "tapt"], flops=3e9)

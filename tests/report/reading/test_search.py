@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from src.errors import UserError
-from src.report.reading.search import search
-from src.report.reading.steps import read_steps
+from tartan.errors import UserError
+from tartan.report.reading.search import search
+from tartan.report.reading.steps import read_steps
 from tests.holder import held
 from tests.report.made_up_runs import config_of, result_of, write_run, write_steps
 

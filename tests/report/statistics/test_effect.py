@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from src.report.statistics.effect import effect_of
+from tartan.report.statistics.effect import effect_of
 
 OURS, THEIRS = [0.5, 0.7, 0.9], [0.4, 0.5, 0.7]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.report.statistics.holm import holm
+from tartan.report.statistics.holm import holm
 
 P = st.lists(st.floats(0, 1), max_size=12)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from src.report.statistics.interval import difference_interval, mean_interval
+from tartan.report.statistics.interval import difference_interval, mean_interval
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (3, 5), (9, 4)])

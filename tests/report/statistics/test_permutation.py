@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.report.statistics.permutation import permutation_test
-from src.report.tables.paper import paper_tables
+from tartan.report.statistics.permutation import permutation_test
+from tartan.report.tables.paper import paper_tables
 
 SCORES = st.lists(st.integers(0, 20), min_size=2, max_size=4)
 

@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pytest
 
-from src.report.reading.grouping import benchmarks_of
-from src.report.reading.search import search
-from src.report.tables.summary import in_words, inventory, sentences_of
-from src.report.verdicts.comparison import ComparisonOptions
-from src.report.verdicts.overview import overview
+from tartan.report.reading.grouping import benchmarks_of
+from tartan.report.reading.search import search
+from tartan.report.tables.summary import in_words, inventory, sentences_of
+from tartan.report.verdicts.comparison import ComparisonOptions
+from tartan.report.verdicts.overview import overview
 from tests.report.made_up_runs import (
     bench_of,
     result_of,

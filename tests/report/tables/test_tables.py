@@ -8,14 +8,14 @@ import json
 
 import pytest
 
-from src.report.reading.grouping import benchmarks_of
-from src.report.tables.paper import PaperTable, paper_tables
-from src.report.tables.paper_table import paper_table
-from src.report.tables.summary import in_words, sentences_of
-from src.report.tables.table import Score, p_words
-from src.report.text import to_csv
-from src.report.verdicts.comparison import ComparisonOptions, adjust, compare
-from src.report.verdicts.overview import overview, reference_of
+from tartan.report.reading.grouping import benchmarks_of
+from tartan.report.tables.paper import PaperTable, paper_tables
+from tartan.report.tables.paper_table import paper_table
+from tartan.report.tables.summary import in_words, sentences_of
+from tartan.report.tables.table import Score, p_words
+from tartan.report.text import to_csv
+from tartan.report.verdicts.comparison import ComparisonOptions, adjust, compare
+from tartan.report.verdicts.overview import overview, reference_of
 from tests.report.made_up_runs import (
     altered,
     bench_of,

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from src.core.task import MicroBatch
-from src.encoders.tiny import TinyEncoder
-from src.objectives.base import Row
-from src.objectives.composed.objective import Composed
-from src.objectives.composed.output.base import Output
-from src.objectives.composed.representation.bidirectional import Bidirectional
-from src.objectives.composed.transform.unchanged import Unchanged
-from src.objectives.vocabulary import Vocabulary
+from tartan.core.task import MicroBatch
+from tartan.encoders.tiny import TinyEncoder
+from tartan.objectives.base import Row
+from tartan.objectives.composed.objective import Composed
+from tartan.objectives.composed.output.base import Output
+from tartan.objectives.composed.representation.bidirectional import Bidirectional
+from tartan.objectives.composed.transform.unchanged import Unchanged
+from tartan.objectives.vocabulary import Vocabulary
 
 TINY = TinyEncoder(hidden_size=16, layers=2, dropout=0.0).load()
 VOCABULARY = Vocabulary.of(TINY, "a test")

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from src.encoders.text_encoder import TextEncoder
-from src.encoders.tiny import letter_pair_tokenizer
-from src.errors import UserError
-from src.objectives.composed.output.next_sentence import NextSentence
-from src.objectives.composed.output.sentence_order import SentenceOrder
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.errors import UserError
+from tartan.objectives.composed.output.next_sentence import NextSentence
+from tartan.objectives.composed.output.sentence_order import SentenceOrder
 from tests.encoders.bodies import random_body
 from tests.objectives.composed.output.batches import CLS, SEP, STOP, TINY, batch, objective, text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from src.objectives.composed.output.segments import RELATION, join_segments, split_segments
+from tartan.objectives.composed.output.segments import RELATION, join_segments, split_segments
 from tests.objectives.composed.output.batches import CLS, SEP, STOP, VOCABULARY, text
 
 

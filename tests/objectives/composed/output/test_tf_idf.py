@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from src.errors import UserError
-from src.objectives.composed.output.tf_idf import TfIdf
+from tartan.errors import UserError
+from tartan.objectives.composed.output.tf_idf import TfIdf
 from tests.objectives.composed.output.batches import TINY, VOCABULARY, batch, text
 
 

@@ -1,0 +1,105 @@
+"""The options of `conf/build_corpus.yaml`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from omegaconf import DictConfig
+
+from tartan.configuration.build import typed
+from tartan.configuration.options import Count, Text
+from tartan.errors import UserError
+
+Listed: TypeAlias = Text | Sequence[Text] | None
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ExampleOptions:
+    """How articles become examples."""
+
+    by: Literal["paragraph", "words", "line", "document"]
+    words: Count
+    min_words: Count
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `conf/build_corpus.yaml`, with its groups."""
+
+    sources: Listed
+    metadata: Listed
+    output: Text | None
+    field_of_study: Listed
+    examples: ExampleOptions
+    deduplicate: bool
+    near_duplicates: bool
+    decontaminate: Count | None
+    tasks: Mapping[str, Node]
+    bad_records: Literal["refuse", "skip"]
+    data_dir: str | None
+    cache_dir: Text
+    quality: Node
+    language: Node
+    executor: Node
+    task: Node | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The corpus' folder."""
+        return Path(str(self.output)).expanduser()
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """Config of each filter of articles, by name."""
+        return {**self.quality, **self.language}
+
+    @property
+    def end_tasks(self) -> dict[str, Node]:
+        """Config of each end task whose dev and test texts stay out of the corpus, by name."""
+        return {**self.tasks, **({"task": self.task} if self.task else {})}
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the options that decide a corpus, besides its sources, for its manifest."""
+        plain = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
+        return {
+            **with_effect(asdict(self.examples)),
+            "field_of_study": sorted(listed(self.field_of_study)),
+            **{name: getattr(self, name) for name in plain},
+            "filters": self.filters,
+        }
+
+
+def with_effect(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of examples without `words`, where this decides nothing."""
+    is_read = settings["by"] == "words"
+    return {name: value for name, value in settings.items() if is_read or name != "words"}
+
+
+def listed(value: Listed) -> list[str]:
+    """Return the entries of an option that takes one or several."""
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def options_of(config: DictConfig) -> Options:
+    """Return the options of a command line.
+
+    Raises:
+        UserError: an option is missing or invalid; the message names it.
+    """
+    options = typed(config, Options)
+    if not options.sources:
+        raise UserError("name the articles: sources=FILE, a folder, a pattern or hf://datasets/...")
+    if options.metadata and not options.field_of_study:
+        raise UserError("metadata is read for the field of study only: give field_of_study as well")
+    if options.output is None:
+        raise UserError("name the corpus' folder: output=FOLDER")
+    if options.decontaminate is not None and not options.end_tasks:
+        raise UserError(
+            "name the end task whose dev and test texts have to stay out of the corpus: "
+            "task=acl_arc, task=files task.train=FILE ..., or none of them: decontaminate=null"
+        )
+    return options

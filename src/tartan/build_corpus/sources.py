@@ -1,0 +1,119 @@
+"""Finds the files that a corpus is built from: local ones, or at an address such as the Hub's."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+from huggingface_hub import constants
+
+from tartan.errors import UserError, first_line
+from tartan.files.checksum import sha256_of
+from tartan.files.reachable import check_reachable
+
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+LONGEST_LINE = 1 << 27
+"""Maximum length of a line: 128 MiB, longer than any article [bytes]."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of JSON Lines, plain or gzipped.
+
+    Attributes:
+        name: its path or address.
+        size: its size [bytes].
+        version: what changes with the content: SHA-256 or blob id on the Hub, a local file's time.
+    """
+
+    name: str
+    size: int
+    version: str
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.name
+
+    def description(self) -> dict[str, Any]:
+        """Return name, size and checksum, to recognise the file later."""
+        digest = f"sha256:{sha256_of(Path(self.name))}" if self.is_local else self.version
+        return {"name": self.name, "size": self.size, "checksum": digest}
+
+    def lines(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the place and the content of each line that is not blank.
+
+        Raises:
+            UserError: the file cannot be read, is damaged, has a line that is too long, or is being
+                written to.
+        """
+        number = 0
+        try:
+            # as bytes: what is not UTF-8 is then found line by line
+            with fsspec.open(self.name, "rb", compression="infer") as file:
+                lines = iter(lambda: file.readline(LONGEST_LINE + 1), b"")
+                for number, line in enumerate(lines, start=1):
+                    place = f"{self.name}, line {number}"
+                    if len(line) > LONGEST_LINE:
+                        most = f"{LONGEST_LINE >> 20} MiB"
+                        raise UserError(f"{place}: longer than {most}, which no record may be")
+                    if not line.isspace():
+                        yield place, line
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            reason = first_line(error)
+            raise UserError(f"{self.name} is damaged after line {number}: {reason}") from error
+        except OSError as error:
+            place = f" after line {number}" if number else ""
+            raise UserError(f"{self.name} cannot be read{place}: {first_line(error)}") from error
+        if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
+            raise UserError(f"{self.name} is being written to; wait until it is whole")
+
+
+def find_sources(entries: Iterable[str], option: str) -> list[Source]:
+    """Return the files that `entries` name, each once; those of a folder or pattern by name.
+
+    Args:
+        entries: files, folders, patterns or addresses.
+        option: the option that gives them, for messages.
+
+    Raises:
+        UserError: an entry names no file, or a file of another kind.
+    """
+    return list({source.name: source for e in entries for source in _files(e, option)}.values())
+
+
+def _files(entry: str, option: str) -> list[Source]:
+    remote, kinds = "://" in entry, ", ".join(SUFFIXES)
+    if entry.startswith("hf://"):
+        check_reachable(constants.ENDPOINT, entry, "offline, give local files")
+    try:
+        system, path = fsspec.core.url_to_fs(entry if remote else Path(entry).expanduser())
+        folder = system.isdir(path)
+        if folder:
+            infos = system.ls(path, detail=True)
+        elif glob.has_magic(path) and not system.exists(path):
+            infos = system.glob(path, detail=True).values()
+        else:
+            infos = [system.info(path)] if remote or system.isfile(path) else []
+    except (OSError, ValueError, ImportError) as error:
+        raise UserError(f"{option}: cannot list {entry}: {first_line(error)}") from error
+    files = {str(info["name"]): info for info in infos if info["type"] == "file"}
+    known = sorted(path for path in files if path.lower().endswith(SUFFIXES))
+    if folder and not known:
+        raise UserError(f"{option}: the folder {entry} holds no file that ends in {kinds}")
+    if not files:
+        raise UserError(f"{option}: there is no file {entry}")
+    if not folder and (others := files.keys() - set(known)):
+        raise UserError(f"{option}: {min(others)} must end in one of {kinds}")
+    sources = []
+    for path in known:
+        info = files[path]
+        version = (info.get("lfs") or {}).get("sha256") or info.get("blob_id") or system.ukey(path)
+        name = system.unstrip_protocol(path) if remote else path
+        sources.append(Source(name, int(info["size"] or 0), str(version)))
+    return sources

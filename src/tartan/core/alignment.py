@@ -1,0 +1,94 @@
+"""Computes each example's alignment with the meta-gradient, by forward-mode derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tartan.core.gradients import Gradient
+from tartan.core.mixed_precision import without_autocast
+from tartan.core.running_statistics import frozen_running_statistics
+from tartan.core.task import Batch, Inputs, Task
+
+
+def example_alignments(
+    body: nn.Module,
+    task: Task,
+    batch: Batch,
+    direction: Gradient,
+    seed: Callable[[int], None],
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return `<direction, grad l_j>` over the body for each example's mean loss `l_j`.
+
+    One forward-mode product per micro-batch gives the derivatives of all its examples' losses along
+    `direction`; reverse mode would need a pass for each example. Nothing is kept for a
+    backward pass. The fused attention kernels have no forward mode, so attention is computed by
+    plain matrix products here, and all of it in the parameters' own precision: behind a norm whose
+    parameters are wider than its input, autocast would give values and derivatives of two types.
+    With dropout off the losses are those of the pass that follows, up to rounding; with it on they
+    may have another mask.
+
+    Args:
+        direction: an entry for each of the body's trainable parameters; None counts as zero.
+        seed: called with a micro-batch's number before its pass, to seed its random draws.
+
+    Returns:
+        Alignments and numbers of units, both of shape `(examples,)`, of each micro-batch of this
+        process. An example without units has alignment 0.
+    """
+    parameters = {f"body.{n}": p.detach() for n, p in body.named_parameters() if p.requires_grad}
+    tangents = {
+        name: torch.zeros_like(parameter) if along is None else along.to(parameter.dtype)
+        for (name, parameter), along in zip(parameters.items(), direction, strict=True)
+    }
+    alignments, units = [], []
+    with (
+        torch.no_grad(),
+        without_autocast(next(iter(parameters.values())).device),
+        frozen_running_statistics(body),
+        sdpa_kernel(SDPBackend.MATH),
+    ):
+        for number, part in batch.numbered:
+            owners = task.objective.owners(part.inputs)
+            ones = torch.ones(len(owners), device=owners.device)
+            count = torch.zeros(part.examples, device=owners.device).index_add(0, owners, ones)
+            losses = _Losses(body, task, part.inputs, owners, count)
+            seed(number)
+            alignments.append(torch.func.jvp(losses.at, (parameters,), (tangents,))[1])
+            units.append(count)
+    return alignments, units
+
+
+class _Losses(nn.Module):
+    """A micro-batch's losses as a function of the body's parameters, for `functional_call`.
+
+    Args:
+        body: the body.
+        task: the task.
+        inputs: the micro-batch's inputs.
+        owners: the example that each unit belongs to, int `(units,)`.
+        count: number of units of each example, `(examples,)`.
+    """
+
+    def __init__(
+        self, body: nn.Module, task: Task, inputs: Inputs, owners: Tensor, count: Tensor
+    ) -> None:
+        super().__init__()
+        self.body, self._task, self._inputs = body, task, inputs
+        self._owners, self._count = owners, count
+
+    def at(self, parameters: dict[str, Tensor]) -> Tensor:
+        """Return what `forward` returns with other values of the parameters, by name."""
+        losses: Tensor = torch.func.functional_call(self, parameters, ())
+        return losses
+
+    def forward(self) -> Tensor:
+        """Return the mean loss of each example, shape `(examples,)`."""
+        objective, head = self._task.objective, self._task.head
+        features = objective.features(self.body, self._inputs)
+        losses = objective.losses(self.body, head, features, objective.targets(self._inputs))
+        sums = losses.new_zeros(len(self._count)).index_add(0, self._owners, losses)
+        return sums / self._count.clamp(min=1)

@@ -1,0 +1,141 @@
+"""The meta head `phi*`, trained anew in every step only for the meta-gradient (section 3.3)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from tartan.configuration.options import Below1, Checked, Count, Natural, NonNegative
+from tartan.core.backward import backward
+from tartan.core.device import is_cpu
+from tartan.core.mixed_precision import without_autocast
+from tartan.core.step_state import StepState
+from tartan.core.task import Objective
+
+
+@dataclass
+class MetaHeadSettings(Checked):
+    """Options of the meta head.
+
+    Attributes:
+        kind: `separate` (equation 7) or `shared`: the end task's own head (equation 6, the
+            same-head ablation of figure 3).
+        examples: end-task training examples it is fitted on (paper: 16 or 32) [examples].
+        examples_from: `batch` draws them from the step's own end-task batch, whose features are at
+            hand; `rest` from all other training examples, which takes one more forward pass of
+            theirs and keeps the meta-gradient independent of the batch. The paper leaves it open:
+            Algorithm 1's line can be read as the batch that the end task's gradient uses, its
+            comment and section 4 ("samples from the train set") as a new sample.
+        steps: gradient steps on the cached features (paper: 10) [steps].
+        lr: learning rate of these steps.
+        weight_decay: weight decay of these steps.
+        fresh: start from a new random initialisation at every step (section 3.3); otherwise from
+            where the last step left it, the first from a random one.
+        tolerance: stop as soon as a step has changed the loss by less than this share of it; None
+            takes all `steps`.
+    """
+
+    kind: Literal["separate", "shared"] = "separate"
+    examples: Count = 32
+    examples_from: Literal["batch", "rest"] = "batch"
+    steps: Natural = 10
+    lr: NonNegative = 1e-3
+    weight_decay: NonNegative = 0.1
+    fresh: bool = True
+    tolerance: Below1 | None = None
+
+    @property
+    def extra_examples(self) -> int:
+        """Number of examples that a step must bring besides its end-task batch."""
+        apart = self.kind == "separate" and self.examples_from == "rest"
+        return self.examples if apart else 0
+
+
+class MetaHead(nn.Module):
+    """A head of the end task's shape that is refitted on cached features.
+
+    Args:
+        end_head: the end task's head, whose class and sizes are copied, but not its values.
+
+    Raises:
+        ValueError: a parameter of the head has no `reset_parameters` that initialises it.
+    """
+
+    def __init__(self, end_head: nn.Module, settings: MetaHeadSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.head = copy.deepcopy(end_head)
+        if settings.kind == "separate":
+            _check_resettable(self.head)
+            _reset(self.head)
+
+    def fit(
+        self, body: nn.Module, objective: Objective, features: Tensor, targets: Tensor
+    ) -> Tensor:
+        """Fit the head to `features` `(n, hidden)` and `targets` `(n,)`, the body held fixed.
+
+        A random choice of `settings.examples` of the `n` is used (all, if there are fewer).
+
+        Returns:
+            The loss before the last of the steps, a detached scalar (NaN if there were none).
+        """
+        settings = self.settings
+        self.head.requires_grad_(True)  # also where the end task's is frozen, or all was
+        if settings.fresh:
+            _reset(self.head)
+        chosen = torch.randperm(len(features), device=features.device)[: settings.examples]
+        dtype = next(self.head.parameters()).dtype
+        features, targets = features[chosen].to(dtype), targets[chosen]
+        parameters = list(self.head.parameters())
+        optimiser = torch.optim.AdamW(
+            parameters,
+            lr=settings.lr,
+            betas=(0.9, 0.98),
+            eps=1e-6,
+            weight_decay=settings.weight_decay,
+            fused=features.device.type in ("cpu", "cuda"),
+        )
+        converged = torch.zeros((), dtype=torch.bool, device=features.device)
+        last = torch.full((), float("nan"), device=features.device)
+        # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
+        # training step's context all steps but the first would use stale weights.
+        with without_autocast(features.device):
+            for _ in range(settings.steps):
+                optimiser.zero_grad(set_to_none=True)
+                loss = objective.losses(body, self.head, features, targets).mean()
+                if settings.tolerance is not None:
+                    converged = converged | ((loss - last).abs() < settings.tolerance * last)
+                    if is_cpu(features.device) and bool(converged):
+                        break
+                # a GPU is not waited for: there, steps after convergence are taken and undone
+                before = StepState([], parameters if settings.tolerance is not None else [])
+                backward(loss, parameters)
+                optimiser.step()
+                before.restore_unless(~converged)
+                last = torch.where(converged, last, loss.detach())
+        optimiser.zero_grad(set_to_none=True)  # which another optimiser might take
+        return last
+
+
+def _check_resettable(head: nn.Module) -> None:
+    for name, module in head.named_modules():
+        own = any(True for _ in module.parameters(recurse=False))
+        if own and not callable(getattr(module, "reset_parameters", None)):
+            where = f"its part {name!r}" if name else "it"
+            raise ValueError(
+                f"a meta head of the form of {type(head).__name__} cannot start anew: {where} "
+                "holds parameters, but has no reset_parameters()"
+            )
+
+
+def _reset(head: nn.Module) -> None:
+    """Initialise a head anew: its parts first, whose values its own method may replace."""
+    for part in head.children():
+        _reset(part)
+    reset = getattr(head, "reset_parameters", None)
+    if callable(reset):
+        reset()

@@ -1,0 +1,128 @@
+"""Defines the interface of task weightings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from tartan.core.mixture import Mixed, weighted_mean
+from tartan.core.step import Step
+from tartan.core.task_names import END_TASK
+from tartan.core.weighting.apportioned import apportioned
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a weighting needs of steps and methods, known before training starts.
+
+    Attributes:
+        meta_gradient: whether it asks for the meta-gradient: steps then bring a validation batch,
+            and the method has a meta head.
+        example_weights: whether it weights single examples, by forward-mode derivatives.
+        second_batches: whether it asks for second gradients: steps then bring two independent
+            batches of each task.
+        all_gradients: whether it keeps every task's gradient in memory at once; `src.check` alone
+            reads it, for its estimate of memory.
+        every_task: whether it stores values of all tasks from step to step, so that none may be
+            missing.
+        one_batch: whether each step samples auxiliary tasks that share one batch.
+    """
+
+    meta_gradient: bool = False
+    example_weights: bool = False
+    second_batches: bool = False
+    all_gradients: bool = False
+    every_task: bool = False
+    one_batch: bool = False
+
+
+class Weighting(nn.Module, ABC):
+    """Combines the tasks' gradients of the body, `g_i`, into `sum_i alpha_i g_i`.
+
+    Learned state belongs in buffers: so it is in every checkpoint, and a step with non-finite
+    numbers leaves it unchanged.
+
+    Args:
+        task_names: names of the tasks, in the order of their gradients; the end task first.
+
+    Attributes:
+        needs: what it needs of steps and methods.
+        per_task: names of its buffers of shape `(tasks, ...)`, for steps that sample tasks; None
+            where it does not say, and steps cannot sample unless it has no buffers.
+    """
+
+    needs: Needs = Needs()
+    per_task: ClassVar[tuple[str, ...] | None] = None
+
+    def __init__(self, task_names: list[str]) -> None:
+        super().__init__()
+        self.task_names = list(task_names)
+
+    @abstractmethod
+    def mix(self, step: Step) -> Mixed:
+        """Ask the step for every task's gradient once, in order, and combine them."""
+
+    def mix_sampled(self, step: Step) -> Mixed:
+        """Call `mix` for a step with only some of the tasks.
+
+        Meanwhile, the buffers that `per_task` names have only the entries of the step's tasks, so
+        that `mix` need not know of the others.
+        """
+        names = self.task_names
+        places = [names.index(task.name) for task in step.tasks]
+        whole = {name: self.get_buffer(name) for name in self.per_task or ()}
+        try:
+            self.task_names = [names[place] for place in places]
+            self._buffers.update({name: buffer[places] for name, buffer in whole.items()})
+            mixed = self.mix(step)
+            for name, buffer in whole.items():
+                part = self._buffers[name]
+                assert part is not None
+                buffer[places] = part
+        finally:
+            self.task_names = names
+            self._buffers.update(whole)
+        return mixed
+
+    def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
+        """Return how many of one batch's `total` examples each sampled task gets."""
+        return dict(zip(tasks, apportioned(total, [1 / len(tasks)] * len(tasks)), strict=True))
+
+    def overall(self) -> Tensor | None:
+        """Return the weights of all tasks, `(tasks,)`; None where a step's weights are these."""
+        return None
+
+
+class FixedWeighting(Weighting):
+    """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`.
+
+    In a step with only some of the tasks, the end task keeps its weight, and the others share the
+    rest in proportion to theirs; without an end task, they share everything.
+    """
+
+    alpha: Tensor
+    per_task = ("alpha",)
+
+    def __init__(self, task_names: list[str], alpha: list[float]) -> None:
+        super().__init__(task_names)
+        self.register_buffer("alpha", torch.tensor(alpha))
+
+    def mix(self, step: Step) -> Mixed:
+        """Return the mean of the gradients, weighted by `alpha`."""
+        return weighted_mean(step.gradients(), self.alpha)
+
+    def mix_sampled(self, step: Step) -> Mixed:
+        """See `Weighting.mix_sampled` and the class."""
+        if step.tasks[0].name != END_TASK:
+            return super().mix_sampled(step)
+        end_task, *others = [self.task_names.index(task.name) for task in step.tasks]
+        sampled = self.alpha[others]
+        # `where` instead of `if`: a branch on a tensor would wait for the device
+        total = torch.where(sampled.sum() > 0, sampled.sum(), 1.0)
+        sampled = sampled * (1 - self.alpha[end_task]) / total
+        return weighted_mean(step.gradients(), torch.cat([self.alpha[[end_task]], sampled]))

@@ -1,0 +1,142 @@
+"""Runs any of TorchJD's weightings that need only the inner products of the tasks' gradients."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tartan.core.body_gradient import gramian, products
+from tartan.core.mixture import Mixed, weighted_sum
+from tartan.core.step import Step
+from tartan.core.weighting.base import Needs, Weighting
+from tartan.errors import UserError
+
+EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
+"""How to install TorchJD and the solvers that some of its weightings need."""
+_CPU = torch.device("cpu")
+
+
+class Gramian(Weighting):
+    """A weighting of TorchJD, from the Gramian `G_ij = <g_i, g_j>` over the body's parameters.
+
+    All tasks' gradients are kept until the Gramian is known, so a step needs one body-sized buffer
+    for each task, unlike with other weightings.
+
+    Args:
+        task_names: the tasks.
+        torchjd: name of a class in `torchjd.aggregation` that maps a Gramian to weights.
+        options: arguments of that class.
+        second_batch: whether to pass `<g_i, g'_j>` instead, with `g'_j` from independently drawn
+            batches, for weightings that are only unbiased with it (SDMGrad); a step then takes one
+            more pass for each task.
+
+    Raises:
+        UserError: TorchJD, or a solver it needs, is not installed; or its class or arguments do
+            not exist, or the class is one of its aggregators.
+    """
+
+    def __init__(
+        self,
+        task_names: list[str],
+        torchjd: str,
+        options: Mapping[str, Any] | None = None,
+        second_batch: bool = False,
+    ) -> None:
+        super().__init__(task_names)
+        try:
+            aggregation = importlib.import_module("torchjd.aggregation")
+            inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
+            if isinstance(inner, aggregation.Aggregator):
+                raise UserError(
+                    f"torchjd={torchjd} combines gradients, and returns no weights; use "
+                    f"torchjd={torchjd}Weighting if TorchJD has it"
+                )
+            inner(torch.eye(len(task_names)))  # solvers are imported on first use
+        except ImportError as error:
+            raise UserError(f"{torchjd} needs {error.name}: {EXTRA}") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise UserError(f"torchjd={torchjd}: {error}") from error
+        self._remembers = callable(getattr(inner, "reset", None))
+        self.needs = Needs(
+            all_gradients=True,
+            second_batches=second_batch,
+            every_task=self._remembers or second_batch,
+        )
+        if self._remembers:
+            inner.reset()  # type: ignore[operator]
+        # Not a submodule: its buffers come into being in the first step, and a checkpoint's could
+        # not be loaded before it. They are this module's extra state instead.
+        self._inner = (inner,)
+        self._restored: dict[str, Any] = {}
+
+    @property
+    def inner(self) -> torch.nn.Module:
+        """TorchJD's object."""
+        return self._inner[0]
+
+    def mix(self, step: Step) -> Mixed:
+        """Return the sum of the gradients, weighted by TorchJD's weights."""
+        gradients = list(step.gradients())
+        if self.needs.second_batches:
+            inner_products = products(gradients, step.second_gradients())
+        else:
+            inner_products = gramian(gradients)
+        step.seed_draws()
+        return weighted_sum(gradients, self.weigh(inner_products))
+
+    def weigh(self, gramian: Tensor) -> Tensor:
+        """Return a step's weights `(tasks,)` from the Gramian `(tasks, tasks)`.
+
+        TorchJD treats gradients as zero whose squared norms sum to less than a constant. So the
+        Gramian is scaled to a largest entry between 1/2 and 1; the weights do not depend on the
+        scale otherwise. The factor is a power of two, which rounds nothing. The weights are
+        computed on the CPU, where some of TorchJD's weightings keep their state.
+        """
+        self._restore()
+        small = gramian.cpu()
+        if bool(small.isfinite().all()):
+            _, exponent = torch.frexp(small.abs().max())
+            alpha: Tensor = self.inner(torch.ldexp(small, -exponent))
+            return alpha.to(gramian.device)
+        # solvers raise, and memories would be lost; so weighted, the update is skipped
+        return torch.full_like(gramian[0], math.nan)
+
+    def get_extra_state(self) -> Tensor:
+        """Return the state of a weighting with a memory (GradVac, SDMGrad, ...).
+
+        It is the bytes of `torch.save`, so that every entry of a `state_dict` is a tensor.
+        """
+        if not self._remembers:
+            return torch.empty(0, dtype=torch.uint8)
+        usual = vars(torch.nn.Module())
+        attributes = {name: v for name, v in vars(self.inner).items() if name not in usual}
+        buffers = {
+            name: None if value is None else value.detach().clone()
+            for name, value in self.inner._buffers.items()
+        }
+        # what was restored is the state, although it is put into use by the next Gramian only
+        state = self._restored or {"attributes": attributes, "buffers": buffers}
+        file = io.BytesIO()
+        torch.save(state, file)
+        return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Restore the state; it is put into use with the next Gramian."""
+        if len(state):
+            file = io.BytesIO(state.cpu().numpy().tobytes())
+            self._restored = torch.load(file, map_location="cpu", weights_only=True)
+
+    def _restore(self) -> None:
+        state, self._restored = self._restored, {}
+        for name, value in state.get("buffers", {}).items():
+            self.inner._buffers[name] = value
+        for name, value in state.get("attributes", {}).items():
+            if isinstance(value, tuple):  # the shape, type and device that the buffers are for
+                value = tuple(_CPU if isinstance(v, torch.device) else v for v in value)
+            setattr(self.inner, name, value)

@@ -1,0 +1,149 @@
+"""Reads and checks the manifest that `python -m src.build_corpus` writes into a corpus folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tartan.errors import UserError, first_line
+from tartan.files.checksum import sha256_of
+from tartan.files.links import is_inside
+from tartan.files.plain import violation
+
+MANIFEST = "manifest.json"
+_BEGUN = Path("building", "begun.json")
+LAYOUT = 1
+"""Version of the corpus folder's format; raise it when the meaning of the folder changes."""
+
+
+class Shard(BaseModel):
+    """A file of the corpus: an Arrow stream with the column `text` and no blank texts.
+
+    Attributes:
+        file: its name in the folder.
+        bytes: size of the file.
+        sha256: checksum of the file.
+        examples: number of rows.
+        words: number of words in all rows.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: Annotated[str, Field(pattern=r"^[^/\\\x00]+\.arrow$")]
+    bytes: int
+    sha256: str
+    examples: int
+    words: int
+
+
+class Manifest(BaseModel):
+    """What a corpus folder holds and how it was made.
+
+    Attributes:
+        settings: the settings of `conf/build_corpus.yaml` that decide which examples there are.
+        sources: name, size and checksum of each source shard that was read, in order.
+        metadata: the same for the files that only give the articles' fields of study.
+        counts: numbers of `records` and `examples` that were read, kept, and left out for each
+            reason; and of `words` kept.
+        fields_of_study: number of records that name each field, of the records whose field was
+            read.
+        shards: the corpus files, in order.
+        versions: versions of the software that built the corpus.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    layout: int
+    settings: dict[str, Any]
+    sources: list[dict[str, Any]]
+    metadata: list[dict[str, Any]]
+    counts: dict[str, Any]
+    fields_of_study: dict[str, int]
+    shards: list[Shard]
+    versions: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a string that changes with the examples, but not when the folder is moved."""
+        joined = "".join(shard.sha256 for shard in self.shards)
+        return hashlib.sha256(joined.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class CorpusFolder:
+    """The folder of a finished corpus."""
+
+    path: Path
+    manifest: Manifest
+
+    def files(self) -> list[Path]:
+        """Return the files that hold the examples, in order.
+
+        Raises:
+            UserError: a file is missing, its size differs from the manifest, or it lies elsewhere.
+        """
+        for shard in self.manifest.shards:
+            path = self.path / shard.file
+            if not is_inside(path, self.path):
+                raise UserError(f"corpus {self.path}: {shard.file} is a link to a file elsewhere")
+            if not path.is_file() or path.stat().st_size != shard.bytes:
+                raise UserError(
+                    f"corpus {self.path}: {shard.file} is missing or cut; copy the folder again, "
+                    "or remove it and build it again"
+                )
+        return [self.path / shard.file for shard in self.manifest.shards if shard.examples]
+
+    def check(self) -> None:
+        """Compare every file with its checksum, which reads all of them.
+
+        Raises:
+            UserError: a checksum differs.
+        """
+        self.files()
+        for shard in self.manifest.shards:
+            if sha256_of(self.path / shard.file) != shard.sha256:
+                raise UserError(
+                    f"corpus {self.path}: {shard.file} is not what was written; copy the folder "
+                    "again, or remove it and build it again"
+                )
+
+
+def is_corpus_folder(path: Path) -> bool:
+    """Return whether `src.build_corpus` wrote the folder, finished or not."""
+    if (path / _BEGUN).is_file():
+        return True
+    return (path / MANIFEST).is_file() and any(path.glob("*.arrow"))
+
+
+def read_corpus_folder(path: Path) -> CorpusFolder:
+    """Read the manifest of a corpus folder.
+
+    Raises:
+        UserError: the folder is unfinished or not a corpus, or its manifest is damaged.
+    """
+    file = path / MANIFEST
+    if not file.is_file():
+        if (path / _BEGUN).is_file():
+            raise UserError(f"corpus {path} is not finished; run the command that builds it again")
+        raise UserError(
+            f"corpus {path} is a folder; name a file in it, or a folder that "
+            "python -m src.build_corpus wrote"
+        )
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and content.get("layout") != LAYOUT:
+            raise UserError(
+                f"{file} is of layout {content.get('layout')}, this program reads {LAYOUT}; "
+                "build the corpus again"
+            )
+        manifest = Manifest.model_validate(content, strict=True)
+    except ValidationError as error:
+        raise UserError(f"{file} is damaged: {violation(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file} is damaged: {first_line(error)}") from error
+    return CorpusFolder(path, manifest)

@@ -1,0 +1,55 @@
+"""Decides which texts continued pre-training holds out, to measure perplexity on them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from tartan.configuration.options import Checked, Count, Length, Natural, Part
+from tartan.evaluation.monitor import PERPLEXITY
+
+
+@dataclass(frozen=True)
+class HeldOutText(Checked):
+    """Text that is held out in place of an end task (`conf/task/held_out_text.yaml`).
+
+    Attributes:
+        name: the name the result is reported under.
+        max_length: longest input of a corpus that sets no length of its own [tokens].
+        share: share of a corpus' texts that are held out.
+        most: maximum number of held-out texts of a corpus that are evaluated, approximately.
+        seed: seed of the choice and of the masks. Perplexities are comparable only where seed,
+            share and tokenizer are the same.
+    """
+
+    name: str = "held_out_text"
+    max_length: Length = 128
+    share: Part = 0.02
+    most: Count = 2000
+    seed: Natural = 0
+
+    @property
+    def metric(self) -> str:
+        """The metric: perplexity of the masked tokens; lower is better."""
+        return PERPLEXITY
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a string that changes when other texts of a corpus would be held out."""
+        return f"{self.share:g} {self.most} {self.seed}"
+
+    def evaluated_share(self, count: int) -> float:
+        """Return the share of a corpus of `count` texts on which the perplexity is measured."""
+        return min(self.share, self.most / count)
+
+    def place(self, text: str | None) -> float:
+        """Return a number in [0, 1) drawn from the text, regardless of white space; 1 if blank.
+
+        A text is held out where this is below `share`. It depends on the text alone, so repeats of
+        it are held out too, in whichever corpus.
+        """
+        words = (text or "").split()
+        if not words:
+            return 1.0
+        digest = hashlib.sha256(f"{self.seed}\x1f{' '.join(words)}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") / 2**64

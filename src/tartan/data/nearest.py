@@ -1,0 +1,115 @@
+"""Chooses the texts of a corpus that are nearest to the end task's training texts, by BM25.
+
+As in TLM (Yao et al. 2021, "NLP from scratch without large-scale pretraining"): each training text
+is a query, and the corpus' texts are taken by the best rank that any query gives them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import bm25s
+import numpy as np
+
+from tartan.core.seeding import generator_for
+from tartan.data.auxiliary import choose_rows
+from tartan.data.cache import cached_indices
+from tartan.data.corpus import Corpus
+from tartan.data.overlap import WORDS_VERSION, words_of
+from tartan.data.permutation import RandomOrder
+from tartan.data.text_task import TextTask
+from tartan.errors import UserError
+
+MOST = 1_000_000
+"""Maximum number of a corpus' texts that are compared; of a larger corpus, a
+seeded random choice.
+"""
+
+
+def choose_nearest(
+    corpus: Corpus, task: TextTask, size: float, seed: int, option: str, cache_dir: Path
+) -> Corpus:
+    """Return the texts nearest to the end task's; a smaller size gives a subset of them.
+
+    Args:
+        corpus: the corpus to choose from.
+        task: the end task whose training texts are the queries.
+        size: number of texts, in multiples of the task's training examples.
+        seed: seed of the order of texts that share no word with the task.
+        option: the config option that sets the size, for the message.
+        cache_dir: folder in which the choice is cached.
+
+    Raises:
+        UserError: the corpus has fewer texts than that, or more are asked for than are compared.
+    """
+    available, examples = len(corpus.texts), len(task.train)
+    count = len(choose_rows(available, size, examples, seed, option, corpus.source))
+    if count > MOST:
+        raise UserError(
+            f"{option}={size:g} asks for {count:,} texts, but select=nearest compares {MOST:,}; "
+            "use a smaller size, or select=random"
+        )
+    versions = f"{bm25s.__version__}:{WORDS_VERSION}"
+    key = f"{corpus.fingerprint}:{task.digest()}:{count}:{seed}:{MOST}:{versions}"
+    name = hashlib.sha256(key.encode()).hexdigest()
+
+    def find() -> np.ndarray:
+        order = RandomOrder(available, generator_for(seed, "corpus part"))
+        candidates = np.sort(order.part(0, min(available, MOST)))
+        texts = corpus.texts.select(candidates)["text"][:]
+        queries = [*task.train.texts, *(task.train.pairs or ())]
+        return np.sort(candidates[nearest(texts, queries, count, seed)])
+
+    places = cached_indices(cache_dir / "nearest", name, find)
+    return replace(corpus, texts=corpus.texts.select(places), fingerprint=f"{name}:nearest")
+
+
+def nearest(
+    texts: Sequence[str | None], queries: Sequence[str], count: int, seed: int
+) -> np.ndarray:
+    """Return the indices of the `count` texts nearest to the queries, nearest first, `(count,)`.
+
+    A text is ordered by the best rank that a query gives it, then by its score there, then by its
+    index. Texts that share no word with any query come last, in random order.
+    """
+    documents = [words_of(text or "") for text in texts]
+    if not any(documents):  # bm25s cannot index this
+        return generator_for(seed, "nearest", "rest").permutation(len(texts))[:count]
+    index = bm25s.BM25()
+    index.index(documents, show_progress=False)
+    words = [found for found in map(words_of, dict.fromkeys(queries)) if found]
+    most = min(len(texts), 16 + 4 * count // max(len(words), 1))
+    while True:
+        found = _ranked(index, words, most)
+        if len(found) >= count or most == len(texts):
+            break
+        most = min(len(texts), 4 * most)
+    if len(found) < count:
+        others = np.setdiff1d(np.arange(len(texts)), found)
+        shuffled = generator_for(seed, "nearest", "rest").permutation(others)
+        found = np.concatenate([found, shuffled])
+    return found[:count]
+
+
+def _ranked(index: bm25s.BM25, queries: Sequence[list[str]], most: int) -> np.ndarray:
+    """Return the indices of texts among the first `most` of a query, in the order of `nearest`."""
+    texts, ranks, scores = [], [], []
+    for words in queries:
+        of_all = index.get_scores(words)
+        # all that score as much as the last that counts: of equal ones, the first is to win
+        least = np.partition(of_all, -most)[-most]
+        chosen = np.flatnonzero((of_all >= least) & (of_all > 0))
+        chosen = chosen[np.lexsort((chosen, -of_all[chosen]))][:most]
+        texts.append(chosen)
+        ranks.append(np.arange(len(chosen)))
+        scores.append(of_all[chosen])
+    if not texts:
+        return np.zeros(0, dtype=np.int64)
+    every = np.concatenate(texts)
+    order = np.lexsort((every, -np.concatenate(scores), np.concatenate(ranks)))
+    _, first = np.unique(every[order], return_index=True)
+    ordered: np.ndarray = every[order][np.sort(first)]
+    return ordered

@@ -1,0 +1,136 @@
+"""Reads the paper's end tasks, from a local folder or from where their authors published them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from datasets import DownloadConfig, DownloadManager
+from datasets.utils.file_utils import hash_url_to_filename
+
+from tartan.data.text_task import TaskFiles, TextSource
+from tartan.errors import UserError, first_line
+from tartan.files.checksum import check_sha256, sha256_of
+from tartan.files.reachable import OFFLINE, check_reachable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DomainFile:
+    """A published file of domain text.
+
+    Attributes:
+        size: the auxiliary size that the file is meant for, in multiples of the training examples.
+        local: its name under `data_dir`.
+        public: its path below the task's `public_url`.
+        sha256: its checksum; None where none is known.
+    """
+
+    size: float
+    local: str
+    public: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class PaperTask(TextSource):
+    """A task of the paper, in the files that its authors published with their code.
+
+    `name` is also the folder's name under `data_dir`.
+
+    Attributes:
+        public_url: address of the folder in which the task is published.
+        sha256: checksum of each labelled file, by name.
+        cache_dir: folder for downloads.
+        data_dir: a local folder that holds a folder for each task; None fetches from `public_url`.
+        domain: the published files of domain text; empty where there are none.
+    """
+
+    public_url: str
+    sha256: Mapping[str, str]
+    cache_dir: str
+    data_dir: str | None = None
+    domain: Sequence[DomainFile] = field(default_factory=tuple)
+
+    def files(self) -> TaskFiles:
+        """Return the three splits, fetched if need be, after checking their checksums.
+
+        Raises:
+            UserError: a file is missing, cannot be fetched, or differs from its checksum.
+        """
+        paths = {}
+        for split in ("train", "dev", "test"):
+            file = f"{split}.jsonl"
+            paths[split] = self._obtain(file, file, self.sha256[file])
+        return TaskFiles(**paths)
+
+    def domain_file(self, size: float | None) -> Path:
+        """Return the smallest published file that is large enough for `size`, else the largest.
+
+        Args:
+            size: the auxiliary size; None asks for the largest file.
+
+        Raises:
+            UserError: the task has no published domain text, or the file is missing or cannot be
+                fetched.
+        """
+        if not self.domain:
+            raise UserError(
+                f"{self.name} has no published domain text; give your own: "
+                "auxiliary.dapt.path=FILE, or use auxiliary=tapt"
+            )
+        files = sorted(self.domain, key=lambda file: file.size)
+        if self.data_dir is not None:
+            # The published archive of local files may hold only some of the sizes.
+            here = [file for file in files if self._local(file.local).is_file()]
+            files = here or files[:1]
+        enough = [file for file in files if size is not None and file.size >= size]
+        chosen = enough[0] if enough else files[-1]
+        return self._obtain(chosen.local, chosen.public, chosen.sha256)
+
+    def _local(self, file: str) -> Path:
+        return Path(self.data_dir or "").expanduser() / self.name / file
+
+    def _obtain(self, local: str, public: str, sha256: str | None) -> Path:
+        if self.data_dir is not None:
+            path = self._local(local)
+            if not path.is_file():
+                raise UserError(
+                    f"{path} does not exist; data_dir must hold a folder {self.name}/ "
+                    "(leave data_dir out to download it)"
+                )
+        else:
+            path = download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
+        if sha256 is None:
+            log.warning("no checksum is known for %s; it has SHA-256 %s", path, sha256_of(path))
+        elif self.data_dir is not None:
+            check_sha256(path, sha256, "replace it")
+        else:
+            try:
+                check_sha256(path, sha256, "run the same command to fetch it again")
+            except UserError:
+                path.unlink(missing_ok=True)  # or the next command would find it
+                raise
+        return path
+
+
+def download(url: str, cache_dir: Path) -> Path:
+    """Fetch `url` once, into the cache of the `datasets` library.
+
+    Raises:
+        UserError: the server does not answer, or has no such file.
+    """
+    folder = cache_dir / "downloads"
+    cached = folder / str(hash_url_to_filename(url))
+    if cached.is_file():
+        return cached
+    check_reachable(url, f"data file {url.rsplit('/', 1)[-1]}")
+    # Without the ETag in a file's name, what was fetched once is found without a connection.
+    config = DownloadConfig(cache_dir=folder, use_etag=False, max_retries=0, disable_tqdm=True)
+    try:
+        return Path(str(DownloadManager(download_config=config).download(url)))
+    except OSError as error:
+        raise UserError(f"could not fetch {url}: {first_line(error)}; {OFFLINE}") from error

@@ -1,0 +1,132 @@
+"""Holds all that a training is made of: the encoder, the end task and the auxiliary tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import datasets
+from torch.utils.data import ConcatDataset
+
+from tartan.core.task_names import END_TASK
+from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
+from tartan.data.end_task import EndTask, Splits
+from tartan.data.held_out_text import HeldOutText
+from tartan.encoders.base import Encoder
+from tartan.errors import UserError
+from tartan.evaluation.monitor import Monitor
+from tartan.objectives.base import TaskObjective
+
+TEXT = "text"
+"""Name of the only task of a run without an end task: masked language modelling on all corpora."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The end task of a run.
+
+    Attributes:
+        end_task: the labelled task.
+        splits: its splits as the encoder reads them.
+        classification: the end task's objective.
+    """
+
+    end_task: EndTask
+    splits: Splits
+    classification: TaskObjective[Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data that were read and checked, and the encoder for which they were prepared.
+
+    Attributes:
+        encoder: the encoder, which each stage trains further.
+        auxiliaries: settings and examples of each auxiliary task, by name.
+        labelled: the end task; None in a run without one.
+        held_out: the held-out text by which a run without an end task is judged; else None.
+    """
+
+    encoder: Encoder
+    auxiliaries: Mapping[str, tuple[Auxiliary, AuxiliaryExamples]]
+    labelled: Labelled | None
+    held_out: HeldOutText | None = None
+
+    @property
+    def metric(self) -> Monitor:
+        """The metric by which the best checkpoint is chosen."""
+        judge = self._labelled.end_task if self.held_out is None else self.held_out
+        return Monitor(judge.metric)
+
+    @cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """A checksum of each split of the end task and of each auxiliary task's examples."""
+        own = {}
+        if self.labelled is not None:
+            own = {f"task {split}": one for split, one in self.end_task.fingerprints.items()}
+        others = {
+            f"auxiliary {name}": one.fingerprint for name, (_, one) in self.auxiliaries.items()
+        }
+        return own | others
+
+    @property
+    def end_task(self) -> EndTask:
+        """The labelled task.
+
+        Raises:
+            UserError: there is none.
+        """
+        return self._labelled.end_task
+
+    @property
+    def splits(self) -> Splits:
+        """The end task's splits as the encoder reads them."""
+        return self._labelled.splits
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test split: an end task may be without one (`test_share=0`)."""
+        return self.labelled is not None and len(self.labelled.splits.test) > 0
+
+    @property
+    def classification(self) -> TaskObjective[Any]:
+        """The end task's objective."""
+        return self._labelled.classification
+
+    def rows(self, task: str) -> datasets.Dataset | ConcatDataset[Any]:
+        """Return the training examples of a task: the end task, an auxiliary task, or `TEXT`."""
+        if task == END_TASK:
+            return self.splits.train
+        if task == TEXT and self.held_out is not None:
+            parts = [examples.rows for _, examples in self.auxiliaries.values()]
+            return parts[0] if len(parts) == 1 else ConcatDataset(parts)
+        return self.auxiliaries[task][1].rows
+
+    def counts(self, tasks: Iterable[str]) -> tuple[int | None, list[int]]:
+        """Return the number of training examples of each of some tasks.
+
+        Returns:
+            The end task's number, None where it is not among them; and those of the other tasks.
+        """
+        by_name = {name: len(self.rows(name)) for name in tasks}
+        return by_name.pop(END_TASK, None), list(by_name.values())
+
+    def objective(self, task: str) -> TaskObjective[Any]:
+        """Return the objective of the end task, of an auxiliary task, or of `TEXT`."""
+        if task == END_TASK:
+            return self.classification
+        if task == TEXT and self.held_out is not None:
+            return next(iter(self.auxiliaries.values()))[1].objective
+        return self.auxiliaries[task][1].objective
+
+    def draw_group(self, task: str) -> str | None:
+        """Return `AuxiliaryExamples.draw_group`; None for the end task and for `TEXT`."""
+        return self.auxiliaries[task][1].draw_group if task in self.auxiliaries else None
+
+    @property
+    def _labelled(self) -> Labelled:
+        if self.labelled is None:
+            raise UserError("this needs an end task, and task=held_out_text has none")
+        return self.labelled

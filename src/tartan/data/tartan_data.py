@@ -1,0 +1,215 @@
+"""Prepares a labelled table and any unlabelled texts as a LightningDataModule."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tartan.configuration.options import Below1, Count, Length, Natural, Part, Size, checked
+from tartan.configuration.values import validated, without_numpy
+from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
+from tartan.data.file_task import EmptyLabel
+from tartan.data.given import (
+    OWN_TEXT,
+    AnyEncoder,
+    Examples,
+    GivenTask,
+    Texts,
+    auxiliary_of,
+    encoder_of,
+    table_of,
+)
+from tartan.data.prepared import Labelled, Prepared
+from tartan.data.remarks import warn_of_imbalance
+from tartan.data.task_data import BatchSizes, TaskData
+from tartan.data.task_names import check_task_name
+from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.data.text_task import SplitKind
+from tartan.encoders.text_encoder import require_text_encoder
+from tartan.errors import UserError
+from tartan.evaluation.named_metrics import check_metric
+from tartan.objectives.class_weights import ClassWeights
+from tartan.objectives.class_weights import class_weights as scaled_weights
+from tartan.objectives.classification import Classification
+
+log = logging.getLogger(__name__)
+
+_OF_TEXTS = {"column": None, "size": "all", "size_seed": 0}
+"""Arguments that apply to unlabelled texts alone, with their values where none is given."""
+
+
+class TartanData(TaskData):
+    """A LightningDataModule for labelled and unlabelled texts.
+
+    Nothing is read before a module (`MetaTartan.for_data`) or a Trainer asks for it. Steps are
+    functions of `seed` and their number: a training can go on from any checkpoint.
+
+    Args:
+        train: labelled examples: a file (CSV, TSV, JSONL, JSON, Parquet), a `datasets.Dataset`, a
+            pandas `DataFrame`, or rows such as `{"text": ..., "label": ...}` in a list, a torch
+            data set or its loader.
+        dev: the same, for validation and for the meta-gradient; None holds some of train out.
+        test: the same, for the one final look; None holds some of train out.
+        auxiliaries: auxiliary tasks by name: the text of one of masked language modelling (`task`
+            for the labelled training texts themselves (TAPT), or a file, folder or glob, texts or
+            rows in a list, a data frame or its column, or a `datasets.Dataset` (DAPT)); or
+            `(objective, text)` for another objective, or a whole `TextAuxiliary`.
+        encoder: `minilm` (an installed package), a name on the Hugging Face Hub, a folder that
+            `save_pretrained` wrote, a Transformers model with its tokenizer in a tuple, or `tiny`
+            (random weights, for trying out).
+        batch_size: examples of each task in an optimiser step [examples].
+        seed: seed of every random draw.
+        max_length: longest input; longer texts are cut [tokens].
+        metric: chooses the checkpoint: `macro_f1`, `accuracy`, ... (`tartan.evaluation`).
+        empty_label: `unlabelled` takes the texts of training rows without a label as unlabelled
+            text of the task, which `task` in `auxiliaries` reads too; otherwise they are an error.
+        text: the column of texts; None finds it.
+        label: the column of labels; None finds it.
+        text_pair: the column of second texts, which makes pairs; None for single texts.
+        dev_share: share of train that becomes dev, where dev is held out of it.
+        test_share: share of train that becomes test, where test is held out of it; 0 for no test.
+        split: `published` for the splits as they are given or held out; `clean` for new ones, with
+            all examples of one text, and near-duplicates of it, in the same split.
+        split_seed: seed of the choice of held-out examples, and of clean splits.
+        size: unlabelled text that is used, in multiples of the labelled training examples, or
+            `all`.
+        size_seed: seed of the choice of a part of the unlabelled text.
+        column: the column of unlabelled texts, in files and data sets that have several.
+        dropout: probability, in the end task's head.
+        class_weights: `balanced`; a weight for each label by name; or a list of weights in the
+            order of the labels, which are sorted; None for equal ones.
+        name: the task's name in messages.
+        sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
+            `evaluation_batch_size`, `packed`, `epoch_steps`.
+        num_workers: loader processes; None chooses.
+        cache_dir: for tokenised text; None takes `TARTAN_CACHE_DIR`, or `~/.cache/tartan`.
+    """
+
+    @checked
+    def __init__(
+        self,
+        train: Examples,
+        dev: Examples | None = None,
+        test: Examples | None = None,
+        *,
+        auxiliaries: Mapping[str, Texts] | None = None,
+        encoder: AnyEncoder = "minilm",
+        batch_size: Count = 32,
+        seed: Natural = 0,
+        max_length: Length = 128,
+        metric: str = "macro_f1",
+        empty_label: EmptyLabel = "refused",
+        text: str | None = None,
+        label: str | None = None,
+        text_pair: str | None = None,
+        dev_share: Part = 0.2,
+        test_share: Below1 = 0.2,
+        split: SplitKind = "published",
+        split_seed: Natural = 0,
+        size: Size = "all",
+        size_seed: Natural = 0,
+        column: str | None = None,
+        dropout: Below1 = 0.1,
+        class_weights: ClassWeights = None,
+        name: str = "own",
+        sizes: Mapping[str, Any] | None = None,
+        num_workers: Natural | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        super().__init__(
+            self._prepare,
+            _sizes(batch_size, sizes or {}),
+            seed=seed,
+            num_workers=num_workers,
+        )
+        check_metric(metric, (), "metric")
+        self._splits = {"train": train, "dev": dev, "test": test}
+        named = isinstance(auxiliaries, Mapping) and all(isinstance(n, str) for n in auxiliaries)
+        if auxiliaries is not None and not named:
+            raise UserError(
+                f'auxiliaries must name its tasks, e.g. {{"tapt": "task"}}; got {auxiliaries!r:.80}'
+            )
+        self._auxiliaries = dict(auxiliaries or {})
+        for task in self._auxiliaries:
+            check_task_name(task)
+        self._encoder = encoder
+        self._task: dict[str, Any] = {
+            "name": name, "metric": metric, "max_length": max_length, "text": text,
+            "label": label, "text_pair": text_pair, "dev_share": dev_share,
+            "test_share": test_share, "split": split, "split_seed": split_seed,
+            "empty_label": empty_label,
+        }  # fmt: skip
+        self._size, self._size_seed, self._column = size, size_seed, column
+        self._dropout, self._class_weights = dropout, class_weights
+        given = cache_dir or os.environ.get("TARTAN_CACHE_DIR", "~/.cache/tartan")
+        self._cache_dir = Path(given).expanduser()
+
+    def _prepare(self) -> Prepared:
+        named: dict[str, Any] = {
+            split: str(given)
+            for split, given in self._splits.items()
+            if isinstance(given, str | os.PathLike)
+        }
+        tables = {
+            split: table_of(given, split)
+            for split, given in self._splits.items()
+            if given is not None
+        }
+        task = GivenTask(**self._task, **named, tables=tables).load()
+        auxiliaries = {
+            name: auxiliary_of(given, name, self._column, self._size)
+            for name, given in self._auxiliaries.items()
+        }
+        self._check_used(auxiliaries)
+        encoder = encoder_of(self._encoder)
+        for name, auxiliary in auxiliaries.items():
+            auxiliary.check(name, encoder)
+        if self._class_weights is None:
+            warn_of_imbalance(task.name, task.labels, task.label_counts, 'class_weights="balanced"')
+        weights = scaled_weights(
+            self._class_weights, task.labels, task.label_counts, "class_weights"
+        )
+        classification = Classification(len(task.labels), self._dropout, weights)
+        classification.collate(require_text_encoder(encoder, "TartanData"), 1)
+        self._cache_dir.mkdir(parents=True, exist_ok=True)
+        splits = task.splits(encoder, self._cache_dir)
+        context = AuxiliaryContext(
+            end_task=task,
+            encoder=encoder,
+            train_examples=len(splits.train),
+            default_size=self._size,
+            seed=self._size_seed,
+            cache_dir=self._cache_dir,
+        )
+        found: dict[str, tuple[Any, AuxiliaryExamples]] = {
+            name: (auxiliary, auxiliary.examples(name, context))
+            for name, auxiliary in auxiliaries.items()
+        }
+        return Prepared(encoder, found, Labelled(task, splits, classification))
+
+    def _check_used(self, auxiliaries: Mapping[str, TextAuxiliary]) -> None:
+        """Check that arguments for unlabelled texts have some to apply to.
+
+        Raises:
+            UserError: there is none; the message names the argument.
+        """
+        of_texts = {task for task, auxiliary in auxiliaries.items() if auxiliary.text != OWN_TEXT}
+        whole = {task for task in of_texts if isinstance(self._auxiliaries[task], TextAuxiliary)}
+        for name, usual in _OF_TEXTS.items():
+            applies_to = of_texts - whole if name == "column" else of_texts
+            if getattr(self, f"_{name}") != usual and not applies_to:
+                raise UserError(
+                    f"{name} is for unlabelled texts, and auxiliaries has none that it applies to; "
+                    f"omit {name}, or give texts"
+                )
+
+
+def _sizes(batch_size: int, others: Mapping[str, Any]) -> BatchSizes:
+    if "batch_size" in others:
+        raise UserError("sizes: batch_size is an argument by itself, TartanData(batch_size=...)")
+    given: BatchSizes = validated(without_numpy(dict(others)), BatchSizes, "sizes")
+    return replace(given, batch_size=batch_size)

@@ -1,0 +1,376 @@
+"""Provides the loaders of a labelled task and its auxiliary tasks, as a LightningDataModule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import datasets
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.trainer.states import TrainerFn
+from torch.utils.data import DataLoader, Sampler
+
+from tartan.configuration.options import Checked, Count, Natural, checked
+from tartan.core.device import is_cpu, is_on_cpu
+from tartan.core.task import StepBatch
+from tartan.core.task_names import END_TASK
+from tartan.core.weighting.base import Weighting
+from tartan.data.batches import (
+    BatchNeeds,
+    EvaluationBatches,
+    StepBatches,
+    TaskExamples,
+    with_sampled_batches,
+)
+from tartan.data.held_out_text import HeldOutText
+from tartan.data.prepared import Prepared
+from tartan.data.text_task import TextTask
+from tartan.distributed.shares import share_of
+from tartan.distributed.strategy import ShardStrategy
+from tartan.encoders.text_encoder import packs_texts, require_text_encoder
+from tartan.errors import UserError
+from tartan.objectives.masked_lm import MaskedLM
+
+
+@dataclass(frozen=True)
+class BatchSizes(Checked):
+    """Sizes of all kinds of batches.
+
+    Attributes:
+        batch_size: examples of each task in an optimiser step [examples].
+        meta_batch_size: examples of `B_val` [examples].
+        micro_batch_size: examples that go through the body at once in training: bounds memory
+            [examples].
+        evaluation_batch_size: the same in evaluations [examples].
+        packed: put texts into rows without padding, where the encoder reads such rows and there is
+            a kernel for them: on a CPU; on a GPU in bf16, in training with attention dropout only
+            if the package flash-attn is there.
+        epoch_steps: optimiser steps that count as an epoch; None takes those of one pass over the
+            end task's training examples (without the end task, over the largest auxiliary task's)
+            [steps].
+    """
+
+    batch_size: Count = 32
+    meta_batch_size: Count = 32
+    micro_batch_size: Count = 16
+    evaluation_batch_size: Count = 64
+    packed: bool = True
+    epoch_steps: Count | None = None
+
+
+class StepLoader:
+    """Yields an epoch's batches, from the step that is next when the first one is asked for.
+
+    It is not a `DataLoader`, because Lightning would exchange the sampler of one
+    (`overfit_batches`, several processes): here each process builds every step and keeps its share
+    of it.
+
+    Args:
+        batches: the batches, indexed by step; as many as an epoch has.
+        next_step: returns the next step.
+        options: options of the `DataLoader` that builds the batches.
+    """
+
+    def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
+        self._next_step, self._order = next_step, _FromStep(len(batches))
+        # a generator of its own: a DataLoader draws a seed, here from the program's otherwise
+        self._loader: DataLoader[StepBatch] = DataLoader(
+            batches, batch_size=None, sampler=self._order, generator=torch.Generator(), **options
+        )
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[StepBatch]:
+        # Lightning asks for an iterator before it has restored its step, and for batches afterwards
+        self._order.first = self._next_step()
+        yield from self._loader
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the state that Lightning puts into its checkpoints."""
+        return {"step": self._next_step()}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Do nothing: the Trainer restores its own step, from which the next batch follows."""
+
+
+class _FromStep(Sampler[int]):
+    """Samples the indices `first`, `first + 1`, ... of one epoch's steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.first = steps, 0
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.first + self.steps))
+
+
+class TaskData(pl.LightningDataModule):
+    """Provides the Trainer's loaders; their batches are functions of seed and step.
+
+    Whatever is random in a batch is drawn from the seed, the module's stage, the task and the
+    number of the step, so that a run can go on at any step, in any number of processes.
+
+    Args:
+        prepared: the data, or a function that reads them when they are first needed.
+        sizes: sizes of the batches.
+        seed: seed of every random draw.
+        num_workers: loader processes; None takes 2 where the Trainer trains on a CUDA GPU, and 0
+            elsewhere (on a CPU they would compete with the training for cores).
+    """
+
+    @checked
+    def __init__(
+        self,
+        prepared: Prepared | Callable[[], Prepared],
+        sizes: BatchSizes,
+        *,
+        seed: Natural = 0,
+        num_workers: Natural | None = None,
+    ) -> None:
+        super().__init__()
+        self._source = prepared
+        self.sizes, self.seed = sizes, seed
+        self._num_workers = num_workers
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The data and their encoder, read when this is first accessed.
+
+        Raises:
+            UserError: something is wrong with them.
+        """
+        return self._source if isinstance(self._source, Prepared) else self._source()
+
+    def prepare_data(self) -> None:
+        """Read the data in one process, so that the cache is written once."""
+        _ = self.prepared
+
+    def teardown(self, stage: str) -> None:
+        """Forget the Trainer, whose module and step the loaders are for."""
+        self.trainer = None
+
+    def epoch_steps(self, needs: BatchNeeds) -> int:
+        """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
+        if self.sizes.epoch_steps is not None:
+            return self.sizes.epoch_steps
+        end_task, others = self.prepared.counts(needs.tasks)
+        examples = max(others) if end_task is None else end_task
+        return math.ceil(examples / self.sizes.batch_size)
+
+    def steps(
+        self, needs: BatchNeeds, accelerator: str = "auto", precision: str = "32-true"
+    ) -> StepBatches:
+        """Return the batches of every step of a module.
+
+        Args:
+            needs: the batches that the module's steps need.
+            accelerator: Lightning's name of the accelerator, which decides how batches are split
+                and laid out, as does `precision`.
+            precision: Lightning's name of the precision.
+
+        Raises:
+            UserError: a task has too few examples for its batches.
+        """
+        prepared, sizes = self.prepared, self.sizes
+        packed = self._packs(accelerator, precision, trains=True)
+        on_cpu = is_on_cpu(accelerator)
+        sources = {
+            name: TaskExamples(
+                prepared.rows(name),
+                prepared.objective(name).collate(
+                    prepared.encoder, sizes.micro_batch_size, packed=packed, on_cpu=on_cpu
+                ),
+                sizes.batch_size,
+                prepared.draw_group(name),
+            )
+            for name in needs.tasks
+        }
+        meta = None
+        if needs.meta:
+            collate = prepared.classification.collate(
+                prepared.encoder,
+                sizes.micro_batch_size,
+                training=False,
+                packed=packed,
+                on_cpu=on_cpu,
+            )
+            meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
+        available = len(prepared.splits.train) if needs.meta_head_examples else 0
+        if needs.meta_head_examples and sizes.batch_size + needs.meta_head_examples > available:
+            raise UserError(
+                f"meta_head.examples_from=rest needs {needs.meta_head_examples} training examples "
+                f"beside each batch of {sizes.batch_size}, but there are only {available}; use a "
+                "smaller batch_size, or examples_from=batch"
+            )
+        return StepBatches(sources, meta, self.epoch_steps(needs), self.seed, needs)
+
+    def evaluation(
+        self, split: str, accelerator: str = "auto", precision: str = "32-true"
+    ) -> EvaluationBatches:
+        """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
+
+        Without an end task, dev is the text that is held out of all corpora.
+
+        Args:
+            split: the split's name.
+            accelerator: see `steps`, as is `precision`.
+        """
+        packed = self._packs(accelerator, precision, trains=False)
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        if split == "dev" and prepared.held_out is not None:
+            return self._held_out(prepared.held_out, packed)
+        # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand; in
+        # a process's share it may have two texts (see `EvaluationBatches.share`)
+        collate = prepared.classification.collate(
+            prepared.encoder, max(2, size), training=False, packed=packed
+        )
+        return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Divide a batch among the tasks that a step samples, by their current weights."""
+        if not isinstance(batch, StepBatch) or not batch.unsized:
+            return batch
+        trainer = self._running()
+        weighting = getattr(trainer.lightning_module, "weighting", None)
+        assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
+        return with_sampled_batches(
+            batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
+            isinstance(trainer.strategy, ShardStrategy),
+        )  # fmt: skip
+
+    def train_dataloader(self) -> StepLoader:
+        """Return a loader of the steps of the Trainer's module, an epoch at a time.
+
+        Each of several processes makes the whole batches and keeps some of their micro-batches. So
+        each micro-batch is the same on any number of processes, dropout and masks included.
+        """
+        trainer, needs = self._running(), self._needs()
+        share = None
+        if trainer.world_size > 1:
+            share = partial(
+                share_of,
+                rank=trainer.global_rank,
+                count=trainer.world_size,
+                equally_often=isinstance(trainer.strategy, ShardStrategy),
+            )
+
+        def next_step() -> int:
+            if not trainer.overfit_batches:
+                return int(trainer.global_step)
+            # every epoch is the first one again, also where a checkpoint was written inside one
+            return int(trainer.global_step % trainer.num_training_batches)
+
+        on_cuda = trainer.strategy.root_device.type == "cuda"
+        workers = self._num_workers if self._num_workers is not None else 2 * on_cuda
+        return StepLoader(
+            self.steps(needs, *self._arithmetic()),
+            next_step,
+            collate_fn=share,
+            num_workers=workers,
+            pin_memory=on_cuda,
+            persistent_workers=workers > 0,
+        )
+
+    def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
+        """Return a loader of dev, each example once; none where the end task is not trained.
+
+        Without an end task, dev is the text that is held out of all corpora.
+
+        Raises:
+            UserError: `trainer.validate` has nothing to evaluate.
+        """
+        if END_TASK in self._needs().tasks or self.prepared.held_out is not None:
+            return self._split("dev")
+        if self._running().state.fn != TrainerFn.FITTING:
+            raise UserError(
+                "trainer.validate: this module does not train the end task, and no text is held out"
+            )
+        return []
+
+    def test_dataloader(self) -> EvaluationBatches:
+        """Return a loader of test, each example once.
+
+        Raises:
+            UserError: the task has no test split.
+        """
+        self._check_has_test("trainer.test")
+        return self._split("test")
+
+    def predict_dataloader(self) -> EvaluationBatches | DataLoader[Any]:
+        """Return a loader of test; texts come in their original order.
+
+        Raises:
+            UserError: the task has no test split.
+        """
+        self._check_has_test("trainer.predict")
+        task = self.prepared.end_task
+        if not isinstance(task, TextTask):
+            return self._split("test")
+        size, alone = self.sizes.evaluation_batch_size, task.test.pairs is None
+        rows: Any = list(task.test.texts) if alone else task.test.rows(labelled=False)
+        collate = list if alone else None
+        # by keyword: Lightning makes it anew with other arguments
+        return DataLoader(rows, batch_size=size, collate_fn=collate, generator=torch.Generator())
+
+    def _check_has_test(self, call: str) -> None:
+        if not len(self.prepared.splits.test):
+            raise UserError(
+                f"{call}: there is no test split (test_share=0); give one, TartanData(..., "
+                "test=...), or loaders of your own"
+            )
+
+    def _split(self, name: str) -> EvaluationBatches:
+        batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()
+        if trainer.world_size > 1:
+            batches = batches.share(trainer.global_rank, trainer.world_size)
+        return batches
+
+    def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
+        """Return the held-out texts of all corpora in evaluation batches, with fixed masks."""
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        examples = [examples for _, examples in prepared.auxiliaries.values()]
+        rows = datasets.concatenate_datasets(
+            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
+        )
+        objective = examples[0].objective
+        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
+        encoder = require_text_encoder(prepared.encoder, "continued pre-training")
+        collate = objective.collate(
+            encoder, max(2, size), training=False, packed=packed, mask_seed=held_out.seed
+        )
+        return EvaluationBatches(TaskExamples(rows, collate, size))
+
+    def _packs(self, accelerator: str, precision: str, *, trains: bool) -> bool:
+        encoder = self.prepared.encoder
+        return self.sizes.packed and packs_texts(encoder, accelerator, precision, trains=trains)
+
+    def _arithmetic(self) -> tuple[str, str]:
+        trainer = self._running()
+        on_cpu = is_cpu(trainer.strategy.root_device)
+        return "cpu" if on_cpu else "auto", str(trainer.precision)
+
+    def _running(self) -> pl.Trainer:
+        if self.trainer is None:
+            raise UserError(
+                "TartanData has loaders once it is a Trainer's: trainer.fit(module, "
+                "datamodule=data); a DataModule around it has none, a subclass may override "
+                "val_dataloader"
+            )
+        return self.trainer
+
+    def _needs(self) -> BatchNeeds:
+        needs = getattr(self._running().lightning_module, "batch_needs", None)
+        if not isinstance(needs, BatchNeeds):
+            raise UserError(
+                "this data is for the modules of tartan, e.g. MetaTartan.for_data(data), and "
+                "for the Trainer itself, not for a DataModule around it (a subclass of TartanData "
+                "may override val_dataloader); for another LightningModule use loaders of your own"
+            )
+        return needs

@@ -1,0 +1,167 @@
+"""Processes that each hold a shard of the body's parameters (FSDP2), and whole heads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor
+
+from tartan.core.backward import backward
+from tartan.core.body import SharedBody
+from tartan.core.gradients import Gradient, put_gradient
+from tartan.core.processes import Summed
+from tartan.core.running_statistics import frozen_running_statistics
+from tartan.core.task import Batch, MicroBatch
+from tartan.distributed.replicas import Replicas
+from tartan.distributed.states import reshard, whole_state
+
+
+class ShardedBody(SharedBody):
+    """A body of which each process holds a shard (see `tartan.core.body.SharedBody`).
+
+    `backward` sums over the processes, so that a gradient is that of this process's shard.
+    """
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Shards of this process; what passes without a backward pass left gathered is freed."""
+        reshard(self.module)
+        return super().parameters
+
+    def backward(
+        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
+    ) -> None:
+        """Add the gradient to `.grad` of all leaves: leaves of the graph are not the shards."""
+        backward(loss, retain_graph=retain_graph)
+
+    def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
+        """Take the passes that `filled` has added, with a gradient of zero."""
+        with frozen_running_statistics(self.module):
+            for part in batch.fillers:
+                loss = 0 * loss_of(part)
+                if loss.requires_grad:
+                    backward(loss)
+
+    def total(self, products: Tensor) -> Tensor:
+        """Sum the products over the shards."""
+        whole = products.clone()
+        distributed.all_reduce(whole)
+        return whole
+
+    def put(self, gradient: Gradient) -> None:
+        """Hand this shard's gradient to the optimiser as part of the whole one."""
+        parameters = self.parameters
+        whole = [
+            None if value is None else _like(parameter, value)
+            for parameter, value in zip(parameters, gradient, strict=True)
+        ]
+        put_gradient(parameters, whole)
+
+
+def filled(batch: Batch, numbers: Sequence[int], passes: int) -> Batch:
+    """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
+    own = batch.only(numbers)
+    fillers: list[MicroBatch] = []
+    if batch.micro_batches:  # a batch without any unit has none
+        smallest = min(batch.micro_batches, key=lambda part: part.examples)
+        fillers = [smallest] * max(0, passes - len(own.micro_batches))
+    return replace(own, fillers=fillers)
+
+
+class Shards(Replicas):
+    """The processes of torch's default group, each of which holds a shard of the body.
+
+    Heads' gradients are summed as in `Replicas`; the body's were summed by its `backward`.
+    """
+
+    overlaps = False
+
+    def begin_sum(
+        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        """See `Processes.begin_sum`."""
+        whole = [i for i, p in enumerate(parameters) if not isinstance(p, DTensor)]
+        wait = super().begin_sum(
+            key, [parameters[i] for i in whole], [gradient[i] for i in whole], loss
+        )
+        local: Gradient = [g.to_local() if isinstance(g, DTensor) else g for g in gradient]
+
+        def waited() -> Summed:
+            summed = wait()
+            for index, value in zip(whole, summed.gradient, strict=True):
+                local[index] = value
+            return Summed(local, summed.loss)
+
+        return waited
+
+
+def shard(body: nn.Module, mesh: DeviceMesh) -> None:
+    """Shard a body's layers, each by itself, and the rest of it; do nothing if it is sharded.
+
+    Gradients are summed, not averaged: a process's loss is already its share of the batch's.
+    """
+    if isinstance(body, FSDPModule):
+        return
+    form = _form_of(body)
+    layers = [m for m in body.modules() if isinstance(m, nn.ModuleList)]
+    for layer in layers[0] if layers else ():
+        fully_shard(layer, mesh=mesh)
+    fully_shard(body, mesh=mesh)
+    for module in body.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+    body.__dict__[_FORM] = form
+
+
+def unshard(body: nn.Module) -> None:
+    """Make a sharded body whole again in the main process's memory, to be written.
+
+    All processes have to call this; in the others the body is empty afterwards.
+    """
+    if not isinstance(body, FSDPModule):
+        return
+    form = whole_copy(body)
+    # in place: encoder and module hold the same body
+    body.__class__, body.__dict__ = form.__class__, form.__dict__  # type: ignore[assignment]
+
+
+def whole_copy(body: nn.Module) -> nn.Module:
+    """Return a sharded body whole, in the main process's memory; another one as it is.
+
+    All processes have to call this; in the others the copy has no values.
+    """
+    if not isinstance(body, FSDPModule):
+        return body
+    state = whole_state(body)
+    form: nn.Module = copy.deepcopy(body.__dict__[_FORM])
+    if state:
+        form.load_state_dict(state, assign=True)
+    return form
+
+
+_FORM = "_tartan_form"
+"""Attribute in which a sharded body keeps its unsharded form, without parameters."""
+
+
+def _form_of(body: nn.Module) -> nn.Module:
+    """Return a copy of a body whose parameters take no memory."""
+    empty = {
+        id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
+        for p in body.parameters()
+    }
+    return copy.deepcopy(body, empty)  # type: ignore[arg-type]
+
+
+def _like(parameter: nn.Parameter, value: Tensor) -> Tensor:
+    assert isinstance(parameter, DTensor)
+    return DTensor.from_local(
+        value, parameter.device_mesh, parameter.placements,
+        run_check=False, shape=parameter.shape, stride=parameter.stride(),
+    )  # fmt: skip

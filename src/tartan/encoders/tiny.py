@@ -1,0 +1,82 @@
+"""Builds a small random encoder with a tokenizer in milliseconds, for tests and dry runs."""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import torch
+from annotated_types import Ge, MultipleOf
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordPiece
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from tartan.configuration.options import Below1, Checked, Count, Length, NonNegative
+from tartan.encoders.text_encoder import TextEncoder
+
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@dataclass(frozen=True)
+class TinyEncoder(Checked):
+    """A small BERT with random weights, which are the same every time.
+
+    Attributes:
+        name: the encoder's name in results.
+        hidden_size: width, a multiple of 2 [units].
+        layers: depth [layers].
+        max_positions: longest input [tokens].
+        dropout: dropout probability throughout the body.
+        lr: see `PretrainedEncoder`.
+    """
+
+    name: str = "tiny"
+    hidden_size: Annotated[int, Ge(2), MultipleOf(2)] = 32
+    layers: Count = 2
+    max_positions: Length = 512
+    dropout: Below1 = 0.1
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
+
+    def load(self) -> TextEncoder:
+        """Build body and tokenizer, and leave the caller's random state as it was."""
+        tokenizer = letter_pair_tokenizer()
+        config = BertConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=self.hidden_size,
+            num_hidden_layers=self.layers,
+            num_attention_heads=2,
+            intermediate_size=4 * self.hidden_size,
+            max_position_embeddings=self.max_positions,
+            hidden_dropout_prob=self.dropout,
+            attention_probs_dropout_prob=self.dropout,
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            body = BertModel(config, add_pooling_layer=False)
+        return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)
+
+
+def letter_pair_tokenizer() -> PreTrainedTokenizerFast:
+    """Return a WordPiece tokenizer of printable characters and pairs of letters."""
+    characters = string.ascii_lowercase + string.digits + string.punctuation
+    pairs = ["".join(pair) for pair in itertools.product(string.ascii_lowercase, repeat=2)]
+    pieces = [*characters, *pairs]
+    vocabulary = {p: i for i, p in enumerate([*_SPECIAL, *pieces, *(f"##{p}" for p in pieces)])}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(
+        ("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"])
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],  # as BERT's
+    )

@@ -1,0 +1,212 @@
+"""Evaluates, predicts and saves the end task's classifier in a module."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor, nn
+from torchmetrics import MeanMetric
+
+from tartan.core.task import Inputs, Task
+from tartan.data.columns import write_trained_columns
+from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
+from tartan.data.tokenise import Text, inputs_of
+from tartan.distributed.agreement import Agreement
+from tartan.distributed.shards import whole_copy
+from tartan.encoders.base import Encoder
+from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
+from tartan.errors import UserError
+from tartan.evaluation.metrics import EndTaskMetrics
+from tartan.evaluation.monitor import Monitor
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class EndTaskClassifier(pl.LightningModule):
+    """Evaluates and predicts the end task; subclasses train its body and head.
+
+    Args:
+        encoder: the encoder.
+        end_task: the end task with its head; None where it is not trained.
+        metrics: the end task's metrics; None where it is not trained.
+        labels: the end task's label names in index order.
+        max_length: maximum length of its texts; None where inputs are not texts [tokens].
+
+    Attributes:
+        agreement: exchanges values with the run's other processes.
+        label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
+            where these are the same.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        end_task: Task | None,
+        metrics: EndTaskMetrics | None,
+        labels: Sequence[str],
+        max_length: int | None,
+        columns: Mapping[str, str | None] | None = None,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.body = encoder, encoder.body
+        self.end_task, self.metrics = end_task, metrics
+        self.labels, self.max_length, self.columns = tuple(labels), max_length, columns
+        # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
+        self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
+        self.label_places: Tensor | None = None
+        self.agreement = Agreement()
+        if end_task is not None and isinstance(encoder, TextEncoder):
+            # the sizes in Lightning's model summary, and what it traces and exports
+            self.example_input_array = (inputs_of(["an example"], encoder, max_length),)
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """The metric on dev by which checkpoints are chosen; None where nothing is evaluated."""
+        return None if self.metrics is None else Monitor(self.metrics.monitor)
+
+    def forward(self, texts: str | Sequence[Text] | Inputs) -> Tensor:
+        """Return the end task's logits, `(n, classes)`.
+
+        Args:
+            texts: one or more texts, pairs of texts, `{"text": texts}` (and `text_pair`), or what
+                a tokenizer (or, of images, the data) has made of them.
+
+        Raises:
+            UserError: the method does not train the end task, or the encoder reads no texts.
+        """
+        task, _ = self._evaluated()
+        if isinstance(texts, str):
+            texts = [texts]
+        if isinstance(texts, Mapping) and "text" in texts:
+            texts = unlabelled_batch(texts)
+        if not len(texts):
+            return torch.zeros(0, len(self.labels), device=self.device)
+        if not isinstance(texts, Mapping):
+            encoder = require_text_encoder(self.encoder, "a text")
+            read = inputs_of(list(texts), encoder, self.max_length)
+            texts = {name: value.to(self.device) for name, value in read.items()}
+        features = task.objective.features(self.body, texts)
+        logits: Tensor = task.head(features)
+        return logits.float()
+
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Add a batch of dev or test to the metrics (see `labelled_batch` for its forms)."""
+        _, metrics = self._evaluated()
+        if dataloader_idx > 0:
+            raise UserError(
+                "an evaluation takes one loader at a time: call trainer.validate or trainer.test "
+                "for each"
+            )
+        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
+        logits = self(inputs)
+        labels = labels.to(logits.device)
+        metrics.update(logits, labels, unseen)
+        self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
+
+    test_step = validation_step
+
+    def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
+        """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch.
+
+        Args:
+            batch: texts, rows of `text` (and `text_pair`), or what a tokenizer made of them.
+        """
+        probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
+        chosen = probabilities.argmax(dim=1).tolist()
+        return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
+
+    def on_predict_start(self) -> None:
+        """Check that there is something to predict; with no batches, `predict_step` is not called.
+
+        Raises:
+            UserError: the method does not train the end task, or a text or batch was given in place
+                of a loader.
+        """
+        self._evaluated()
+        given = self.trainer.predict_dataloaders
+        for loader in given if isinstance(given, list | tuple) else [given]:
+            if isinstance(loader, str | Mapping):
+                raise UserError(
+                    f"trainer.predict takes a DataLoader, not a {type(loader).__name__}, and reads "
+                    "a list as several loaders; for one batch of texts use module(texts)"
+                )
+
+    def on_validation_epoch_start(self) -> None:
+        """Start a new evaluation, on dev or test."""
+        # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,
+        # which the evaluations of a later `Trainer.fit` could not add to.
+        self.evaluation_loss.reset()
+        if self.metrics is not None:
+            self.metrics.reset()
+
+    on_test_epoch_start = on_validation_epoch_start
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the metrics as `dev/...`."""
+        self._log_metrics("dev")
+
+    def on_test_epoch_end(self) -> None:
+        """Log the metrics as `test/...`."""
+        self._log_metrics("test")
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the classifier as a folder that Transformers and `python -m src.predict` load.
+
+        Of several processes the main one writes. With `ShardStrategy` all have to call this.
+
+        Raises:
+            UserError: the method does not train the end task.
+        """
+        task, _ = self._evaluated()
+        remark = self._written(
+            lambda encoder: encoder.save_classifier(
+                task.head, self.labels, Path(folder), self.max_length
+            )
+        )
+        if remark is not None:
+            log.warning(remark)
+        if self.columns is not None and self.agreement.is_main:
+            write_trained_columns(self.columns, Path(folder))
+
+    def _written(self, write: Callable[[Encoder], T]) -> T | None:
+        """Have the main process write its whole encoder; of a sharded body, the others wait."""
+        encoder, body = self.encoder, whole_copy(self.body)
+        if body is not self.body:
+            encoder = copy.copy(encoder)
+            encoder.body = body  # type: ignore[misc]
+        try:
+            return write(encoder) if self.agreement.is_main else None
+        finally:
+            if body is not self.body:
+                self.agreement.wait()
+
+    def _log_metrics(self, split: str) -> None:
+        _, metrics = self._evaluated()
+        any_unseen = bool(self.agreement.highest(int(metrics.saw_unseen)))
+        values = metrics.compute(any_unseen=any_unseen)
+        values["loss"] = self.evaluation_loss.compute()
+        self._log_values(split, values, metrics.monitor)
+
+    def _log_values(self, split: str, values: Mapping[str, Tensor], monitored: str) -> None:
+        """Log an evaluation's values, which are the same on all processes."""
+        # there is nothing to sum, which Lightning would ask for
+        equal: Any = {"sync_dist": True, "reduce_fx": "max"}
+        self.log_dict({f"{split}/{name}": value for name, value in values.items()}, **equal)
+        shown = f"{split}_{monitored}"
+        self.log(shown, values[monitored], prog_bar=True, logger=False, **equal)
+
+    def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
+        if self.end_task is None or self.metrics is None:
+            raise UserError(
+                f"{type(self).__name__} does not train the end task, so that there is nothing to "
+                "evaluate or predict; use FineTuning, MTTartan or MetaTartan"
+            )
+        return self.end_task, self.metrics

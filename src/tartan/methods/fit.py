@@ -1,0 +1,284 @@
+"""Trains one stage with Lightning's Trainer, and evaluates on the test split."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import (
+    Checkpoint,
+    EarlyStopping,
+    ProgressBar,
+    StochasticWeightAveraging,
+)
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from omegaconf import DictConfig, OmegaConf
+
+from tartan.configuration.build import build
+from tartan.data.task_data import TaskData
+from tartan.distributed.identity import is_main_process
+from tartan.distributed.states import load_whole_state
+from tartan.distributed.strategy import strategy_of
+from tartan.errors import UserError, first_line
+from tartan.evaluation.metrics import SplitScores
+from tartan.files.checksum import is_whole
+from tartan.files.durable import write_with_checksum
+from tartan.methods.best_weights import BestWeights
+from tartan.methods.checkpoint_io import DurableCheckpointIO, load_whole
+from tartan.methods.cost import CostMeter
+from tartan.methods.factor_log import FactorLog
+from tartan.methods.history import EvaluationHistory
+from tartan.methods.memory import memory_advice
+from tartan.methods.module import TaskMixing
+from tartan.methods.non_finite import StopAtNonFinite
+from tartan.methods.outcome import StageOutcome, store_outcome, stored_outcome
+from tartan.methods.precision import resolve_precision
+from tartan.methods.progress_bar import StageProgressBar
+from tartan.methods.resume_points import ResumePoints, newest_point
+from tartan.methods.stage import Stage
+from tartan.methods.step_log import StepLog, put_back, read_log
+from tartan.methods.trainer_options import check_callbacks
+
+log = logging.getLogger(__name__)
+
+STEP_LOG = "steps.csv"
+"""Name of the step log in the run folder."""
+FACTOR_LOG = "factors.csv"
+"""Name of the log of factored weights in the run folder."""
+FLUSH_EVERY = 50
+"""Number of steps between two writings of the step log."""
+
+
+def fit_stage(
+    module: TaskMixing,
+    data: TaskData,
+    stage: Stage,
+    *,
+    name: str,
+    config: DictConfig,
+    folder: Path,
+    observers: Sequence[pl.Callback] = (),
+) -> StageOutcome:
+    """Train a stage, and leave the weights to keep in `module`.
+
+    These are those of the best evaluation on dev, or the last ones in a stage without an
+    evaluation. A stage that is finished already is not trained again; an interrupted one is
+    resumed.
+
+    Args:
+        module: the module to train.
+        data: its data.
+        stage: the stage's settings.
+        name: the stage's name.
+        config: the run's config.
+        folder: the run folder.
+        observers: further callbacks, which come after all others except those that write
+            checkpoints.
+
+    Raises:
+        UserError: Lightning refuses options or callbacks.
+    """
+    steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
+    checkpoints = folder / "checkpoints" / name
+    finished = stored_outcome(module, checkpoints)
+    if finished is not None:
+        _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
+        return finished
+    history = best = None
+    users = list(_of_stage(user_callbacks(config), module, name))
+    callbacks: list[pl.Callback] = [
+        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
+        FactorLog(folder / FACTOR_LOG, name),
+        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
+    ]
+    monitor = module.monitor
+    if monitor is not None:
+        history = EvaluationHistory(monitor)
+        best = BestWeights(checkpoints, history)
+        callbacks += [history, best]
+        if any(isinstance(callback, EarlyStopping) for callback in users):
+            log.info("stage %s ends by the callbacks' EarlyStopping, not by its patience", name)
+        elif stage.patience is not None:
+            stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
+            callbacks.append(stop)
+    resumed_from = newest_point(checkpoints / "resume")
+    config.run.log = name
+    if resumed_from is not None:
+        step = int(resumed_from.stem)
+        config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
+        log.warning("stage %s continues after step %s of %s", name, step, steps)
+    meter = CostMeter()
+    points = ResumePoints(
+        checkpoints / "resume",
+        float(config.checkpoint_minutes),
+        None if history is None else interval,
+        *([] if best is None else [best.point_taken]),
+    )
+    trainer = build_trainer(
+        config,
+        [*callbacks, *users, meter, *observers, points],
+        max_steps=steps,
+        val_check_interval=interval,
+        default_root_dir=_emptied(checkpoints / "slurm"),
+        limit_val_batches=1.0 if history else 0,
+    )
+    module.logged_options = logged_options(config)
+    with memory_advice(config, "micro_batch_size", f"stage {name}"):
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+        except MisconfigurationException as error:  # some options it checks only here
+            raise UserError(
+                f"Lightning refuses callbacks or trainer: {first_line(error)}"
+            ) from error
+    best_step, dev = trainer.global_step, None
+    if history is None or best is None:
+        trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
+    else:
+        best_step, dev = history.best()
+        kept = best.file(best_step)
+        load_whole_state(module, load_whole(kept)["state_dict"])
+        if trainer.is_global_zero:
+            write_with_checksum(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
+    mixed = len(module.tasks) > 1
+    outcome = StageOutcome(
+        name=name,
+        steps=trainer.global_step,
+        best_step=best_step,
+        skipped=int(module.skipped),
+        cost=meter.cost(),
+        # of the last step, not of the kept one: what the weighting ended with
+        task_weights=module.task_weights if mixed else {},
+        evaluations=[] if history is None else history.series(),
+        dev=dev,
+        module=module,
+    )
+    trainer.strategy.barrier()  # files that others may still read are removed now
+    if trainer.is_global_zero:
+        log_so_far = read_log(folder / STEP_LOG)
+        write_with_checksum(checkpoints / STEP_LOG, lambda path: path.write_bytes(log_so_far))
+        store_outcome(outcome, checkpoints)
+    points.leave_if_asked(trainer.global_step)
+    return outcome
+
+
+def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
+    """Return the scores of `module` on the test split, which loggers get too."""
+    config.run.stage = config.run.log = f"{module.stage}-test"
+    if is_main_process():  # of a process that was killed here; Lightning would warn of it
+        shutil.rmtree(Path(config.run.folder) / "logs" / config.run.log, ignore_errors=True)
+    module.logged_options = logged_options(config)
+    trainer = build_trainer(config, [], max_steps=1)
+    with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
+        trainer.test(module, datamodule=data, verbose=False)
+    metrics = {
+        name.removeprefix("test/"): float(value)
+        for name, value in trainer.callback_metrics.items()
+        if name.startswith("test/")
+    }
+    assert module.metrics is not None
+    confusion = {part: counts.tolist() for part, counts in module.metrics.confusion.items()}
+    return SplitScores(metrics, confusion)
+
+
+def logged_options(config: DictConfig) -> dict[str, Any]:
+    """Return the run's options, for its loggers; without those that the program itself sets."""
+    options: Any = OmegaConf.to_container(config, resolve=True)
+    del options["run"]
+    return dict(options)
+
+
+def user_callbacks(config: DictConfig) -> list[pl.Callback]:
+    """Return new instances of the callbacks in the `callbacks` group.
+
+    Raises:
+        UserError: one cannot be built, is not a callback, or does not work here.
+    """
+    found = {name: build(node, f"callbacks.{name}") for name, node in config.callbacks.items()}
+    for name, callback in found.items():
+        if not isinstance(callback, pl.Callback):
+            raise UserError(f"callbacks.{name} is a {type(callback).__name__}, no Callback")
+        if isinstance(callback, StochasticWeightAveraging):
+            # of a stage's first epoch it would put back the weights before it, or do nothing
+            raise UserError(
+                f"callbacks.{name}: StochasticWeightAveraging averages the weights at which epochs "
+                "begin, and a stage is one epoch, of which it averages nothing; use "
+                "EMAWeightAveraging"
+            )
+    check_callbacks(found.values())
+    return list(found.values())
+
+
+def _of_stage(
+    callbacks: Iterable[pl.Callback], module: TaskMixing, name: str
+) -> Iterator[pl.Callback]:
+    """Yield the callbacks that a stage can have: none of a score on dev without evaluations."""
+    for callback in callbacks:
+        watched = getattr(callback, "monitor", None)
+        if module.monitor is None and str(watched).startswith("dev"):
+            log.warning(
+                "stage %s is not evaluated on dev: it is trained without %s(monitor=%r)",
+                name, type(callback).__name__, watched,
+            )  # fmt: skip
+        else:
+            yield callback
+
+
+def build_trainer(
+    config: DictConfig,
+    callbacks: list[pl.Callback],
+    **arguments: Any,
+) -> pl.Trainer:
+    """Return Lightning's Trainer as configured in `conf/trainer/`, with the precision resolved.
+
+    Raises:
+        UserError: Lightning refuses the settings, or they do not fit each other.
+    """
+    settings = config.trainer
+    bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
+    if settings.get("enable_progress_bar", True) and not bars:
+        callbacks = [*callbacks, StageProgressBar(config.run.stage)]
+    arguments.setdefault("default_root_dir", str(config.run.folder))
+    if "logger" not in arguments:
+        arguments["logger"] = [
+            build(node, f"logger.{name}") for name, node in config.logger.items()
+        ]
+    trainer: pl.Trainer = build(
+        settings,
+        "trainer",
+        callbacks=callbacks,
+        plugins=[DurableCheckpointIO()],
+        precision=resolve_precision(settings.precision, str(settings.accelerator)),
+        strategy=strategy_of(settings),
+        use_distributed_sampler=False,  # each split is shared out without doubling examples
+        max_epochs=-1,
+        num_sanity_val_steps=settings.get("num_sanity_val_steps", 0),
+        enable_model_summary=settings.get("enable_model_summary", False),
+        enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
+        check_val_every_n_epoch=None,
+        **arguments,
+    )
+    return trainer
+
+
+def _check_log(path: Path, copy: Path) -> None:
+    """Restore the step log to its state at the end of a finished stage, if it was changed since."""
+    if not is_main_process() or not is_whole(copy):
+        return
+    content = copy.read_bytes()
+    if not read_log(path).startswith(content):
+        put_back(path, content)
+
+
+def _emptied(folder: Path) -> str:
+    """Return an empty folder for the checkpoint that Lightning writes when SLURM requeues a job.
+
+    A resume point is written at the same moment; Lightning would prefer its own checkpoint even if
+    the resume point is newer by then.
+    """
+    if is_main_process():
+        shutil.rmtree(folder, ignore_errors=True)
+    return str(folder)

@@ -1,0 +1,162 @@
+"""Counts the floating-point operations of forward passes, once for each shape of input."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
+from torch.utils.hooks import RemovableHandle
+
+from tartan.cpu.packed_attention import Packing
+from tartan.cuda.packed_row import PackedRow
+
+BACKWARD = 2
+"""Cost of a backward pass in forward passes: two matrix products for each one."""
+
+
+def _attention_in_packed_rows(
+    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *args: Any, **kwargs: Any
+) -> int:
+    pairs = int(ends.diff().square().sum())
+    return 4 * query.shape[1] * query.shape[2] * pairs
+
+
+_PACKED = ("torch_attn::_varlen_attn", "flash_attn::_flash_attn_varlen_forward")
+"""What the kernels of `tartan.cuda` are called where torch dispatches them."""
+
+
+class _Counting(TorchDispatchMode):
+    """Adds up the floating-point operations of matrix products, convolutions and attention."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.total = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        operator = func._overloadpacket
+        if operator is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+            # torch's table has the accelerators' kernels only
+            self.total += sdpa_flop_count(*(one.shape for one in args[:3]))  # type: ignore[no-untyped-call]
+        elif func.name().partition(".")[0] in _PACKED:
+            self.total += _attention_in_packed_rows(*args, **kwargs)
+        elif operator in flop_registry:
+            self.total += flop_registry[operator](*args, **kwargs, out_val=out)
+        return out
+
+
+class ForwardFlops:
+    """Counts the floating-point operations of each forward pass of some modules.
+
+    They are counted operator by operator (a multiplication and an addition are two) the first time
+    that a module's inputs have their shapes, and remembered. The cost of a pass is linear in its
+    number of rows, so that two counts give all others; that of a packed row is linear in its tokens
+    and in its pairs of positions that attend to each other. A pass that will be differentiated
+    counts as three forward passes; recomputing it in the backward pass to save memory does not
+    count.
+
+    Args:
+        modules: the modules to watch; none may be inside another. A module with a method
+            `computed_rows` computes that many rows for its first input.
+        spent: called with the number of operations of each pass.
+    """
+
+    def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
+        self._spent = spent
+        self._known: defaultdict[tuple[Any, ...], dict[_Size, int]] = defaultdict(dict)
+        self._key: tuple[Any, ...] = ()
+        self._size: _Size = (1, 1)
+        self._counting: _Counting | None = None
+        self._handles: list[RemovableHandle] = []
+        for index, module in enumerate(modules):
+            self._handles += [
+                module.register_forward_pre_hook(self._before(index), with_kwargs=True),
+                module.register_forward_hook(self._after, always_call=True),
+            ]
+
+    def remove(self) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _before(self, index: int) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            self._key, self._size = _key(index, module, args, kwargs)
+            if _cost(self._known[self._key], self._size) is None:
+                self._counting = _Counting()
+                self._counting.__enter__()  # type: ignore[no-untyped-call]
+
+        return hook
+
+    def _after(self, module: nn.Module, args: Any, out: Any) -> None:
+        if self._counting is not None:
+            counting, self._counting = self._counting, None
+            counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._known[self._key][self._size] = counting.total
+        differentiated = any(
+            isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
+        )
+        operations = _cost(self._known[self._key], self._size)
+        assert operations is not None
+        self._spent(operations * (1 + BACKWARD * differentiated))
+
+
+_Size = tuple[int, int]
+"""The two numbers in which a cost is linear: 1 and rows, or tokens and pairs."""
+
+
+def _cost(counted: Mapping[_Size, int], size: _Size) -> int | None:
+    """Return the cost of a pass by that of others; None if it has to be counted.
+
+    Besides the cost of rows there is a constant part (projected relative positions).
+
+    Args:
+        counted: costs of passes that differ in their size alone.
+        size: the size of the pass.
+    """
+    if size in counted:
+        return counted[size]
+    for (one, this), (other, that) in combinations(counted.items(), 2):
+        independent = one[0] * other[1] - other[0] * one[1]
+        if independent:  # Cramer's rule
+            first = this * other[1] - that * one[1]
+            second = one[0] * that - other[0] * this
+            return (size[0] * first + size[1] * second) // independent
+    return None
+
+
+def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
+    """Return all that a pass's cost depends on apart from its size, and the size.
+
+    The number of rows is 1 where the inputs do not agree on it.
+    """
+    shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    # with tangents (forward mode) a pass of the same shapes computes more
+    level = forward_ad._current_level
+    packing = kwargs.get("packing")
+    if isinstance(packing, Packing | PackedRow):
+        return (index, level, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
+    computed_rows = getattr(module, "computed_rows", None)
+    if computed_rows is not None:
+        (*leading, _, width), *others = shapes
+        return (index, level, *leading, width, *others), (1, computed_rows(args[0]))
+    first = {shape[0] if shape else 0 for shape in shapes}
+    if len(first) == 1 and 0 not in first:
+        return (index, level, *(shape[1:] for shape in shapes)), (1, first.pop())
+    return (index, level, *shapes), (1, 1)
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """Return the leaves of nested tuples, dicts and Transformers' outputs."""
+    return tree_leaves(dict(tree) if isinstance(tree, dict) else tree)

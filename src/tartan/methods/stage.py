@@ -1,0 +1,114 @@
+"""Declares the settings of a stage: which tasks train together, and for how long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from tartan.configuration.options import Checked, Count, Positive
+from tartan.core.meta_head import MetaHeadSettings
+from tartan.errors import UserError
+from tartan.methods.optimisation import Optimisation
+
+LARGEST_BATCH = 2**20
+"""Maximum size of a batch [examples]; with larger ones, indices alone would fill the memory."""
+InnerProducts = Literal["float32", "float64"]
+BatchSize = Annotated[int, Ge(1), Le(LARGEST_BATCH)]
+
+
+@dataclass
+class Stage(Checked):
+    """The settings of one stage (`conf/stage/`).
+
+    Attributes:
+        module: import path of the LightningModule.
+        enabled: whether the stage is run at all.
+        auxiliaries: which auxiliary tasks a stage that trains any takes: `domain` (DAPT), `task`
+            (TAPT) or `all`.
+        batch_size: examples of each task in one optimiser step [examples].
+        meta_batch_size: examples of `B_val`, for the meta-gradient [examples].
+        max_steps: upper bound of optimiser steps; null for none [steps].
+        max_epochs: upper bound in passes over the examples that `epochs_of` names; null for none
+            [epochs].
+        epochs_of: whose examples make an epoch: the `end_task`'s, or those of the `largest` of the
+            stage's tasks, as in the authors' code. A stage without the end task has the latter.
+        evaluate_every: optimiser steps between evaluations on dev; null for once an epoch [steps].
+        patience: evaluations without improvement after which the stage ends; null for never
+            [evaluations].
+        freeze_body: train only the heads.
+        sampled: auxiliary tasks that each step samples, uniformly and without replacement, and that
+            share one batch of `batch_size`; null trains all in each step, with a batch each
+            [tasks].
+        inner_products: the type in which inner products of gradients are accumulated.
+        fresh_end_head: start the end task's head anew even if an earlier stage trained one.
+        optimisation: optimiser and schedule.
+        meta_head: the meta head.
+
+    Raises:
+        UserError: options contradict each other; the message names them.
+    """
+
+    module: str
+    enabled: bool = True
+    auxiliaries: Literal["all", "domain", "task"] = "all"
+    batch_size: BatchSize = 16
+    meta_batch_size: BatchSize = 32
+    max_steps: Count | None = None
+    max_epochs: Positive | None = None
+    epochs_of: Literal["end_task", "largest"] = "end_task"
+    evaluate_every: Count | None = None
+    patience: Count | None = None
+    freeze_body: bool = False
+    fresh_end_head: bool = False
+    sampled: Count | None = None
+    inner_products: InnerProducts = "float32"
+    optimisation: Optimisation = field(default_factory=Optimisation)
+    meta_head: MetaHeadSettings = field(default_factory=MetaHeadSettings)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sampled is not None and self.sampled > self.batch_size:
+            raise UserError(
+                f"sampled={self.sampled} tasks cannot share a batch of {self.batch_size}; use a "
+                "larger batch_size"
+            )
+        if self.max_steps is None and self.max_epochs is None:
+            raise UserError("give max_steps or max_epochs")
+
+    def length(self, end_task: int | None, others: Sequence[int]) -> tuple[int, int]:
+        """Return the optimiser steps of the stage, and those between two evaluations on dev.
+
+        Args:
+            end_task: number of the end task's training examples; None in a stage without it.
+            others: number of examples of each of the stage's other tasks.
+        """
+        examples = self.epoch_examples(end_task, others)
+        steps = self.steps(examples)
+        return steps, min(self.evaluation_interval(examples), steps)
+
+    def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
+        """Return the number of examples that make an epoch (for arguments see `length`)."""
+        if end_task is not None and self.epochs_of == "end_task":
+            return end_task
+        return max([*others, *([] if end_task is None else [end_task])])
+
+    def steps(self, examples: int) -> int:
+        """Return the optimiser steps over `examples` training examples: the lower of two bounds."""
+        bounds = []
+        if self.max_steps is not None:
+            bounds.append(self.max_steps)
+        if self.max_epochs is not None:
+            epochs = Fraction(str(self.max_epochs))  # 2.2 as it is written: 2.2 * 50 is above 110
+            bounds.append(math.ceil(epochs * examples / self.batch_size))
+        return max(1, min(bounds))
+
+    def evaluation_interval(self, examples: int) -> int:
+        """Return the number of optimiser steps between evaluations."""
+        if self.evaluate_every is not None:
+            return self.evaluate_every
+        return math.ceil(examples / self.batch_size)

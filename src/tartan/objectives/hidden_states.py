@@ -1,0 +1,48 @@
+"""Computes the hidden states of a micro-batch of texts."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from tartan.core.task import Inputs
+from tartan.encoders.packing import packed_states
+from tartan.encoders.pairwise_attention import pairwise_mask
+from tartan.errors import UserError
+from tartan.objectives.layout import is_packed, spans
+
+_BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+
+
+def hidden_states(body: nn.Module, inputs: Inputs) -> Tensor:
+    """Return the last layer's states of a micro-batch.
+
+    Args:
+        body: the body.
+        inputs: the micro-batch's inputs (see `Layout.parts`). Where they have a `pair_mask`, it is
+            the body's attention mask.
+
+    Returns:
+        `(examples, positions, hidden)`, or `(1, tokens, hidden)` if the inputs are packed.
+
+    Raises:
+        UserError: the inputs are packed, and the body is none of Transformers.
+    """
+    if is_packed(inputs):
+        if not isinstance(body, PreTrainedModel):  # e.g. one that torch.compile has wrapped
+            raise UserError(
+                f"a {type(body).__name__} cannot read packed texts, as only models of Transformers "
+                'can; give TartanData(sizes={"packed": False})'
+            )
+        return packed_states(body, inputs)
+    body_inputs = {name: inputs[name] for name in _BODY_INPUTS if name in inputs}
+    if "pair_mask" in inputs:
+        body_inputs["attention_mask"] = pairwise_mask(body, inputs["pair_mask"])
+    states: Tensor = body(**body_inputs).last_hidden_state
+    return states
+
+
+def first_states(body: nn.Module, inputs: Inputs) -> Tensor:
+    """Return the last layer's state of each text's first token, `(examples, hidden)`."""
+    states = hidden_states(body, inputs)
+    return states[0].index_select(0, spans(inputs)[0]) if is_packed(inputs) else states[:, 0]

@@ -1,0 +1,115 @@
+"""Classification of images, as the end task or as an auxiliary task with other classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tartan.configuration.options import Checked, Natural
+from tartan.core.task import Batch, Inputs, MicroBatch
+from tartan.encoders.wide_resnet import ImageEncoder, require_image_encoder
+from tartan.objectives.base import Collate, Row
+from tartan.objectives.class_weights import ClassWeights
+from tartan.objectives.supervised import Supervised
+
+
+@dataclass(frozen=True)
+class ImageClassification(Checked, Supervised):
+    """Classifies images; a unit is an image.
+
+    Attributes:
+        classes: number of labels.
+        shift: maximum distance by which training images are shifted at random in each direction;
+            zeros fill the border [pixels].
+        flip: whether to mirror training images, left to right, with probability 1/2.
+        class_weights: see `Supervised`.
+    """
+
+    classes: int
+    shift: Natural = 0
+    flip: bool = False
+    class_weights: ClassWeights = None
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        """Return the body's features, `(images, hidden)`."""
+        features: Tensor = body(inputs["images"])
+        return features
+
+    def new_head(self, encoder: ImageEncoder) -> nn.Module:
+        return nn.Linear(encoder.hidden_size, self.classes)
+
+    def collate(
+        self,
+        encoder: ImageEncoder,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        packed: bool = False,
+        on_cpu: bool = False,
+    ) -> Collate:
+        """See `TaskObjective.collate`; only training images are shifted and flipped."""
+        image_encoder = require_image_encoder(encoder, "classifier=images")
+        return ImageCollator(
+            mean=np.asarray(image_encoder.mean, dtype=np.float32).reshape(-1, 1, 1),
+            std=np.asarray(image_encoder.std, dtype=np.float32).reshape(-1, 1, 1),
+            shift=self.shift if training else 0,
+            flip=self.flip and training,
+            micro_batch_size=micro_batch_size,
+        )
+
+
+@dataclass(frozen=True)
+class ImageCollator:
+    """Augments, normalises and splits a batch of images, uint8 `(channels, height, width)` each.
+
+    Attributes:
+        mean: mean of each channel, of pixels scaled to [0, 1], `(channels, 1, 1)`.
+        std: standard deviation of each channel, likewise.
+        shift: see `ImageClassification`.
+        flip: see `ImageClassification`.
+        micro_batch_size: maximum number of images that go through the body at once.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    shift: int
+    flip: bool
+    micro_batch_size: int
+
+    def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+        pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
+        pixels = self._augment(pixels, rng)
+        images = torch.from_numpy((pixels.astype(np.float32) / 255 - self.mean) / self.std)
+        images = images.to(torch.get_default_dtype())
+        columns = {
+            "labels": torch.tensor([int(row["label"]) for row in rows]),
+            "unseen": torch.tensor([bool(row.get("unseen", False)) for row in rows]),
+        }
+        parts = []
+        for start in range(0, len(rows), self.micro_batch_size):
+            part = slice(start, start + self.micro_batch_size)
+            inputs = {"images": images[part], **{k: v[part] for k, v in columns.items()}}
+            count = len(inputs["labels"])
+            parts.append(MicroBatch(inputs, units=count, examples=count))
+        return Batch(parts, examples=len(rows))
+
+    def _augment(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return `pixels`, `(n, channels, height, width)`, randomly mirrored and shifted."""
+        if self.flip:
+            mirrored = rng.random(len(pixels)) < 0.5
+            pixels = np.where(mirrored[:, None, None, None], pixels[..., ::-1], pixels)
+        if self.shift:
+            height, width = pixels.shape[2:]
+            border = (self.shift, self.shift)
+            padded = np.pad(pixels, ((0, 0), (0, 0), border, border))
+            corners = rng.integers(0, 2 * self.shift + 1, (len(pixels), 2))
+            shifted = [
+                image[:, y : y + height, x : x + width]
+                for image, (y, x) in zip(padded, corners, strict=True)
+            ]
+            pixels = np.stack(shifted)
+        return pixels

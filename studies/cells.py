@@ -1,0 +1,155 @@
+"""Runs a part's cells with `python -m src.run`, and stores their rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from studies.part import SETFIT, TFIDF, Cell, Part, cells_of
+from studies.row import CELL, CellNote, Row, read_rows, row_of, write_rows
+from tartan.command_line.child import run_child
+from tartan.configuration.options import Count
+from tartan.configuration.quoting import quoted_path
+from tartan.configuration.values import check
+from tartan.errors import UserError
+from tartan.files.durable import write_text_durably
+from tartan.files.plain import read_json
+from tartan.run_folder.name import RESULT
+
+
+def run_part(
+    name: str,
+    part: Part,
+    *,
+    runs: Path,
+    results: Path,
+    options: Sequence[str],
+    seeds: int | None = None,
+    only: str = "",
+) -> list[str]:
+    """Run what has no row yet, one cell after the other; a row is written as each is finished.
+
+    A cell that was stopped goes on where it was. One that fails does not stop the others.
+
+    Args:
+        runs: the folder of all runs.
+        results: the folder of the rows.
+        options: options of all runs, in addition to the part's: folders of data and caches, the
+            trainer.
+        seeds: number of seeds of each cell; None for the part's.
+        only: the cells to run, as `BUDGET` or `BUDGET/SETTING`; empty for all.
+
+    Returns:
+        The places of the cells that failed.
+
+    Raises:
+        UserError: the rows that are there cannot be read, there are no cells like `only`, or
+            `seeds` is no number of them.
+        SystemExit: a run was stopped by a signal.
+    """
+    if seeds is not None:
+        part = part.with_seeds(check(seeds, Count, "--seeds"))
+    path = results / f"{name}.csv"
+    cells = [
+        cell
+        for cell in cells_of(name, part)
+        if only in ("", cell.budget, f"{cell.budget}/{cell.setting}")
+    ]
+    if not cells:
+        raise UserError(f"part {name} has no cells {only}; give a BUDGET or BUDGET/SETTING of it")
+    failed = []
+    for number, cell in enumerate(cells, 1):
+        if cell.key in {row.key for row in read_rows(path)}:
+            continue
+        print(f"{number} of {len(cells)}: {cell.place}", flush=True)
+        try:
+            row = _row(cell, runs / cell.place, options)
+        except UserError as error:
+            print(f"error: {cell.place}: {error}", file=sys.stderr)
+            row = None
+        if row is None:
+            failed.append(cell.place)
+        else:
+            keep(path, [row], cells_of(name, part))
+    return failed
+
+
+def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
+    """Store the rows of all finished runs of a part, wherever they were trained.
+
+    A run replaces the row that its cell has.
+
+    Raises:
+        UserError: a run or a row cannot be read.
+    """
+    rows = []
+    for cell in cells_of(name, part):
+        folder = runs / cell.place
+        if (folder / RESULT).is_file():
+            row = row_of(folder, cell.draws_data)
+            if row.key != cell.key:
+                raise UserError(f"{folder} holds {row.budget}/{row.setting}, seed {row.seed}")
+            rows.append(row)
+    keep(results / f"{name}.csv", rows, cells_of(name, part))
+    return rows
+
+
+def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
+    """Add rows to those that are stored, in the order of the cells."""
+    known = {row.key: row for row in (*read_rows(path), *rows)}
+    places = {cell.key: place for place, cell in enumerate(order)}
+    # those of seeds beyond the part's come last
+    write_rows(path, sorted(known.values(), key=lambda r: (places.get(r.key, len(places)), r.key)))
+
+
+def commit_of(folder: Path) -> str:
+    """Return the commit that is checked out in `folder`, marked if files differ from it."""
+    git = ["git", "-C", str(folder)]
+    found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        return "unknown"
+    differs = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "conf"], check=False)
+    return found.stdout.strip() + ("" if differs.returncode == 0 else "-changed")
+
+
+def train(overrides: Sequence[str], folder: Path) -> int:
+    """Run `python -m src.run` in a process of its own, and return its exit code (`run_child`)."""
+    place = f"hydra.run.dir={quoted_path(folder)}"
+    command = [sys.executable, "-m", "tartan", "run", *overrides, place]
+    return run_child(command)
+
+
+def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
+    """Run a cell and return its row; None if training it failed.
+
+    Raises:
+        UserError: it cannot be trained here, or its row cannot be made.
+        SystemExit: it was stopped by a signal.
+    """
+    commit = commit_of(Path(__file__).parent)
+    if cell.method == TFIDF:
+        from studies.baseline import tfidf_row
+
+        return tfidf_row(cell, options, commit)
+    if cell.method == SETFIT:
+        from studies.setfit import setfit_row
+
+        return setfit_row(cell, options, commit)
+    _write_note(cell, folder, commit)
+    code = train([*cell.overrides, *options], folder)
+    if code > 128:
+        sys.exit(code)  # by a signal: the same command goes on
+    return row_of(folder, cell.draws_data) if code == 0 else None
+
+
+def _write_note(cell: Cell, folder: Path, commit: str) -> None:
+    """Record in a run folder its cell and commit; all commits, if another one resumes the run."""
+    path = folder / CELL
+    if path.is_file():
+        before = read_json(path, CellNote).commit
+        commit = before if before.endswith(commit) else f"{before}+{commit}"
+    note = CellNote(part=cell.part, budget=cell.budget, setting=cell.setting, commit=commit)
+    text = note.model_dump_json() + "\n"
+    write_text_durably(path, text)

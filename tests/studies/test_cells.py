@@ -1,0 +1,235 @@
+"""Running a part: what has a row is not run again, and what failed does not stop the others."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+import studies.cells
+from studies.__main__ import _arguments, main
+from studies.cells import collect, commit_of, keep, run_part, train
+from studies.part import cells_of, read_part
+from studies.row import CELL, CellNote, read_rows
+from tartan.errors import UserError
+from tartan.experiment.run import run_experiment
+from tests.conftest import ROOT
+from tests.in_process import config_of, toy
+from tests.report.made_up_runs import config_of as made_up_config
+from tests.report.made_up_runs import result_of, write_run
+from tests.studies.made_up_rows import PART, row, write_part
+
+
+@pytest.fixture
+def part(tmp_path):
+    return read_part("toy", write_part(tmp_path / "conf"))
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The places that were trained; `failing` ones end with exit code 1."""
+
+    class Trained(list):
+        failing: tuple[str, ...] = ()
+        code = 1
+
+    places = Trained()
+
+    def train(overrides, folder):
+        place = "/".join(folder.parts[-3:-1])
+        places.append(place)
+        if place in places.failing:
+            return places.code
+        method, seed = folder.parts[-2], int(folder.name.removeprefix("seed"))
+        note = (folder / CELL).read_text()
+        (folder / CELL).unlink()
+        folder.rmdir()
+        result = result_of(method, seed, 0.5 + seed / 10, auxiliaries=["tapt"], flops=1e12)
+        write_run(folder, result, made_up_config(result))
+        (folder / CELL).write_text(note)
+        return 0
+
+    monkeypatch.setattr(studies.cells, "train", train)
+    return places
+
+
+def run(tmp_path, part, **more):
+    folders = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
+    return run_part("toy", part, **folders, options=[], **more)
+
+
+def test_what_has_a_row_is_not_run_again(tmp_path, part, trained):
+    assert run(tmp_path, part, seeds=1) == []
+    assert trained == ["1x/finetune", "1x/tapt", "end/finetune"]
+    assert run(tmp_path, part) == []
+    assert trained[3:] == ["1x/finetune", "1x/tapt", "end/finetune"]  # of seed 1
+    found = read_rows(tmp_path / "results" / "toy.csv")
+    assert [r.key for r in found] == [cell.key for cell in cells_of("toy", part)]
+    assert [r.test for r in found if r.setting == "tapt"] == [0.5, 0.6]
+
+
+def test_a_cell_that_cannot_be_run_does_not_stop_the_others(tmp_path, part, trained, capsys):
+    folder = tmp_path / "runs" / "toy" / "1x" / "finetune" / "seed0"
+    folder.mkdir(parents=True)
+    (folder / CELL).write_text("torn {")
+    assert run(tmp_path, part, seeds=1) == ["toy/1x/finetune/seed0"]
+    assert trained == ["1x/tapt", "end/finetune"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: toy/1x/finetune/seed0: study.json: ")
+
+
+@pytest.mark.parametrize("seeds", [0, -1])
+def test_no_seeds_is_one_line(tmp_path, part, seeds):
+    with pytest.raises(UserError, match=r"^--seeds must be a whole number of at least 1, got "):
+        run(tmp_path, part, seeds=seeds)
+
+
+@pytest.mark.parametrize("name", ["runs", "my (new) runs", "a=b,c", "f\u00e4rg", "it's"])
+def test_a_run_is_told_its_folder_whatever_its_name_has(tmp_path, monkeypatch, name):
+    called = []
+
+    def call(command):
+        called.extend(command)
+        return 0
+
+    monkeypatch.setattr(studies.cells, "run_child", call)
+    assert train(["seed=0"], tmp_path / name) == 0
+    (folder,) = OverridesParser.create().parse_overrides(called[-1:])
+    assert (folder.key_or_group, folder.value()) == ("hydra.run.dir", str(tmp_path / name))
+
+
+def test_a_cell_that_fails_has_no_row_and_is_tried_again(tmp_path, part, trained):
+    trained.failing = ("1x/tapt",)
+    assert run(tmp_path, part, seeds=1) == ["toy/1x/tapt/seed0"]
+    trained.failing = ()
+    assert run(tmp_path, part, seeds=1) == []
+    assert trained == ["1x/finetune", "1x/tapt", "end/finetune", "1x/tapt"]
+
+
+def test_a_signal_ends_the_study(tmp_path, part, trained):
+    trained.failing, trained.code = ("1x/tapt",), 143
+    with pytest.raises(SystemExit) as caught:
+        run(tmp_path, part)
+    assert caught.value.code == 143
+    assert len(read_rows(tmp_path / "results" / "toy.csv")) == 1
+
+
+def test_some_cells_can_be_chosen(tmp_path, part, trained):
+    run(tmp_path, part, only="end")
+    assert trained == ["end/finetune"] * 2
+    run(tmp_path, part, only="1x/tapt", seeds=1)
+    assert trained[2:] == ["1x/tapt"]
+    with pytest.raises(UserError, match="part toy has no cells 1x/ta; give a BUDGET"):
+        run(tmp_path, part, only="1x/ta")
+
+
+def test_rows_of_runs_trained_elsewhere_are_collected(tmp_path, part, trained):
+    run(tmp_path, part, seeds=1)
+    elsewhere = tmp_path / "elsewhere"
+    found = collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
+    assert len(found) == 3
+    assert (elsewhere / "toy.csv").read_text() == (tmp_path / "results" / "toy.csv").read_text()
+    (tmp_path / "runs/toy/1x/tapt").rename(tmp_path / "runs/toy/1x/finetune2")
+    (tmp_path / "runs/toy/end/finetune").rename(tmp_path / "runs/toy/1x/tapt")
+    with pytest.raises(UserError, match="holds end/finetune, seed 0"):
+        collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
+
+
+def test_a_newer_run_replaces_its_row_and_others_stay(tmp_path, part):
+    path = tmp_path / "toy.csv"
+    order = list(cells_of("toy", part))
+    beyond = row("tapt", 7, 0.7)
+    keep(path, [row("tapt", 0, 0.1), beyond], order)
+    keep(path, [row("tapt", 0, 0.2), row("finetune", 0, 0.3)], order)
+    assert [(r.setting, r.test) for r in read_rows(path)] == [
+        ("finetune", 0.3),
+        ("tapt", 0.2),
+        ("tapt", 0.7),
+    ]
+
+
+def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, trained, monkeypatch):
+    monkeypatch.setattr(studies.cells, "commit_of", lambda folder: "new")
+    for setting, before in (("finetune", "old"), ("tapt", "new")):
+        folder = tmp_path / "runs" / "toy" / "1x" / setting / "seed0"
+        folder.mkdir(parents=True)
+        note = CellNote(part="toy", budget="1x", setting=setting, commit=before)
+        (folder / CELL).write_text(note.model_dump_json())
+    run(tmp_path, part, seeds=1, only="1x")
+    commits = {r.setting: r.commit for r in read_rows(tmp_path / "results" / "toy.csv")}
+    assert commits == {"finetune": "old+new", "tapt": "new"}
+
+
+def test_the_commit_tells_whether_the_program_was_changed(tmp_path):
+    assert commit_of(tmp_path) == "unknown"
+
+    def git(*arguments):
+        own = ["-c", "user.name=n", "-c", "user.email=e@e.e"]
+        subprocess.run(["git", "-C", str(tmp_path), *own, *arguments], check=True)
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("1")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    clean = commit_of(tmp_path)
+    assert len(clean) == 40
+    (tmp_path / "src" / "a.py").write_text("2")
+    assert commit_of(tmp_path) == f"{clean}-changed"
+
+
+def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, monkeypatch):
+    def train(overrides, folder):
+        run_experiment(config_of(overrides), folder)
+        return 0
+
+    monkeypatch.setattr(studies.cells, "train", train)
+    # what the made-up part says of the task, this one's options override
+    options = [o for o in toy(data_dir, cache_dir, "finetune") if not o.startswith("method")]
+    options += ["logger=none"]
+    content = {**PART, "options": [o for o in PART["options"] if "=tiny" in o], "tfidf": True}
+    part = read_part("toy", write_part(tmp_path / "conf", content))
+    folders = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
+    failed = run_part("toy", part, **folders, options=options, seeds=1, only="1x/finetune")
+    failed += run_part("toy", part, **folders, options=options, seeds=1, only="no budget")
+    assert failed == []
+    tfidf, run = read_rows(tmp_path / "results" / "toy.csv")
+    assert (tfidf.setting, tfidf.tflop, tfidf.end_task_weight) == ("tfidf", None, None)
+    assert (tfidf.test, tfidf.dev) == (1.0, 1.0)  # the word in each text tells
+    assert (run.setting, run.labelled, run.stages[:11]) == ("finetune", 48, "finetune 6:")
+    assert run.tflop is not None
+    assert 0 < run.test <= 1
+
+
+def test_the_command_line_writes_the_page(tmp_path, capsys):
+    (tmp_path / "results").mkdir()
+    assert main(["write", "--results", str(tmp_path / "results")]) == 0
+    page = (tmp_path / "results.md").read_text()
+    assert re.search(r"\b0 of [1-9]\d* runs done; `make study PART=suspects`", page)
+    assert main(["collect", "nothing", "--results", str(tmp_path / "results")]) == 1
+    assert "error: the study has no part 'nothing'" in capsys.readouterr().err
+    assert (ROOT / "conf" / "study").is_dir()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["made_up", "data_dir=/data", "trainer=cpu", "--only", "3x", "--seeds", "1"],
+        ["made_up", "--only", "3x", "--seeds", "1", "data_dir=/data", "trainer=cpu"],
+        ["--only", "3x", "data_dir=/data", "--seeds", "1", "trainer=cpu"],
+    ],
+)
+def test_options_of_runs_may_stand_before_and_behind_flags(given):
+    options = _arguments(["run", *given])
+    assert options.part == (given[0] if given[0] == "made_up" else None)
+    assert options.options == ["data_dir=/data", "trainer=cpu"]
+    assert (options.only, options.seeds) == ("3x", 1)
+
+
+@pytest.mark.parametrize("given", [["run", "made_up", "--onyl", "3x"], ["write", "trainer=cpu"]])
+def test_what_is_no_option_is_refused(given, capsys):
+    with pytest.raises(SystemExit):
+        _arguments(given)
+    assert "unrecognized arguments" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""Intervals against scipy's own test, contrasts by hand, and when a statement is decided."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from studies.estimate import SeedMean, answer, contrast_of
+from studies.format import NONE, p_of
+from studies.part import Contrast, Question
+from tests.studies.made_up_rows import row, rows
+
+PAIR = Contrast(plus=["1x/ours"], minus=["1x/theirs"])
+
+
+def question(margin=0.0, of="test", **contrasts):
+    return Question(statement="s", of=of, margin=margin, contrasts=contrasts or {"pair": PAIR})
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=10, unique_by=lambda v: round(v, 3)))
+def test_the_interval_is_that_of_student_s_test(values):
+    found = SeedMean(dict(enumerate(values)))
+    reference = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert found.interval.low == pytest.approx(reference.low, abs=1e-9)
+    assert found.interval.high == pytest.approx(reference.high, abs=1e-9)
+
+
+def test_one_seed_has_no_interval_and_decides_nothing():
+    found = SeedMean({0: 0.9})
+    assert (found.mean, found.interval, found.deviation, p_of(found)) == (0.9, None, None, NONE)
+    assert found.verdict(0.0) == "not decided"
+
+
+@pytest.mark.parametrize("ours", [[0.62, 0.62, 0.62], [0.6, 0.7, 0.8]])
+def test_equal_differences_have_no_interval_and_decide_nothing(ours):
+    theirs = [value - 0.1 for value in ours]  # equal but for rounding
+    own = rows({"ours": ours, "theirs": theirs})
+    found = contrast_of(PAIR, own, "test")
+    assert found.interval is None
+    assert answer(question(), own) == "not decided"
+    assert answer(question(margin=0.2), own) == "not decided"
+
+
+def test_the_p_value_is_that_of_the_sign_flips():
+    # of the 16 ways to give 4 differences a sign, only the one seen has so large a mean
+    assert p_of(SeedMean(dict(enumerate([0.1, 0.2, 0.15, 0.3])))) == f"{1 / 16:.3f}"
+
+
+def test_a_contrast_is_taken_seed_by_seed_over_the_seeds_that_all_cells_have():
+    own = rows({"ours": [0.6, 0.7, 0.8], "theirs": [0.5, 0.4]})
+    found = contrast_of(PAIR, own, "test")
+    assert found.values == pytest.approx({0: 0.1, 1: 0.3})
+    assert contrast_of(PAIR, own, "dev").mean == pytest.approx(0.2)
+    assert contrast_of(PAIR, rows({"ours": [0.5]}), "test") is None
+
+
+def test_an_interaction_is_a_difference_of_differences():
+    own = [
+        row("a", 0, 0.5), row("b", 0, 0.4), row("a", 0, 0.9, budget="3x"),
+        row("b", 0, 0.6, budget="3x"),
+    ]  # fmt: skip
+    both = Contrast(plus=["3x/a", "1x/b"], minus=["3x/b", "1x/a"])
+    assert contrast_of(both, own, "test").mean == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("ours", "margin", "verdict"),
+    [
+        ([0.61, 0.62, 0.63], 0.0, "holds"),
+        ([0.41, 0.42, 0.43], 0.0, "does not hold"),
+        ([0.41, 0.62, 0.5], 0.0, "not decided"),
+        ([0.61, 0.62, 0.63], 0.2, "does not hold"),
+        ([0.49, 0.492, 0.494], -0.05, "holds"),  # hardly worse
+        ([0.61, 0.62], 0.0, "not decided"),  # two seeds
+    ],
+)
+def test_a_statement_is_decided_where_the_interval_lies_on_one_side(ours, margin, verdict):
+    own = rows({"ours": ours, "theirs": [0.5] * len(ours)})
+    assert answer(question(margin), own) == verdict
+
+
+def test_a_statement_needs_all_of_its_contrasts_and_fails_with_one():
+    own = rows({"good": [0.61, 0.62, 0.63], "bad": [0.41, 0.42, 0.43], "theirs": [0.5] * 3})
+    good, bad, absent = (
+        Contrast(plus=[f"1x/{name}"], minus=["1x/theirs"]) for name in ("good", "bad", "absent")
+    )
+    assert answer(question(good=good), own) == "holds"
+    assert answer(question(good=good, absent=absent), own) == "not decided"
+    assert answer(question(good=good, absent=absent, bad=bad), own) == "does not hold"
+
+
+def test_a_statement_on_weights_reads_the_weights():
+    own = [row("ours", s, 0.1, end_task_weight=0.9 + s / 100) for s in range(3)]
+    own += [row("theirs", s, 0.9, end_task_weight=0.5) for s in range(3)]
+    assert answer(question(of="end_task_weight"), own) == "holds"

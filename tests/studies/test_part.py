@@ -1,0 +1,155 @@
+"""The study's files: each composes, each spends what it says, and mistakes are one line."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+
+import pytest
+from omegaconf import OmegaConf
+
+from studies.part import (
+    FOLDER,
+    NO_BUDGET,
+    SETFIT,
+    TFIDF,
+    all_parts,
+    cells_of,
+    part_names,
+    read_part,
+)
+from tartan.errors import UserError
+from tartan.experiment.prepare import enabled_stages
+from tests.in_process import config_of
+from tests.studies.made_up_rows import PART, write_part
+
+
+@pytest.mark.parametrize("name", part_names())
+def test_every_setting_of_a_part_is_a_run_that_takes_the_steps_its_budget_pays_for(name):
+    part = read_part(name)
+    # a setting's other budgets differ in numbers only
+    first = {cell.setting: cell for cell in reversed(list(cells_of(name, part)))}
+    for cell in first.values():
+        if cell.method in (TFIDF, SETFIT):
+            continue
+        config = config_of([*cell.overrides, "data_dir=somewhere"])
+        OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        stages = enabled_stages(config)
+        setting, budget = part.settings[cell.setting], part.budgets[cell.budget]
+        spent = 0.0
+        for stage, cost in setting.stages.items():
+            assert stages[stage].batch_size == part.batch_size
+            assert stages[stage].max_epochs is None
+            spent += stages[stage].max_steps * cost
+        assert spent == pytest.approx(budget.multiple * part.steps, rel=0.03)
+        beside = stages.keys() - setting.stages.keys()
+        assert beside <= {"head_warmup"}  # the only one beyond a budget
+
+
+def test_seeds_come_one_after_the_other_and_small_budgets_first(tmp_path):
+    part = read_part("toy", write_part(tmp_path))
+    assert [cell.place for cell in cells_of("toy", part)] == [
+        f"toy/{cell}/seed{seed}"
+        for seed in (0, 1)
+        for cell in ("1x/finetune", "1x/tapt", "end/finetune")
+    ]
+
+
+def test_a_budget_or_a_setting_may_have_fewer_seeds(tmp_path):
+    content = copy.deepcopy(PART) | {"seeds": 3}
+    content["budgets"]["end"]["seeds"] = 2
+    content["settings"]["tapt"]["seeds"] = 1
+    part = read_part("toy", write_part(tmp_path, content))
+    seeds = Counter(f"{cell.budget}/{cell.setting}" for cell in cells_of("toy", part))
+    assert seeds == {"1x/finetune": 3, "1x/tapt": 1, "end/finetune": 2}
+    for count in (1, 4):
+        asked = list(cells_of("toy", part.with_seeds(count)))
+        assert Counter(f"{cell.budget}/{cell.setting}" for cell in asked) == dict.fromkeys(
+            seeds, count
+        )
+
+
+@pytest.mark.parametrize(("option", "seeds"), [("task.split_seed=${seed}", [0, 1]), ("a=b", [0])])
+def test_tfidf_stands_beside_the_runs_of_each_seed_that_has_its_own_data(tmp_path, option, seeds):
+    content = {**PART, "tfidf": True, "options": [option]}
+    part = read_part("toy", write_part(tmp_path, content))
+    cells = [cell for cell in cells_of("toy", part) if cell.setting == TFIDF]
+    assert [(cell.budget, cell.seed) for cell in cells] == [(NO_BUDGET, seed) for seed in seeds]
+
+
+def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_evaluated(tmp_path):
+    part = read_part("toy", write_part(tmp_path))
+    assert part.steps_of(part.settings["tapt"], part.budgets["1x"]) == {"tapt": 12, "finetune": 25}
+    cells = {cell.place: set(cell.overrides) for cell in cells_of("toy", part)}
+    tapt = cells["toy/1x/tapt/seed1"]
+    assert {"seed=1", "method=tapt", "method.stages.finetune.evaluate_every=13"} <= tapt
+    assert not any("tapt.evaluate_every" in option for option in tapt)
+    assert {
+        "method.stages.finetune.max_steps=150",
+        "method.stages.finetune.evaluate_every=25",
+        "method.stages.finetune.patience=2",
+    } <= cells["toy/end/finetune/seed0"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (["seeds"], 0, "seeds: Input should be greater than or equal to 1"),
+        (["sedes"], 3, "sedes: Extra inputs are not permitted"),
+        (["settings", "tapt", "budgets"], ["9x"], "settings.tapt.budgets: there is no 9x"),
+        (["questions", "pays", "of"], "train", "questions.pays.of: Input should be 'test'"),
+        (
+            ["questions", "pays", "contrasts", "at 1x", "plus"],
+            ["end/tapt"],
+            "questions.pays: there is no end/tapt",
+        ),
+        (["main"], {"TAPT": "end/tapt"}, "main: there is no end/tapt"),
+        (
+            ["settings", "tapt", "method"],
+            SETFIT,
+            "settings.tapt: Value error, setfit has one stage",
+        ),
+        (
+            ["questions", "pays", "contrasts", "at 1x", "minus"],
+            ["1x/tapt", "1x/finetune"],
+            "a contrast needs as many cells in minus as in plus",
+        ),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path, place, value, message):
+    content = copy.deepcopy(PART)
+    node = content
+    for name in place[:-1]:
+        node = node[name]
+    node[place[-1]] = value
+    with pytest.raises(UserError) as caught:
+        read_part("toy", write_part(tmp_path, content))
+    assert message in str(caught.value)
+    assert "conf/study/toy.yaml" in str(caught.value)
+
+
+def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
+    folder = write_part(tmp_path)
+    write_part(folder, {"extends": "toy", "seeds": 5, "title": "Other", "order": 0}, "other")
+    part, other = read_part("toy", folder), read_part("other", folder)
+    assert (other.title, other.seeds, other.settings) == ("Other", 5, part.settings)
+    assert list(all_parts(folder)) == ["other", "toy"]
+    for above in ("absent", "circle"):
+        write_part(folder, {"extends": above}, "circle")
+        with pytest.raises(UserError, match=f"extends: there is no other part '{above}'"):
+            read_part("circle", folder)
+
+
+def test_parts_that_extend_each_other_are_one_line(tmp_path):
+    for name, above in (("first", "second"), ("second", "first"), ("third", "first")):
+        write_part(tmp_path, {"extends": above}, name)
+    line = r"^conf/study/second\.yaml: extends: part 'first' extends 'second' itself$"
+    for name in ("first", "third"):
+        with pytest.raises(UserError, match=line):
+            read_part(name, tmp_path)
+
+
+def test_an_unknown_part_is_told_the_known_ones():
+    with pytest.raises(UserError, match=r"no part 'nothing', only .*suspects"):
+        read_part("nothing")
+    assert (FOLDER / "suspects.yaml").is_file()

@@ -1,0 +1,134 @@
+"""A run as a row: what it holds, and that a file of rows is read back as it was written."""
+
+from __future__ import annotations
+
+import pytest
+
+from studies.row import CELL, CellNote, digest_of, encoder_name, read_rows, row_of, write_rows
+from tartan.errors import UserError
+from tartan.report.reading.run import read_run
+from tests.report.made_up_runs import config_of, result_of, write_run
+from tests.studies.made_up_rows import row
+
+NOTE = CellNote(part="toy", budget="3x", setting="ours", commit="c0ffee")
+
+
+def made_up(folder, method="mt_tartan", seed=1, options=None, **more):
+    result = result_of(method, seed, 0.5, auxiliaries=["tapt"], flops=2e12, **more)
+    write_run(folder, result, config_of(result, options))
+    (folder / CELL).write_text(NOTE.model_dump_json())
+    return folder
+
+
+def test_a_run_is_a_row(tmp_path):
+    found = row_of(made_up(tmp_path / "run", unseen=0.25, dev=0.75, train=300), draws_data=False)
+    assert (found.budget, found.setting, found.seed, found.commit) == ("3x", "ours", 1, "c0ffee")
+    assert (found.task, found.labelled, found.encoder) == ("toy", 300, "tiny")
+    assert (found.dev, found.test, found.unseen) == (0.75, 0.5, 0.25)
+    assert (found.method, found.weighting) == ("mt_tartan", "uniform")
+    assert (found.auxiliaries, found.tflop, found.seconds) == ("tapt 300", 2.0, 61.0)
+    assert found.stages == "joint 50: 0.7266"  # 0.75 (1 - 0.5^5)
+    assert found.end_task_weight == 0.5
+
+
+def test_fine_tuning_has_no_weight_and_a_split_without_new_texts_no_unseen_score(tmp_path):
+    folder = made_up(tmp_path / "run", "finetune", unseen_examples=0)
+    found = row_of(folder, draws_data=False)
+    assert (found.end_task_weight, found.unseen, found.weighting) == (None, None, "")
+
+
+def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
+    def digest(name, draws_data=False, **options):
+        folder = made_up(tmp_path / name, options=options, seed=options.get("seed", 1))
+        return row_of(folder, draws_data).config
+
+    first = digest("first")
+    assert first == digest("other seed", seed=5)
+    assert first != digest("other option", **{"task.max_length": 64})
+    drawn = [
+        digest(f"drawn by {seed}", draws_data=True, **{"task.split_seed": seed, "seed": seed})
+        for seed in (3, 4)
+    ]
+    fixed = [digest(f"fixed, {seed}", **{"task.split_seed": 3, "seed": seed}) for seed in (3, 4)]
+    assert drawn[0] == drawn[1] != fixed[0] == fixed[1]
+    assert digest("other split", **{"task.split_seed": 4, "seed": 4}) != fixed[0]
+
+
+def test_an_option_that_is_null_does_not_change_the_digest():
+    options = {"weighting.eta": 0.05, "seed": 0}
+    new = options | {"weighting.start": None}
+    set_ = options | {"weighting.start": 0.95}
+    first, same, other = (digest_of(one, draws_data=False) for one in (options, new, set_))
+    assert first == same != other
+
+
+def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
+    here, there, other = (
+        digest_of({"encoder.name": name, "seed": 0}, draws_data=False)
+        for name in ("/here/adapted/encoder", "/there/adapted/encoder", "/here/else/encoder")
+    )
+    assert here == there != other
+    corpora = [f"{folder}/corpus.txt.gz" for folder in ("/here", "/there")]
+    here, there = (
+        digest_of({"auxiliary.dapt.path": path, "seed": 0}, draws_data=False) for path in corpora
+    )
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("tiny", "tiny"),
+        ("FacebookAI/roberta-base", "FacebookAI/roberta-base"),
+        ("/somewhere/runs/adapted/encoder", "adapted"),
+        ("runs/pretrain/adapted", "adapted"),
+    ],
+)
+def test_an_encoder_s_name_tells_nothing_of_the_machine(name, shown):
+    assert encoder_name(name) == shown
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    written = [
+        row("finetune", 0, 0.123456, unseen=None, tflop=None),
+        row("mt_tartan", 1, 0.5, end_task_weight=0.25, stages="joint 3: 0.1; x, y", budget="3x"),
+    ]
+    write_rows(tmp_path / "rows.csv", written)
+    assert read_rows(tmp_path / "rows.csv") == written
+    assert read_rows(tmp_path / "other.csv") == []
+
+
+def test_a_damaged_row_is_named_by_its_line(tmp_path):
+    path = tmp_path / "rows.csv"
+    write_rows(path, [row("finetune", 0, 0.5), row("finetune", 1, 0.5)])
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], lines[2].replace(",0.5,", ",half,")]) + "\n")
+    with pytest.raises(UserError, match=r"rows.csv, line 3: test: "):
+        read_rows(path)
+
+
+def test_a_run_that_is_no_cell_is_refused(tmp_path):
+    folder = made_up(tmp_path / "run")
+    (folder / CELL).unlink()
+    assert read_run(folder, "run").result.seed == 1
+    with pytest.raises(UserError, match=r"study.json is not there"):
+        row_of(folder, draws_data=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [lines[0], lines[1], lines[1]], "line 3: 1x/ours, seed 0, again"),
+        (lambda lines: [lines[0], lines[1] + ",more"], "line 2: more fields than the header has"),
+        (lambda lines: [lines[0] + ",best_att", lines[1] + ",1"], "line 1: there is no column"),
+        (lambda lines: [lines[0], lines[1].replace("0.5", "nan", 1)], "line 2: "),
+        (lambda lines: [lines[0], lines[1] + "\udcff"], "is not UTF-8"),
+    ],
+)
+def test_a_damaged_file_of_rows_is_one_line(tmp_path, change, said):
+    path = tmp_path / "toy.csv"
+    write_rows(path, [row("ours", 0, 0.5)])
+    lines = path.read_text().splitlines()
+    path.write_bytes("\n".join(change(lines)).encode("utf-8", "surrogateescape"))
+    with pytest.raises(UserError, match=f"^toy.csv.*{said}"):
+        read_rows(path)
