@@ -21,7 +21,7 @@ OUTPUT = Path("gpu_check")
 SHAPES = ((128, 128), (32, 512))
 """Numbers of examples in a batch, each with the length of the longest text [tokens]."""
 TESTS = ("tests/core", "tests/methods", "tests/cuda/test_on_gpu.py", "tests/cuda/test_runs.py")
-_PROCESSES = "tests/distributed/test_processes.py"
+_PROCESSES = "tests/methods/test_processes.py"
 TESTS_OF_TWO_GPUS = (
     f"{_PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill",
     f"{_PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one",

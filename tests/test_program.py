@@ -143,7 +143,7 @@ import sys
 import torch
 from lightning.pytorch import Trainer
 from tartan.data import TartanData
-from tartan.distributed.strategy import ReplicaStrategy
+from tartan.methods.strategy import ReplicaStrategy
 from tartan.methods import MetaTartan
 
 devices = int(sys.argv[1])
@@ -174,7 +174,7 @@ SAVED = """
 import sys
 from lightning.pytorch import Trainer
 from tartan.data import TartanData
-from tartan.distributed.strategy import ReplicaStrategy, ShardStrategy
+from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 from tartan.methods import MetaTartan
 
 how = sys.argv[1]

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from tests.conftest import DEVICE
-from tests.distributed.commands import difference, wait_for_point
 from tests.in_process import toy
+from tests.methods.processes import difference, wait_for_point
 from tests.programs import called, started
 
 pytestmark = pytest.mark.slow

@@ -21,8 +21,8 @@ from tartan.data.batches import (
     TaskExamples,
     rows_at,
 )
+from tartan.data.shares import share_of
 from tartan.data.task_data import StepLoader
-from tartan.distributed.shares import share_of
 from tartan.encoders.tiny import TinyEncoder
 from tartan.objectives.classification import Classification
 from tartan.objectives.masked_lm import MaskedLM

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tartan.data.batches import with_sampled_batches
-from tartan.distributed.shares import share_of
+from tartan.data.shares import share_of
 from tartan.errors import UserError
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.methods.module import TaskMixing

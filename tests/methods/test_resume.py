@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import tartan.experiment.run
-from tartan.distributed.agreement import Agreement
 from tartan.errors import UserError
 from tartan.files.durable import write_with_checksum
 from tartan.methods.checkpoint_io import DurableCheckpointIO
 from tartan.methods.module import TaskMixing
 from tartan.methods.resume_points import Interrupted, newest_point, points
+from tartan.methods.strategy import Agreement
 from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow

@@ -26,8 +26,8 @@ from loguru import logger
 
 from tartan.configuration.options import Count
 from tartan.configuration.values import check
-from tartan.distributed.parent import end_with
 from tartan.errors import UserError
+from tartan.methods.launch import end_with
 
 _ROOT = Path(__file__).parents[2]
 _ERRORS = "errors"

@@ -17,7 +17,7 @@ from tartan.core.task import Batch, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
 from tartan.data.permutation import RandomOrder
-from tartan.distributed.shares import share_of
+from tartan.data.shares import share_of
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
 

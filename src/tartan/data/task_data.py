@@ -11,6 +11,7 @@ from typing import Any
 import datasets
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from torch.utils.data import DataLoader, Sampler
 
@@ -28,9 +29,8 @@ from tartan.data.batches import (
 )
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Prepared
+from tartan.data.shares import share_of
 from tartan.data.text_task import TextTask
-from tartan.distributed.shares import share_of
-from tartan.distributed.strategy import ShardStrategy
 from tartan.encoders.text_encoder import packs_texts, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
@@ -242,7 +242,7 @@ class TaskData(pl.LightningDataModule):
         assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
         return with_sampled_batches(
             batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
-            isinstance(trainer.strategy, ShardStrategy),
+            isinstance(trainer.strategy, ModelParallelStrategy),
         )  # fmt: skip
 
     def train_dataloader(self) -> StepLoader:
@@ -258,7 +258,7 @@ class TaskData(pl.LightningDataModule):
                 share_of,
                 rank=trainer.global_rank,
                 count=trainer.world_size,
-                equally_often=isinstance(trainer.strategy, ShardStrategy),
+                equally_often=isinstance(trainer.strategy, ModelParallelStrategy),
             )
 
         def next_step() -> int:

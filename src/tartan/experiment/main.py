@@ -21,10 +21,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from tartan.command_line.hydra_errors import run_command_line
 from tartan.configuration.folder import CONF
-from tartan.distributed.command import processes_get_arguments
-from tartan.distributed.identity import is_main_process, torchrun_processes
-from tartan.distributed.parent import end_with
 from tartan.errors import UserError, first_line
+from tartan.methods.launch import (
+    end_with,
+    is_main_process,
+    processes_get_arguments,
+    torchrun_processes,
+)
 from tartan.run_folder.advice import folder_option, in_sweep
 from tartan.run_folder.lock import BusyError
 from tartan.run_folder.name import arguments_of, command_of, places_of, run_name

@@ -19,10 +19,6 @@ from tartan.core.weighting.base import Needs
 from tartan.cpu.allocator import keep_freed_memory
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import BatchSizes, TaskData
-from tartan.distributed.identity import is_main_process
-from tartan.distributed.launch import clean_processes
-from tartan.distributed.shards import unshard
-from tartan.distributed.states import load_whole_state, whole_state
 from tartan.encoders.base import frozen
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.experiment.baseline import baseline_of
@@ -44,8 +40,10 @@ from tartan.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from tartan.methods.given_metrics import METRICS
 from tartan.methods.given_tasks import keep_heads
 from tartan.methods.given_weighting import weighting_of
+from tartan.methods.launch import clean_processes, is_main_process
 from tartan.methods.module import TaskMixing
 from tartan.methods.outcome import StageOutcome
+from tartan.methods.shards import load_whole_state, unshard, whole_state
 from tartan.methods.stage import Stage
 from tartan.model_card.card import write_card
 from tartan.model_card.encoder_card import write_encoder_card

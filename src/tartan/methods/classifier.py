@@ -18,13 +18,13 @@ from tartan.core.task import Inputs, Task
 from tartan.data.columns import write_trained_columns
 from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
 from tartan.data.tokenise import Text, inputs_of
-from tartan.distributed.agreement import Agreement
-from tartan.distributed.shards import whole_copy
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.monitor import Monitor
+from tartan.methods.shards import whole_copy
+from tartan.methods.strategy import Agreement
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from tartan.core.passes import Purpose
 from tartan.core.processes import Processes
 from tartan.core.task import Batch
 from tartan.data.task_names import META_GRADIENT, META_HEAD
-from tartan.distributed.agreement import Agreement
 from tartan.methods.flops import ForwardFlops
 from tartan.methods.module import TaskMixing
+from tartan.methods.strategy import Agreement
 
 SECOND = "second "
 """Prefix of the names of tasks' second batches."""

@@ -20,9 +20,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from tartan.configuration.build import build
 from tartan.data.task_data import TaskData
-from tartan.distributed.identity import is_main_process
-from tartan.distributed.states import load_whole_state
-from tartan.distributed.strategy import strategy_of
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import SplitScores
 from tartan.files.checksum import is_whole
@@ -32,6 +29,7 @@ from tartan.methods.checkpoint_io import DurableCheckpointIO, load_whole
 from tartan.methods.cost import CostMeter
 from tartan.methods.factor_log import FactorLog
 from tartan.methods.history import EvaluationHistory
+from tartan.methods.launch import is_main_process
 from tartan.methods.memory import memory_advice
 from tartan.methods.module import TaskMixing
 from tartan.methods.non_finite import StopAtNonFinite
@@ -39,8 +37,10 @@ from tartan.methods.outcome import StageOutcome, store_outcome, stored_outcome
 from tartan.methods.precision import resolve_precision
 from tartan.methods.progress_bar import StageProgressBar
 from tartan.methods.resume_points import ResumePoints, newest_point
+from tartan.methods.shards import load_whole_state
 from tartan.methods.stage import Stage
 from tartan.methods.step_log import StepLog, put_back, read_log
+from tartan.methods.strategy import strategy_of
 from tartan.methods.trainer_options import check_callbacks
 
 log = logging.getLogger(__name__)

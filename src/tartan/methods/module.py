@@ -27,10 +27,6 @@ from tartan.cpu.kernels import use_cpu_kernels
 from tartan.cpu.row_gradients import RowGradientBody
 from tartan.data.tartan_data import TartanData
 from tartan.data.task_data import TaskData
-from tartan.distributed.replicas import Replicas
-from tartan.distributed.shards import ShardedBody, Shards, shard
-from tartan.distributed.states import is_sharded
-from tartan.distributed.strategy import ShardStrategy
 from tartan.encoders.base import Encoder
 from tartan.encoders.description import describe_encoder, encoder_from_description
 from tartan.errors import UserError
@@ -57,8 +53,11 @@ from tartan.methods.monitored import check_monitored
 from tartan.methods.non_finite import StopAtNonFinite
 from tartan.methods.optimisation import Optimisation, check_schedule, set_rates
 from tartan.methods.plain import Node, node_of, settings_of
+from tartan.methods.replicas import Replicas
 from tartan.methods.same_settings import data_settings
+from tartan.methods.shards import ShardedBody, Shards, is_sharded, shard
 from tartan.methods.stage import InnerProducts
+from tartan.methods.strategy import ShardStrategy
 from tartan.methods.subclass_hooks import remarks_on_hooks
 from tartan.methods.trainer_options import check_trainer, keep_best, planned_steps
 from tartan.objectives.base import TaskObjective

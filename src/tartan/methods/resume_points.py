@@ -15,13 +15,13 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
-from tartan.distributed.agreement import Agreement
-from tartan.distributed.identity import is_main_process
 from tartan.errors import UserError
 from tartan.files.checksum import is_whole
 from tartan.files.durable import remove
 from tartan.methods.checkpoint_io import DurableCheckpointIO
+from tartan.methods.launch import is_main_process
 from tartan.methods.module import TaskMixing
+from tartan.methods.strategy import Agreement
 
 log = logging.getLogger(__name__)
 

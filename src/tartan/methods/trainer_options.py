@@ -18,10 +18,10 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 
-from tartan.distributed.strategy import ReplicaStrategy, ShardStrategy
 from tartan.errors import UserError
 from tartan.evaluation.monitor import Monitor
 from tartan.methods.precision import TRAINED
+from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 from tartan.methods.subclass_hooks import remarks_on_callback
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def check_trainer(trainer: pl.Trainer) -> None:
             f"Trainer(devices=..., strategy=...): {type(trainer.strategy).__name__} would sum the "
             "gradient of a whole loss, not those of single tasks; use devices=1, or "
             "strategy=ReplicaStrategy() (also in a notebook) or ShardStrategy() from "
-            "tartan.distributed.strategy"
+            "tartan.methods.strategy"
         )
     if is_training:
         _check_length(trainer)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tartan.core.task import Batch, MicroBatch, StepBatch
-from tartan.distributed.shards import filled
 
 
 def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:
@@ -35,6 +34,16 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
         meta_head_batch=None if whole.meta_head_batch is None else own(whole.meta_head_batch),
         second=None if whole.second is None else all_own(whole.second),
     )
+
+
+def filled(batch: Batch, numbers: Sequence[int], passes: int) -> Batch:
+    """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
+    own = batch.only(numbers)
+    fillers: list[MicroBatch] = []
+    if batch.micro_batches:  # a batch without any unit has none
+        smallest = min(batch.micro_batches, key=lambda part: part.examples)
+        fillers = [smallest] * max(0, passes - len(own.micro_batches))
+    return replace(own, fillers=fillers)
 
 
 def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:

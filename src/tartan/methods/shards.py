@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    set_model_state_dict,
+)
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
@@ -18,8 +22,7 @@ from tartan.core.gradients import Gradient, put_gradient
 from tartan.core.processes import Summed
 from tartan.core.running_statistics import frozen_running_statistics
 from tartan.core.task import Batch, MicroBatch
-from tartan.distributed.replicas import Replicas
-from tartan.distributed.states import reshard, whole_state
+from tartan.methods.replicas import Replicas
 
 
 class ShardedBody(SharedBody):
@@ -62,16 +65,6 @@ class ShardedBody(SharedBody):
             for parameter, value in zip(parameters, gradient, strict=True)
         ]
         put_gradient(parameters, whole)
-
-
-def filled(batch: Batch, numbers: Sequence[int], passes: int) -> Batch:
-    """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
-    own = batch.only(numbers)
-    fillers: list[MicroBatch] = []
-    if batch.micro_batches:  # a batch without any unit has none
-        smallest = min(batch.micro_batches, key=lambda part: part.examples)
-        fillers = [smallest] * max(0, passes - len(own.micro_batches))
-    return replace(own, fillers=fillers)
 
 
 class Shards(Replicas):
@@ -165,3 +158,38 @@ def _like(parameter: nn.Parameter, value: Tensor) -> Tensor:
         value, parameter.device_mesh, parameter.placements,
         run_check=False, shape=parameter.shape, stride=parameter.stride(),
     )  # fmt: skip
+
+
+def is_sharded(module: nn.Module) -> bool:
+    """Return whether some of the module's parameters are in other processes."""
+    return any(isinstance(part, FSDPModule) for part in module.modules())
+
+
+def whole_state(module: nn.Module) -> dict[str, Tensor]:
+    """Return copies of parameters and buffers in the CPU's memory, for `load_whole_state`.
+
+    All processes have to call this; of a sharded module only the main process gets the state.
+    """
+    if is_sharded(module):
+        reshard(module)
+        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        found = get_model_state_dict(module, options=options)
+        return {name: value.clone() for name, value in found.items() if isinstance(value, Tensor)}
+    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
+
+
+def load_whole_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Load the main process's result of `whole_state`, or a checkpoint's `state_dict`."""
+    if is_sharded(module):
+        reshard(module)
+        options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        set_model_state_dict(module, dict(state), options=options)
+    else:
+        module.load_state_dict(state)
+
+
+def reshard(module: nn.Module) -> None:
+    """Reshard what a forward pass without a backward pass has left gathered."""
+    for part in module.modules():
+        if isinstance(part, FSDPModule):
+            part.reshard()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from lightning.fabric.utilities.imports import _IS_INTERACTIVE
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from omegaconf import DictConfig
 from torch import distributed
 
-from tartan.distributed.identity import torchrun_processes
 from tartan.errors import UserError
+from tartan.methods.launch import torchrun_processes
+
+T = TypeVar("T")
 
 
 class ReplicaStrategy(DDPStrategy):
@@ -18,7 +21,7 @@ class ReplicaStrategy(DDPStrategy):
 
     That wrapper sums gradients when `backward` of a whole loss ends; it does not see the gradients
     of single tasks, whose inner products are taken before they are combined. So the model is not
-    wrapped, all processes start from the first one's parameters, and `tartan.distributed.replicas`
+    wrapped, all processes start from the first one's parameters, and `tartan.methods.replicas`
     sums each task's gradient.
 
     In a notebook, processes are forked by default, as by Lightning's `ddp_notebook`; else they are
@@ -79,3 +82,49 @@ def _check_torchrun(devices: Any, nodes: Any) -> None:
             f"torchrun has started {outside} processes, but trainer.devices={devices} and "
             f"trainer.num_nodes={nodes} make {devices * nodes}; make them agree"
         )
+
+
+class Agreement:
+    """Collective operations on small values of the host, which all processes call in one order.
+
+    A single process gets its own value back. If a process has died, the others' next call fails at
+    once: it goes over sockets, also where gradients go over NCCL, which would wait for the process.
+    """
+
+    def __init__(self) -> None:
+        self._group: distributed.ProcessGroup | None = None
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process is the first of the run, or the only one."""
+        return not _several() or distributed.get_rank() == 0
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        self.highest(0)
+
+    def highest(self, number: int) -> int:
+        """Return the highest of all processes' numbers."""
+        if not _several():
+            return number
+        said = torch.tensor([number])
+        distributed.all_reduce(said, distributed.ReduceOp.MAX, group=self._sockets())
+        return int(said)
+
+    def values_of_all(self, value: T) -> list[T]:
+        """Return the value of each process, in their order."""
+        if not _several():
+            return [value]
+        said: list[T] = [value] * distributed.get_world_size()
+        distributed.all_gather_object(said, value, group=self._sockets())
+        return said
+
+    def _sockets(self) -> distributed.ProcessGroup:
+        """The group of connections, made by the first call, which all processes make."""
+        if self._group is None:
+            self._group = distributed.new_group(backend="gloo")
+        return self._group
+
+
+def _several() -> bool:
+    return distributed.is_available() and distributed.is_initialized()

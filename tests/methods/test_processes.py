@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from tests.conftest import DEVICE
-from tests.distributed.commands import (
+from tests.in_process import OF_COMPOSED_OBJECTIVES, STAGES, toy
+from tests.methods.processes import (
     PROGRAM,
     children_of,
     difference,
@@ -20,7 +21,6 @@ from tests.distributed.commands import (
     finished,
     weights_of,
 )
-from tests.in_process import OF_COMPOSED_OBJECTIVES, STAGES, toy
 from tests.methods.test_aang import options_of
 from tests.programs import called
 

@@ -19,9 +19,9 @@ from tartan.core.step import Step
 from tartan.core.task import Batch, MicroBatch, StepBatch, Task
 from tartan.core.weighting.meta import Meta
 from tartan.core.weighting.uncertainty import Uncertainty
-from tartan.distributed.replicas import Replicas
-from tartan.distributed.shards import ShardedBody, Shards, shard
-from tartan.distributed.shares import share_of
+from tartan.data.shares import share_of
+from tartan.methods.replicas import Replicas
+from tartan.methods.shards import ShardedBody, Shards, shard
 
 pytestmark = pytest.mark.slow
 

@@ -1,1 +1,0 @@
-"""Trains in several processes: shares of batches, sums of gradients, shards of the body."""

@@ -1,0 +1,107 @@
+"""The processes of a run: which one this is, what they are started with, how they end.
+
+Nothing heavy is imported here, because the command line asks before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+from tartan.errors import UserError
+
+_RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
+"""Environment variables with a process's number, of torchrun, Lightning and srun; the first one set
+counts.
+"""
+_OF_LIGHTNING = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""Environment variables that Lightning's launcher leaves, from which it would later conclude that
+processes exist already.
+"""
+_INTERVAL_S = 0.2
+"""Time between two looks at the process that started this one [s]."""
+
+
+def is_main_process() -> bool:
+    """Return whether this process writes the run's files and prints messages.
+
+    On a further node that Lightning was started on by hand (`NODE_RANK` above 0), no process does.
+    """
+    if "RANK" not in os.environ and os.environ.get("NODE_RANK", "0") != "0":
+        return False
+    rank = next((os.environ[name] for name in _RANKS if name in os.environ), "0")
+    return rank == "0"
+
+
+def torchrun_processes() -> int | None:
+    """Return the number of processes that torchrun has started; None without torchrun."""
+    return int(os.environ["WORLD_SIZE"]) if "TORCHELASTIC_RUN_ID" in os.environ else None
+
+
+@contextmanager
+def processes_get_arguments(arguments: Sequence[str]) -> Iterator[None]:
+    """Give `arguments` to processes that are started inside the `with` block.
+
+    Lightning would repeat its own process's arguments, which in a sweep are those of the whole
+    sweep.
+    """
+    before, sys.argv = sys.argv, [sys.argv[0], *arguments]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+@contextmanager
+def clean_processes() -> Iterator[None]:
+    """Leave nothing of a run's processes to the next run of a sweep.
+
+    Raises:
+        UserError: a process of the run has died.
+    """
+    from torch import distributed
+
+    before = {name: os.environ.get(name) for name in _OF_LIGHTNING}
+    try:
+        yield
+    except RuntimeError as error:
+        lost = isinstance(error, distributed.DistError) or "gloo" in str(error)
+        if lost and distributed.is_initialized():
+            raise UserError(
+                "another process of this run has ended unexpectedly (killed, or out of memory?); "
+                "run the same command to continue from the last checkpoint"
+            ) from error
+        raise
+    finally:
+        if torchrun_processes() is None:
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
+
+
+@cache
+def end_with(process: int) -> None:
+    """End this process, with exit code 1, as soon as the one that started it is gone.
+
+    A process whose starter was killed would else wait for others that never come: for half an hour
+    where the processes have not found each other yet. However often this is called, one thread
+    looks.
+
+    Args:
+        process: number of the process that started this one.
+    """
+
+    def follow() -> None:
+        while os.getppid() == process:
+            time.sleep(_INTERVAL_S)
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
