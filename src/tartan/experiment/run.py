@@ -47,6 +47,7 @@ from tartan.methods.shards import load_whole_state, unshard, whole_state
 from tartan.methods.stage import Stage
 from tartan.model_card.card import write_card
 from tartan.model_card.encoder_card import write_encoder_card
+from tartan.run_folder.identity import identified
 from tartan.run_folder.lock import exclusive_run
 from tartan.run_folder.result import Baseline, Result, write_result
 from tartan.run_folder.splits import write_splits
@@ -103,7 +104,7 @@ def _run_prepared(
         baselines.append(_fine_tuned(config, folder / FINE_TUNING, stage, prepared, tested))
     chosen = chain.keep_best()
     test = evaluate_on_test(chosen.module, chain.data(), config) if tested else None
-    result = result_of(config, prepared, outcomes, chosen, test)
+    result = identified(result_of(config, prepared, outcomes, chosen, test), config)
     unshard(chosen.module.body)
     if not is_main_process():
         return result

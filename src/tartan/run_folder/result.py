@@ -211,6 +211,10 @@ class Result(Plain):
             of fine-tuning if it was asked for.
         final_task_weights: weights by task, of the last stage that mixed the end task with others.
         versions: versions of Python and the libraries, by name.
+        setting_id: the same for runs that differ by their seed alone; empty in earlier files, as
+            the next two (see `identity`).
+        data_id: the same for runs that may be compared: on the same data, with the same encoder.
+        label: the setting in words.
     """
 
     schema_version: Literal[2] = Field(alias="schema")
@@ -235,6 +239,9 @@ class Result(Plain):
     measured: TotalTime = Field(default_factory=TotalTime)
     versions: dict[str, str] = Field(default_factory=dict)
     machine: Machine = Field(default_factory=Machine)
+    setting_id: Short = ""
+    data_id: Short = ""
+    label: Short = ""
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
