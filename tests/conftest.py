@@ -61,25 +61,34 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cache
 
 
+WORDS = ["apple", "river", "stone"]
+FILLERS = ["red", "old", "cold", "near", "far", "big", "odd", "wet"]
+
+
+def toy_rows() -> dict[str, list[dict[str, str]]]:
+    """The splits of a small labelled task: which of three words is in a text."""
+
+    def example(index: int) -> dict[str, str]:
+        word = WORDS[index % 3]
+        text = f"{FILLERS[index % 8]} {word} {FILLERS[(index // 8) % 8]} {index}"
+        return {"text": text, "label": word[0].upper()}
+
+    numbers = {"train": range(48), "dev": range(60, 81), "test": range(90, 120)}
+    rows = {split: [example(number) for number in some] for split, some in numbers.items()}
+    for split in ("dev", "test"):
+        rows[split].append(example(0))  # a text that train has too
+    return rows
+
+
 @pytest.fixture(scope="session")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small labelled task, `toy`, and corpora beside it: which of three words is in a text."""
     folder = tmp_path_factory.mktemp("data")
     (folder / "toy").mkdir()
-    words = ["apple", "river", "stone"]
-    fillers = ["red", "old", "cold", "near", "far", "big", "odd", "wet"]
-
-    def example(index: int) -> dict[str, str]:
-        word = words[index % 3]
-        text = f"{fillers[index % 8]} {word} {fillers[(index // 8) % 8]} {index}"
-        return {"text": text, "label": word[0].upper()}
-
-    for split, numbers in (("train", range(48)), ("dev", range(60, 81)), ("test", range(90, 120))):
-        examples = [example(number) for number in numbers]
-        if split != "train":
-            examples.append(example(0))  # a text that train has too
-        lines = "".join(json.dumps(e) + "\n" for e in examples)
+    for split, rows in toy_rows().items():
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / "toy" / f"{split}.jsonl").write_text(lines.rstrip("\n"), encoding="utf-8")
+    words, fillers = WORDS, FILLERS
     corpus = [f"the {w} is {a} and {b}" for w in words for a in fillers for b in fillers]
     corpus[5] = ""
     (folder / "corpus.txt").write_text("\n".join(corpus) + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What holds whatever the code looks like inside: the public face and the commands."""
