@@ -9,8 +9,7 @@ from typing import Literal
 
 from studies.part import Contrast, Question
 from studies.row import Row
-from tartan.evaluation.interval import Interval
-from tartan.report.statistics.interval import mean_interval
+from tartan.evaluation.statistics import Interval, mean_interval
 
 LEAST_SEEDS = 3
 """Number of seeds below which nothing is decided."""

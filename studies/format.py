@@ -8,9 +8,8 @@ from statistics import fmean
 import pandas as pd
 
 from studies.estimate import LEAST_SEEDS, SeedMean
-from tartan.evaluation.interval import Interval
+from tartan.evaluation.statistics import Interval, permutation_test
 from tartan.files.escape import escape_markdown as escape
-from tartan.report.statistics.permutation import permutation_test
 from tartan.report.tables.table import p_words
 from tartan.report.text import markdown_of
 

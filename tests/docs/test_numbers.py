@@ -12,8 +12,8 @@ from studies.estimate import LEAST_SEEDS, contrast_of
 from studies.format import bounds
 from studies.part import Contrast, all_parts, read_part
 from studies.row import Row, read_rows
+from tartan.evaluation.statistics import holm
 from tartan.report.labels import metric_label
-from tartan.report.statistics.holm import holm
 from tests.conftest import ROOT
 
 NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}

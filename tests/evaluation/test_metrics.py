@@ -83,13 +83,6 @@ def test_the_confusion_is_that_of_scikit_learn_and_outlives_the_reset():
     assert set(metrics.confusion) == {"whole"}
 
 
-def test_a_class_that_neither_the_split_nor_the_predictions_have_does_not_count():
-    predictions, labels, unseen = draw(0, labelled=3)
-    metrics = metrics_of(5)
-    update(metrics, predictions, labels, unseen, 5)
-    check(metrics.compute(False), expected(predictions, labels))
-
-
 def test_a_class_that_is_predicted_but_absent_counts_as_zero():
     predictions, labels = np.array([0, 1, 2, 1]), np.array([0, 1, 1, 1])
     metrics = metrics_of(3)
@@ -97,37 +90,6 @@ def test_a_class_that_is_predicted_but_absent_counts_as_zero():
     wanted = expected(predictions, labels)
     check(metrics.compute(False), wanted)
     assert wanted["macro_f1"] == pytest.approx((1 + 0.8 + 0) / 3)
-
-
-def test_a_new_evaluation_starts_from_nothing():
-    metrics = metrics_of(5)
-    update(metrics, *draw(1), 5)
-    metrics.compute(True)
-    metrics.reset()
-    predictions, labels, unseen = draw(2)
-    update(metrics, predictions, labels, unseen, 5)
-    whole = expected(predictions, labels)
-    check(metrics.compute(True), whole | expected(predictions[unseen], labels[unseen], "_unseen"))
-
-
-def test_two_of_them_built_from_the_same_metrics_do_not_share_their_counts():
-    shared = {"macro_f1": MulticlassF1Score(num_classes=5, average="macro")}
-    first, second = (EndTaskMetrics(shared, "macro_f1", 5) for _ in range(2))
-    update(first, *draw(1), 5)
-    predictions, labels, unseen = draw(2)
-    update(second, predictions, labels, unseen, 5)
-    wanted = f1_score(labels, predictions, average="macro")
-    assert float(second.compute(False)["macro_f1"]) == pytest.approx(wanted, abs=1e-6)
-
-
-def test_the_batches_of_a_split_do_not_change_its_metrics():
-    predictions, labels, unseen = draw(3)
-    values = []
-    for batch in (1, 60):
-        metrics = metrics_of(5)
-        update(metrics, predictions, labels, unseen, 5, batch)
-        values.append({name: float(value) for name, value in metrics.compute(True).items()})
-    assert values[0] == pytest.approx(values[1])
 
 
 def test_metrics_that_agree_on_the_first_batch_keep_states_of_their_own():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from studies.format import bounds
-from tartan.evaluation.interval import Interval
+from tartan.evaluation.statistics import Interval
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,7 @@ class EndTaskMetrics(nn.Module):
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__()
         self.monitor, self.names = monitor, list(metrics)
-        self.whole = _Part(metrics, classes)
-        self.unseen = _Part(metrics, classes)
+        self.whole, self.unseen = _Part(metrics, classes), _Part(metrics, classes)
         self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
 
@@ -83,11 +82,9 @@ class EndTaskMetrics(nn.Module):
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
         """Return all metrics by name, and set `confusion`.
 
-        Names of metrics on unseen examples end in `_unseen`.
-
         Args:
             any_unseen: whether any process `saw_unseen`; all processes have to compute the same
-                metrics.
+                metrics. Names of metrics on unseen examples end in `_unseen`.
         """
         values = self.whole.compute()
         self.confusion = {"whole": self.whole.counts.compute()}
@@ -99,8 +96,9 @@ class EndTaskMetrics(nn.Module):
     def reset(self) -> None:
         """Start a new evaluation."""
         self.saw_unseen = False
-        self.whole.reset()
-        self.unseen.reset()
+        for module in self.modules():
+            if isinstance(module, Metric):
+                module.reset()
 
 
 class _Part(nn.Module):
@@ -127,27 +125,20 @@ class _Part(nn.Module):
         for metric in self.by_probability.values():
             # of several processes one may have no example, and torchmetrics, which joins the lists
             # of all, does not know what the rows of an empty one would be
-            if _keeps_examples(metric) and not metric.preds:
+            keeps = isinstance(metric, MulticlassPrecisionRecallCurve) and metric.thresholds is None
+            if keeps and not metric.preds:
                 metric.preds.append(torch.zeros(0, self._classes, device=metric.device))
                 metric.target.append(torch.zeros(0, dtype=torch.int64, device=metric.device))
         values = {**self.by_prediction.compute(), **self.by_probability.compute()}
         return {name: values[name] for name in self._names}
 
-    def reset(self) -> None:
-        self.by_prediction.reset()
-        self.by_probability.reset()
-        self.counts.reset()
-
 
 def tried(metric: Metric, classes: int) -> Tensor:
-    """Return the value of a copy of a metric for right predictions of each label.
-
-    It is computed on this process alone.
-    """
+    """Return the value of a copy of a metric for right predictions of each label, here alone."""
     part = _Part({"tried": metric}, classes)
-    for own in part.modules():
-        if isinstance(own, Metric):
-            own.distributed_available_fn = lambda: False  # others may not be there yet
+    for module in part.modules():
+        if isinstance(module, Metric):
+            module.distributed_available_fn = lambda: False  # others may not be there yet
     # one more example than labels: a metric that mistakes one for the other fails here
     labels = torch.arange(classes + 1) % classes
     part.update(torch.eye(classes)[labels], labels)
@@ -156,10 +147,4 @@ def tried(metric: Metric, classes: int) -> Tensor:
 
 def _ranks(metric: Metric) -> bool:
     """Return whether a metric needs more than the predicted label: a curve, or several guesses."""
-    guesses = getattr(metric, "top_k", 1) or 1
-    return isinstance(metric, _OF_PROBABILITIES) or guesses > 1
-
-
-def _keeps_examples(metric: Metric) -> bool:
-    """Return whether a metric keeps the probabilities and labels of all examples in lists."""
-    return isinstance(metric, MulticlassPrecisionRecallCurve) and metric.thresholds is None
+    return isinstance(metric, _OF_PROBABILITIES) or (getattr(metric, "top_k", 1) or 1) > 1

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.classification import (
     MulticlassAccuracy,
+    MulticlassAUROC,
+    MulticlassAveragePrecision,
     MulticlassCohenKappa,
     MulticlassF1Score,
     MulticlassMatthewsCorrCoef,
@@ -15,10 +18,45 @@ from torchmetrics.classification import (
     MulticlassRecall,
     MulticlassSpecificity,
 )
+from torchmetrics.functional.classification import multiclass_auroc, multiclass_average_precision
+from torchmetrics.utilities import dim_zero_cat
 
-from tartan.configuration.did_you_mean import did_you_mean
 from tartan.errors import UserError
-from tartan.evaluation.occurring_labels import AUROC, AveragePrecision, BalancedAccuracy
+
+
+class BalancedAccuracy(MulticlassAccuracy):
+    """Mean recall of the labels that occur; torchmetrics counts absent ones as 0."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes=num_classes, average="none")
+
+    def compute(self) -> Tensor:
+        recalls = super().compute()[self.tp + self.fn > 0]
+        mean: Tensor = (recalls / len(recalls)).sum()  # divided first, as torchmetrics does
+        return mean
+
+
+class AUROC(MulticlassAUROC):
+    """Mean area under the ROC curve, one label against the others, of the labels that occur."""
+
+    def compute(self) -> Tensor:
+        return _over_occurring(self, multiclass_auroc)
+
+
+class AveragePrecision(MulticlassAveragePrecision):
+    """Mean area under the precision-recall curve of the labels that occur."""
+
+    def compute(self) -> Tensor:
+        return _over_occurring(self, multiclass_average_precision)
+
+
+def _over_occurring(
+    metric: MulticlassAUROC | MulticlassAveragePrecision, area: Callable[..., Tensor]
+) -> Tensor:
+    occurring, labels = dim_zero_cat(metric.target).unique(return_inverse=True)
+    probabilities = dim_zero_cat(metric.preds)[:, occurring]
+    return area(probabilities, labels, len(occurring), average="macro", validate_args=False)
+
 
 NAMED: dict[str, Callable[..., Metric]] = {
     "accuracy": partial(MulticlassAccuracy, average="micro"),
@@ -40,56 +78,28 @@ NAMED: dict[str, Callable[..., Metric]] = {
 }
 """Metrics of torchmetrics by name; all take `num_classes`, and higher is better."""
 LABELS_ALIKE = frozenset(
-    {
-        "balanced_accuracy",
-        "macro_f1",
-        "macro_precision",
-        "macro_recall",
-        "specificity",
-        "auroc",
-        "average_precision",
-    }
+    {"balanced_accuracy", "specificity", "auroc", "average_precision"}
+    | {name for name in NAMED if name.startswith("macro_")}
 )
 """Those that average over labels with equal weights, however rare a label is."""
-
-
-def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
-    """Check that there is a metric of this name.
-
-    Args:
-        name: the name.
-        configured: names under `metrics` in the config.
-        option: what gives the name, for the message.
-
-    Raises:
-        UserError: there is none; the message has the nearest name, or lists all.
-    """
-    known = {*configured, *NAMED}
-    if name not in known:
-        raise UserError(f"{option}={name} is not one of the metrics{did_you_mean(name, known)}")
-
-
-def check_higher_is_better(name: str, metric: Metric) -> None:
-    """Check that a metric of the config can choose the checkpoint: of two values, the higher.
-
-    Args:
-        name: its name under `metrics`.
-        metric: the metric.
-
-    Raises:
-        UserError: its lower values are better, or it does not say which are.
-    """
-    if metric.higher_is_better is not True:
-        kind = type(metric).__name__
-        why = f"lower values of {kind} are better"
-        if metric.higher_is_better is None:
-            why = f"{kind} does not say whether higher values are better (higher_is_better)"
-        raise UserError(
-            f"task.metric={name} cannot choose the checkpoint: {why}; name a metric of which "
-            f"higher values are better, and {name} is still reported"
-        )
 
 
 def named_metric(name: str, classes: int) -> Metric:
     """Return the metric for that number of labels."""
     return NAMED[name](num_classes=classes)
+
+
+def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
+    """Raise a UserError unless a metric has this name: of `configured` ones, or of `NAMED`."""
+    known = sorted({*configured, *NAMED})
+    if name not in known:
+        raise UserError(f"{option}={name} is not one of the metrics: {', '.join(known)}")
+
+
+def check_higher_is_better(name: str, metric: Metric) -> None:
+    """Raise a UserError for a metric that cannot choose the checkpoint: the higher value wins."""
+    if metric.higher_is_better is not True:
+        raise UserError(
+            f"task.metric={name} cannot choose the checkpoint: higher values of "
+            f"{type(metric).__name__} are not known to be better (higher_is_better)"
+        )

@@ -14,18 +14,10 @@ from torch import Tensor
 
 ClassWeight = Literal["balanced"] | None
 
-LONGEST = (1, 2)
-"""Lengths of the longest n-grams that are tried: words alone, or pairs of words too."""
-
 
 @dataclass(frozen=True)
 class TfIdfClassifier:
-    """A fitted classifier of texts.
-
-    Attributes:
-        vectoriser: computes TF-IDF weights of words, or of words and pairs of words.
-        model: the logistic regression on these weights.
-    """
+    """A fitted classifier of texts: weights of words, or of pairs too, and the regression."""
 
     vectoriser: TfidfVectorizer
     model: LogisticRegression
@@ -48,18 +40,16 @@ def best_tf_idf(
     strengths: Iterable[float],
     class_weights: Iterable[ClassWeight] = ("balanced",),
 ) -> TfIdfClassifier:
-    """Fit a classifier for each setting, and return the one with the best score.
-
-    Settings are words alone or pairs of words too, with each of `strengths` and `class_weights`.
+    """Fit a classifier for each setting, and return the first with the best score.
 
     Args:
-        texts: training texts.
+        texts: training texts, of which words alone, or pairs of words too, are counted.
         labels: their label indices; every label occurs.
-        score: returns a classifier's score on dev; of equal scores the first counts.
+        score: returns a classifier's score on dev.
         strengths: values of `C`, the inverse of the regularisation.
         class_weights: `balanced` for labels that count equally, None for examples that do.
     """
-    vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in LONGEST]
+    vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in (1, 2)]
     read = [(vectoriser, vectoriser.fit_transform(texts)) for vectoriser in vectorisers]
     fitted = (
         TfIdfClassifier(

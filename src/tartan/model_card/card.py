@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.transformers_classifier import HEAD
-from tartan.evaluation.confusion_scores import RESAMPLES, bootstrap_interval, scores_by_class
+from tartan.evaluation.statistics import RESAMPLES, bootstrap_interval, scores_by_class
 from tartan.files.escape import code_block, escape_markdown
 from tartan.files.home import shell_command, without_home
 from tartan.files.plain import map_texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from tartan.evaluation.confusion_scores import scores_by_class
+from tartan.evaluation.statistics import scores_by_class
 from tartan.figures.style import COLOURS, axes_of, figure, plain
 from tartan.report.reading.grouping import Benchmark, Setting
 from tartan.report.reading.run import Run

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from tartan.evaluation.interval import Interval
+from tartan.evaluation.statistics import Interval
 from tartan.report.labels import PART_LABELS, plural
 from tartan.report.reading.grouping import Benchmark, Setting
 from tartan.report.reading.run import Run

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, ClassVar
 
-from tartan.evaluation.interval import Interval
+from tartan.evaluation.statistics import Interval
 from tartan.report.reading.grouping import Setting
 from tartan.run_folder.result import Part
 

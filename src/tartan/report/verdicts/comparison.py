@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tartan.evaluation.statistics import Effect, PermutationTest, effect_of, holm, permutation_test
 from tartan.report.reading.grouping import Benchmark, Setting
-from tartan.report.statistics.effect import Effect, effect_of
-from tartan.report.statistics.holm import holm
-from tartan.report.statistics.permutation import PermutationTest, permutation_test
 from tartan.run_folder.result import Part
 
 LEVEL = 0.05

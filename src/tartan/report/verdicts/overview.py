@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from tartan.evaluation.statistics import Effect
 from tartan.report.labels import PART_LABELS, plural
 from tartan.report.reading.grouping import Benchmark, Setting
-from tartan.report.statistics.effect import Effect
 from tartan.report.tables.table import (
     Cell,
     ResultTable,

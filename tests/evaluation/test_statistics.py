@@ -1,0 +1,234 @@
+"""Tests, effects and intervals: against enumeration, SciPy, scikit-learn, and by properties."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import f1_score
+from torchmetrics.functional.classification import multiclass_f1_score
+
+from tartan.evaluation.statistics import (
+    bootstrap_interval,
+    difference_interval,
+    effect_of,
+    holm,
+    mean_interval,
+    permutation_test,
+    scores_by_class,
+)
+
+SCORES = st.lists(st.integers(0, 20), min_size=2, max_size=4)
+P = st.lists(st.floats(0, 1), max_size=12)
+COUNTS = [[30, 4, 1], [6, 20, 3], [2, 2, 5]]
+EMPTY_CLASS = [[9, 3, 0], [2, 6, 0], [0, 0, 0]]
+
+
+def enumerated(ours, theirs):
+    """One-sided p of an unpaired test, by looking at every way to deal the values out."""
+    pool, n = [*ours, *theirs], len(ours)
+    seen = np.mean(ours) - np.mean(theirs)
+    differences = []
+    for chosen in combinations(range(len(pool)), n):
+        left = [pool[i] for i in chosen]
+        right = [pool[i] for i in range(len(pool)) if i not in chosen]
+        differences.append(np.mean(left) - np.mean(right))
+    return np.mean(np.array(differences) >= seen - 1e-9)
+
+
+def enumerated_in_pairs(ours, theirs):
+    """The same of a paired test: each pair stays or changes sides."""
+    apart = np.array(ours) - np.array(theirs)
+    all_signs = product([1, -1], repeat=len(apart))
+    means = np.array([np.mean(np.array(signs) * apart) for signs in all_signs])
+    return np.mean(means >= np.mean(apart) - 1e-9)
+
+
+def test_three_against_three_by_hand():
+    """The highest of C(6, 3) = 20 ways: 1/20, and twice that if either side may be the better."""
+    found = permutation_test([4, 5, 6], [1, 2, 3])
+    assert (found.one_sided, found.two_sided) == pytest.approx((0.05, 0.1))
+    assert found.smallest_two_sided == pytest.approx(0.1)
+
+
+@settings(max_examples=40)
+@given(SCORES, SCORES)
+def test_small_tests_are_the_enumeration(ours, theirs):
+    found = permutation_test(ours, theirs)
+    assert found.one_sided == pytest.approx(enumerated(ours, theirs))
+    size = min(len(ours), len(theirs))
+    found = permutation_test(ours[:size], theirs[:size], paired=True)
+    assert found.one_sided == pytest.approx(enumerated_in_pairs(ours[:size], theirs[:size]))
+
+
+@settings(max_examples=25)
+@given(SCORES, SCORES, st.integers(1, 5), st.integers(-9, 9))
+def test_neither_unit_nor_zero_matters_and_the_other_side_is_the_other_tail(
+    ours, theirs, unit, zero
+):
+    found = permutation_test(ours, theirs)
+    moved = permutation_test([unit * x + zero for x in ours], [unit * x + zero for x in theirs])
+    assert moved.one_sided == pytest.approx(found.one_sided)
+    other = permutation_test(theirs, ours)
+    assert other.two_sided == pytest.approx(found.two_sided)
+    assert found.two_sided == pytest.approx(min(1, 2 * min(found.one_sided, other.one_sided)))
+
+
+def test_seven_seeds_are_enumerated_and_eight_are_drawn():
+    rng = np.random.default_rng(0)
+    seven, eight = rng.random((2, 7)), rng.random((2, 8))
+    assert permutation_test(*seven).smallest_two_sided == 2 / comb(14, 7)
+    drawn = permutation_test(*eight)
+    assert drawn.smallest_two_sided == 2 / 10_001
+    every = permutation_test(*eight, permutations=20_000)
+    assert every.smallest_two_sided == 2 / comb(16, 8)
+    assert drawn.one_sided == pytest.approx(every.one_sided, abs=0.02)
+    assert drawn == permutation_test(*eight)
+    assert permutation_test(*eight, paired=True).smallest_two_sided == 2 / 2**8
+
+
+def test_rounding_loses_no_ties():
+    """Two of the 70 ways give the observed difference, one of them smaller by rounding."""
+    found = permutation_test([0.9, 0.902, 0.9005, 0.901], [0.9, 0.8985, 0.899, 0.898])
+    assert found.two_sided == pytest.approx(4 / 70)
+
+
+@pytest.mark.parametrize(("ours", "theirs", "paired"), [([1], [1, 2], False), ([1, 2], [1], False)])
+def test_one_seed_is_no_test(ours, theirs, paired):
+    with pytest.raises(ValueError, match="two values"):
+        permutation_test(ours, theirs, paired=paired)
+
+
+def test_under_the_null_p_is_below_its_level_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    p = [permutation_test(*rng.standard_normal((2, 5))).one_sided for _ in range(600)]
+    for level in (0.05, 0.2, 0.5):
+        assert np.mean(np.array(p) <= level) == pytest.approx(level, abs=0.05)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_interval_is_welch_s_and_of_pairs_student_s(paired):
+    found = effect_of([0.5, 0.7, 0.9], [0.4, 0.5, 0.7], paired=paired)
+    assert found.difference == pytest.approx(0.5 / 3)
+    test = stats.ttest_rel if paired else partial(stats.ttest_ind, equal_var=False)
+    reference = test([0.5, 0.7, 0.9], [0.4, 0.5, 0.7]).confidence_interval(0.95)
+    interval = (found.interval.low, found.interval.high)
+    assert interval == pytest.approx((reference.low, reference.high))
+
+
+def test_superiority_by_hand():
+    assert effect_of([3, 4], [1, 2]).superiority == 1
+    assert effect_of([1, 2], [3, 4]).superiority == 0
+    assert effect_of([1, 2], [1, 2]).superiority == 0.5
+    # pairs: 2>1, 2=2, 4>1, 4>2
+    assert effect_of([2, 4], [1, 2]).superiority == pytest.approx(3.5 / 4)
+    assert effect_of([2, 1], [1, 2], paired=True).superiority == 0.5
+    assert effect_of([2, 3], [1, 2], paired=True).superiority == 1
+
+
+def test_pairs_that_differ_alike_have_none_however_the_seeds_vary():
+    assert effect_of([1, 5, 9], [0, 4, 8], paired=True).interval is None
+    assert effect_of([1, 5, 9], [0, 4, 8]).interval.high > 1
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_with_few_seeds_it_holds_the_difference_as_often_as_it_says(seeds, paired):
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(1500):
+        ours, theirs = rng.normal(0, 1, (2, seeds))
+        found = mean_interval(ours - theirs) if paired else difference_interval(ours, theirs)
+        held += found.low <= 0 <= found.high
+    assert held / 1500 >= 0.93
+
+
+def test_one_side_may_be_constant():
+    found = difference_interval([0.62, 0.62, 0.62], [0.60, 0.61, 0.59])
+    mean = mean_interval([0.60, 0.61, 0.59])
+    assert (found.low, found.high) == pytest.approx((0.62 - mean.high, 0.62 - mean.low))
+
+
+@pytest.mark.parametrize("values", [[0.02], [0.02] * 3, [0.7 - 0.6, 0.8 - 0.7, 0.9 - 0.8]])
+def test_values_that_are_equal_but_for_rounding_have_none(values):
+    assert mean_interval(values) is None
+
+
+def test_a_difference_of_constants_has_none():
+    assert difference_interval([0.62] * 3, [0.60] * 3) is None
+    with pytest.raises(ValueError, match="two values"):
+        difference_interval([0.5], [0.1, 0.2])
+
+
+def test_four_by_hand():
+    """0.005 x 4, 0.01 x 3, then 0.03 x 2 and 0.04 x 1, which may not fall below the one before."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(P, st.floats(0.001, 0.5))
+def test_what_is_rejected_is_what_stepping_down_rejects(p, level):
+    """Holm as he words it: go on from the smallest until one is above level / how many are left."""
+    rejected = set()
+    for step, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        if p[index] * (len(p) - step) > level:
+            break
+        rejected.add(index)
+    assert {i for i, one in enumerate(holm(p)) if one <= level} == rejected
+
+
+def examples(counts):
+    """Labels and predictions."""
+    pairs = [(i, j) for i, row in enumerate(counts) for j, n in enumerate(row) for _ in range(n)]
+    return np.array(pairs).T
+
+
+def f1(counts, average):
+    labels, predictions = examples(counts)
+    return float(
+        multiclass_f1_score(
+            torch.from_numpy(predictions), torch.from_numpy(labels), len(counts), average
+        )
+    )
+
+
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
+@pytest.mark.parametrize("counts", [COUNTS, EMPTY_CLASS])
+def test_the_interval_is_that_of_resampled_examples(average, counts):
+    value = f1(counts, average)
+    found = bootstrap_interval(f"{average}_f1", value, counts)
+    labels, predictions = examples(counts)
+
+    def statistic(labels, predictions):
+        drawn = np.zeros_like(np.array(counts))
+        np.add.at(drawn, (labels, predictions), 1)
+        return f1(drawn.tolist(), average)
+
+    slow = stats.bootstrap(
+        (labels, predictions), statistic, paired=True, vectorized=False, n_resamples=400,
+        method="percentile", rng=np.random.default_rng(1),
+    ).confidence_interval  # fmt: skip
+    assert found.low < value < found.high
+    assert (found.low, found.high) == pytest.approx(tuple(slow), abs=0.051)  # one of 20 examples
+
+
+def test_no_interval_for_what_the_matrix_does_not_give():
+    value = f1(COUNTS, "macro")
+    assert bootstrap_interval("calibration_error", value, COUNTS) is None
+    assert bootstrap_interval("macro_f1", value + 0.01, COUNTS) is None
+    assert bootstrap_interval("macro_f1", 0.0, [[0, 0], [0, 0]]) is None
+
+
+def test_f1_of_each_class_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    labels, predictions = rng.integers(0, 4, (2, 200))
+    counts = np.zeros((5, 5), dtype=np.int64)  # of the fifth there is none
+    np.add.at(counts, (labels, predictions), 1)
+    expected = f1_score(labels, predictions, labels=range(5), average=None, zero_division=0)
+    assert [one.f1 or 0 for one in scores_by_class(counts.tolist())] == pytest.approx(expected)
