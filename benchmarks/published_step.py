@@ -22,8 +22,7 @@ from tartan.core.task import Batch, StepBatch
 from tartan.cpu.attention import IMPLEMENTATION
 from tartan.cpu.dropout import replace_dropout
 from tartan.encoders.text_encoder import require_text_encoder
-from tartan.objectives.layout import spans
-from tartan.objectives.padding import pad
+from tartan.objectives.layout import pad, spans
 
 IGNORED = -100
 """Label of positions that are not predicted."""

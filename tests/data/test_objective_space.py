@@ -9,7 +9,7 @@ from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.errors import UserError
 from tests.encoders.bodies import random_body
-from tests.objectives.composed.spaces import space
+from tests.objectives.spaces import space
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from tartan.methods import FineTuning, MTTartan
 from tartan.methods.given_tasks import objective_node
 from tartan.methods.module import TaskMixing
 from tartan.methods.plain import rebuilt
+from tartan.objectives.base import is_objective
 from tartan.objectives.classification import Classification
 from tartan.objectives.composed.objective import Composed
-from tartan.objectives.composed.output.denoise import Denoise
-from tartan.objectives.composed.representation.bidirectional import Bidirectional
-from tartan.objectives.composed.transform.base import Transform
+from tartan.objectives.composed.output import Denoise
+from tartan.objectives.composed.representation import Bidirectional
+from tartan.objectives.composed.transform import Transform
 from tartan.objectives.masked_lm import MaskedLM
-from tartan.objectives.own import is_objective
 from tests.methods.lightning import toy_data, trainer
 
 
@@ -83,12 +83,6 @@ class Lacking:
 
 
 @dataclass(frozen=True)
-class OldCollate(MaskedLM):
-    def collate(self, encoder, micro_batch_size, *, training=True):
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
 class ListOfRows(MaskedLM):
     def collate(self, encoder, micro_batch_size, **_):
         return lambda rows, rng: list(rows)
@@ -135,10 +129,9 @@ def test_a_transform_of_ones_own_comes_back_from_a_checkpoint(data_dir, cache_di
         (WithAPath(where="/", several=[Options()]), "`several` of WithAPath holds a Options"),
         (WithAnyOptions(), "Options is not a class that can stand in field `options` of WithAny"),
         (Doubled(), "field `share` of Doubled is 0.5, and 1.0 in one that is made with it"),
-        (NoDataclass(), r"NoDataclass is not a dataclass.* decorate .* @dataclass\(frozen=True\)"),
-        (Lacking(), r"tasks\['a'\]: Lacking lacks owners\(\), new_head\(\)"),
-        (OldCollate(), r"collate\(\) of OldCollate takes no packed, on_cpu"),
-        (MaskedLM, "MaskedLM is a class; give an instance"),
+        (NoDataclass(), "is no instance of a dataclass"),
+        (Lacking(), r"tasks\['a'\]: .* is no instance of a dataclass with the methods"),
+        (MaskedLM, "MaskedLM.* is no instance"),
     ],
 )
 def test_what_would_not_come_back_is_refused_before_training(objective, line):
@@ -188,7 +181,7 @@ def test_a_checkpoint_puts_no_other_class_into_a_field(target):
 
 def test_an_objective_is_looked_at_before_the_texts_are_read(data_dir, cache_dir):
     texts = {"own": TextAuxiliary(objective=Lacking(), path="/nowhere")}
-    with pytest.raises(UserError, match=r"auxiliary own: objective: Lacking lacks owners"):
+    with pytest.raises(UserError, match=r"auxiliary own: objective: Lacking.* is no instance"):
         _ = toy_data(data_dir, cache_dir, auxiliaries=texts).prepared
 
 

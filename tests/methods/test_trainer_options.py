@@ -51,9 +51,9 @@ from tartan.methods.optimisation import Optimisation
 from tartan.methods.step_log import StepLog
 from tartan.methods.trainer_options import keep_best
 from tartan.objectives.composed.objective import Composed
-from tartan.objectives.composed.output.sentence_order import SentenceOrder
-from tartan.objectives.composed.representation.bidirectional import Bidirectional
-from tartan.objectives.composed.transform.unchanged import Unchanged
+from tartan.objectives.composed.output import SentenceOrder
+from tartan.objectives.composed.representation import Bidirectional
+from tartan.objectives.composed.transform import Unchanged
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 

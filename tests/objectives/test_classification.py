@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 
 from tartan.encoders.tiny import TinyEncoder
-from tartan.errors import UserError
-from tartan.objectives.classification import Classification, ClassificationCollator
-from tartan.objectives.layout import Layout
+from tartan.objectives.classification import Classification
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +23,6 @@ def rows(encoder):
 
 
 UNUSED = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("classes", [2, 7])
-def test_the_head_gives_a_logit_for_each_class(classes, encoder):
-    head = Classification(classes=classes, dropout=0.3).new_head(encoder)
-    assert head(torch.randn(5, 16)).shape == (5, classes)
-    assert head.dense.weight.shape == (16, 16)
-    assert head.dropout.p == 0.3
-
-
-def test_the_head_is_dense_tanh_linear(encoder):
-    head = Classification(classes=3).new_head(encoder).eval()
-    features = torch.randn(5, 16)
-    torch.testing.assert_close(head(features), head.out(torch.tanh(head.dense(features))))
 
 
 def test_features_are_the_states_of_the_first_tokens(encoder, rows):
@@ -97,27 +80,3 @@ def test_labels_and_unseen_marks_stay_with_their_texts(micro, encoder, rows):
     assert all(part.units <= micro for part in batch.micro_batches)
     assert (batch.units, batch.examples) == (6, 6)
     assert batch.tokens == sum(len(row["input_ids"]) for row in rows)
-
-
-def test_rows_without_unseen_marks_give_none():
-    rows = [{"input_ids": [2, 3], "label": 1}]
-    (part,) = ClassificationCollator(Layout(0, 4))(rows, UNUSED).micro_batches
-    assert set(part.inputs) == {"input_ids", "attention_mask", "labels"}
-
-
-def test_the_loss_is_the_mean_cross_entropy(encoder):
-    objective = Classification(classes=3)
-    head = objective.new_head(encoder).eval()
-    features, labels = torch.randn(5, 16), torch.tensor([0, 2, 1, 1, 0])
-    log_probabilities = F.log_softmax(head(features), dim=1)
-    expected = -log_probabilities[torch.arange(5), labels].mean()
-    torch.testing.assert_close(
-        objective.losses(encoder.body, head, features, labels).mean(), expected
-    )
-    assert torch.equal(objective.targets({"labels": labels}), labels)
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1, 1.5])
-def test_an_impossible_dropout_is_an_error(dropout):
-    with pytest.raises(UserError, match=r"^dropout must be a number in \[0, 1\)"):
-        Classification(classes=2, dropout=dropout)

@@ -17,6 +17,8 @@ from tartan.objectives.layout import (
     ROW_MULTIPLE,
     Layout,
     count_tokens_and_padding,
+    pad,
+    padded_width,
     spans,
     split_by_length,
     split_by_tokens,
@@ -34,14 +36,6 @@ def test_every_example_is_in_one_part_and_parts_are_sorted_by_length(lengths, si
     assert 1 <= len(parts[-1]) <= size
     in_order = [lengths[i] for part in parts for i in part]
     assert in_order == sorted(lengths)
-
-
-def test_examples_of_one_length_keep_their_order():
-    assert split_by_length([3, 3, 3, 3, 3], 2) == [[0, 1], [2, 3], [4]]
-
-
-def test_a_micro_batch_larger_than_the_batch_is_the_batch():
-    assert split_by_length([5, 2, 9], 16) == [[1, 0, 2]]
 
 
 @given(
@@ -63,13 +57,6 @@ def test_a_part_ends_where_its_padding_would_cost_more_than_another_part(
         assert len(longer) == size or padding([shorter[-1], *longer]) > max_padding
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_padded_parts_are_split_by_their_padding_on_a_cpu_only(packed):
-    encoder = TinyEncoder().load()
-    assert Layout.of(encoder, 4, packed, on_cpu=True).max_padding == 256
-    assert Layout.of(encoder, 4, packed, on_cpu=False).max_padding is None
-
-
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(1, 45))
 def test_packed_parts_hold_no_more_tokens_than_padded_ones_can(lengths, size):
     parts = split_by_tokens(lengths, size)
@@ -85,10 +72,6 @@ def test_packed_parts_are_of_about_the_same_size():
     sizes = [sum(lengths[i] for i in part) for part in split_by_tokens(lengths, 4)]
     assert len(sizes) == 3
     assert max(sizes) - min(sizes) <= 64
-
-
-def test_a_batch_that_fits_is_one_packed_part():
-    assert split_by_tokens([5, 2, 9, 2], 2) == [[1, 3, 0, 2]]
 
 
 @pytest.fixture
@@ -177,3 +160,16 @@ def test_losses_are_those_of_a_padded_batch(objective, size):
     for (text, loss), (other, expected) in zip(*reversed(found), strict=True):
         assert text == other
         assert loss == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("length", "most", "width"), [(5, None, 8), (8, 512, 8), (9, 12, 12), (13, 12, 13)]
+)
+def test_the_width_is_a_multiple_of_8_unless_the_body_has_too_few_positions(length, most, width):
+    assert padded_width([np.zeros(3), np.zeros(length)], most) == width
+
+
+def test_a_token_that_equals_the_padding_token_is_attended_to():
+    padded = pad([np.array([7, 1, 9]), np.array([5])], 1)
+    assert padded["input_ids"].tolist() == [[7, 1, 9], [5, 1, 1]]
+    assert padded["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]

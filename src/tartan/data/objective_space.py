@@ -14,10 +14,10 @@ from tartan.encoders.pairwise_attention import check_pairwise_attention
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.composed.objective import Composed
-from tartan.objectives.composed.output.base import Output
-from tartan.objectives.composed.representation.base import Representation
-from tartan.objectives.composed.transform.base import Transform
-from tartan.objectives.vocabulary import Vocabulary
+from tartan.objectives.composed.output import Output
+from tartan.objectives.composed.representation import Representation
+from tartan.objectives.composed.transform import Transform
+from tartan.objectives.corruption import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from tartan.data.tokenise import check_length, tokenise, tokenised_as_read
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
-from tartan.objectives.base import TaskObjective
-from tartan.objectives.own import check_objective
+from tartan.objectives.base import TaskObjective, check_objective
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from tartan.core.task_names import END_TASK
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.methods.plain import Node, node_of, rebuilt
-from tartan.objectives.base import TaskObjective
-from tartan.objectives.own import check_objective, is_objective
+from tartan.objectives.base import TaskObjective, check_objective, is_objective
 
 
 def check_tasks(method: str, names: Sequence[str], labels: Sequence[str]) -> None:

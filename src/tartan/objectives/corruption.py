@@ -1,4 +1,4 @@
-"""Corrupts tokens as BERT does (Devlin et al., 2019): masks, replaces at random, or keeps them."""
+"""Replaces tokens of an encoder's vocabulary, as BERT does (Devlin et al., 2019)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,48 @@ from dataclasses import dataclass
 import numpy as np
 
 from tartan.configuration.options import Checked, Fraction, Share
+from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
-from tartan.objectives.vocabulary import Vocabulary
 
-Drawn = tuple[np.ndarray, np.ndarray]
-"""Uniform numbers in [0, 1), and random tokens, `(tokens,)` each."""
+Rng = np.random.Generator
+_SPACES = ("", "\u0120", "\u2581")
+"""Prefixes of a token after a space: none, that of byte-level BPE, that of SentencePiece."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """An encoder's vocabulary.
+
+    Attributes:
+        size: number of tokens.
+        mask_id: id of the mask token.
+        special_ids: ids of special tokens, which are never predicted nor changed, ascending.
+        sentence_ends: ids of full stops, exclamation and question marks, ascending.
+    """
+
+    size: int
+    mask_id: int
+    special_ids: np.ndarray
+    sentence_ends: np.ndarray
+
+    @classmethod
+    def of(cls, encoder: TextEncoder, objective: str) -> Vocabulary:
+        """Return the vocabulary of an encoder, for the objective of that name.
+
+        Raises:
+            UserError: the encoder does not read text, or has no mask token.
+        """
+        tokenizer = require_text_encoder(encoder, objective).tokenizer
+        if tokenizer.mask_token_id is None:
+            raise UserError(
+                f"encoder {encoder.name} has no mask token, which {objective} needs; use "
+                "auxiliary=none with method=finetune, or another encoder"
+            )
+        special = np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64)
+        ids = tokenizer.get_vocab()
+        marks = {ids[space + mark] for space in _SPACES for mark in ".!?" if space + mark in ids}
+        ends = np.asarray(sorted(marks), dtype=np.int64)
+        return cls(len(tokenizer), int(tokenizer.mask_token_id), special, ends)
 
 
 @dataclass(frozen=True)
@@ -40,12 +77,16 @@ class Corruption(Checked):
                 f"{self.masked} and {self.random}"
             )
 
-    def draw(self, count: int, vocabulary: Vocabulary, rng: np.random.Generator) -> Drawn:
-        """Draw the random numbers for `corrupted`."""
+    def draw(self, count: int, vocabulary: Vocabulary, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
+        """Draw numbers in [0, 1) and tokens for `corrupted`, `(count,)` each."""
         return rng.random(count), rng.integers(0, vocabulary.size, count)
 
     def corrupted(
-        self, tokens: np.ndarray, chosen: np.ndarray, drawn: Drawn, vocabulary: Vocabulary
+        self,
+        tokens: np.ndarray,
+        chosen: np.ndarray,
+        drawn: tuple[np.ndarray, np.ndarray],
+        vocabulary: Vocabulary,
     ) -> np.ndarray:
         """Return the tokens with the `chosen` ones, bool, corrupted: all `(tokens,)`."""
         action, replacement = drawn

@@ -15,15 +15,9 @@ _BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
 def hidden_states(body: nn.Module, inputs: Inputs) -> Tensor:
-    """Return the last layer's states of a micro-batch.
+    """Return the last layer's states of a micro-batch, `(examples, positions, hidden)`.
 
-    Args:
-        body: the body.
-        inputs: the micro-batch's inputs (see `Layout.parts`). Where they have a `pair_mask`, it is
-            the body's attention mask.
-
-    Returns:
-        `(examples, positions, hidden)`, or `(1, tokens, hidden)` if the inputs are packed.
+    `inputs` are the micro-batch's (see `Layout.parts`); a `pair_mask` is the attention mask.
 
     Raises:
         UserError: the inputs are packed, and the body is none of Transformers.

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from tartan.configuration.options import Checked, Natural
 from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.encoders.wide_resnet import ImageEncoder, require_image_encoder
-from tartan.objectives.base import Collate, Row
+from tartan.objectives.base import Collate, Row, Supervised
 from tartan.objectives.class_weights import ClassWeights
-from tartan.objectives.supervised import Supervised
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,16 @@ from torch import Tensor
 
 from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.objectives.padding import pad, pad_pairs, pad_rows, padded_width
 
 ROW_MULTIPLE = 32
 """Packed rows are padded to multiples of this length [tokens]. On a CPU, oneDNN builds kernels for
 each new shape of a matrix product (15 ms for one linear layer in 16 bits). A row of 1,000 tokens
 grows by 1.6 % on average.
 """
-
+WIDTH_MULTIPLE = 8
+"""Widths of padded batches are multiples of this, for the same reason, and because kernels of GPUs
+are fastest there [tokens].
+"""
 MAX_PADDING_ON_CPU = 256
 """Padding that costs about as much on a CPU as one more part, whose gradient has to be added to the
 others' [tokens].
@@ -67,13 +69,9 @@ class Layout:
     def of(
         cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
     ) -> Layout:
-        """Return the layout for an encoder.
+        """Return the layout for an encoder, which packs texts only if the encoder supports it.
 
-        Args:
-            encoder: the encoder.
-            micro_batch_size: see above.
-            packed: whether to pack texts, if the encoder supports it.
-            on_cpu: whether the body is on a CPU, where much padding costs more than further parts.
+        `on_cpu` tells that the body is on a CPU, where much padding costs more than further parts.
         """
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
@@ -103,12 +101,12 @@ class Layout:
         if lengths is None:
             lengths = [len(ids) for ids in token_ids]
         if self.packed:
-            split, made = split_by_tokens(lengths, self.micro_batch_size), self._packed
+            split, make = split_by_tokens(lengths, self.micro_batch_size), self._packed
         else:
             split = split_by_length(lengths, self.micro_batch_size, self.max_padding)
-            made = self._padded
+            make = self._padded
         for members in split:
-            yield made(members, [rows[i] for i in members], [token_ids[i] for i in members])
+            yield make(members, [rows[i] for i in members], [token_ids[i] for i in members])
 
     def _padded(
         self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
@@ -116,34 +114,44 @@ class Layout:
         width = padded_width(ids, self.max_positions)
         inputs = pad(ids, self.pad_id, width)
         if "token_type_ids" in rows[0]:
-            inputs["token_type_ids"] = pad_rows([row["token_type_ids"] for row in rows], 0, width)
+            inputs["token_type_ids"] = _rows([row["token_type_ids"] for row in rows], 0, width)
         if "position_ids" in rows[0]:
             positions = [row["position_ids"] for row in rows]
-            inputs["position_ids"] = pad_rows(positions, self.first_position, width)
+            inputs["position_ids"] = _rows(positions, self.first_position, width)
         if "pair_mask" in rows[0]:
-            inputs["pair_mask"] = pad_pairs([row["pair_mask"] for row in rows], width)
+            # padding attends to the first position, as each position has to attend to one
+            pairs = np.zeros((len(rows), width, width), dtype=bool)
+            pairs[:, :, 0] = True
+            for pair, row in zip(pairs, rows, strict=True):
+                tokens = len(row["pair_mask"])
+                pair[:tokens, :tokens] = row["pair_mask"]
+            inputs["pair_mask"] = torch.from_numpy(pairs)
         return Part(members, inputs, width * np.arange(len(members)))
 
     def _packed(
         self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
     ) -> Part:
         # objectives read the state of a text's first token, so an empty text gets a padding token
-        ids = [own if len(own) else np.array([self.pad_id]) for own in ids]
-        lengths = np.array([len(own) for own in ids])
-        tokens = int(lengths.sum())
-        width = -(-tokens // ROW_MULTIPLE) * ROW_MULTIPLE
+        ids = [tokens if len(tokens) else np.array([self.pad_id]) for tokens in ids]
+        lengths = np.array([len(tokens) for tokens in ids])
+        total = int(lengths.sum())
+        width = -(-total // ROW_MULTIPLE) * ROW_MULTIPLE
+
+        def row_of(values: Sequence[np.ndarray], filler: int) -> Tensor:
+            return _rows([np.concatenate(values)], filler, width)
+
         if "position_ids" in rows[0]:
             positions = [row["position_ids"] for row in rows]
         else:
-            positions = [self._position_ids(own) for own in ids]
+            positions = [self._position_ids(tokens) for tokens in ids]
         inputs = {
-            "input_ids": _row(ids, width, self.pad_id),
-            "position_ids": _row(positions, width, self.first_position),
+            "input_ids": row_of(ids, self.pad_id),
+            "position_ids": row_of(positions, self.first_position),
             "lengths": torch.from_numpy(lengths),
             "host_lengths": tuple(lengths.tolist()),  # so that no step has to wait for a GPU
         }
         if "token_type_ids" in rows[0]:
-            inputs["token_type_ids"] = _row([row["token_type_ids"] for row in rows], width, 0)
+            inputs["token_type_ids"] = row_of([row["token_type_ids"] for row in rows], 0)
         if "pair_mask" in rows[0]:
             pairs = np.concatenate([row["pair_mask"].ravel() for row in rows])
             inputs["pair_mask"] = torch.from_numpy(pairs)
@@ -156,6 +164,28 @@ class Layout:
         # RoBERTa does not count padding tokens, even within a text
         counted = ids != self.pad_id
         return np.where(counted, np.cumsum(counted), 0) + self.first_position - 1
+
+
+def labelled_batch(
+    layout: Layout,
+    rows: Sequence[Mapping[str, Any]],
+    token_ids: Sequence[np.ndarray],
+    **columns: Sequence[Any] | np.ndarray,
+) -> Batch:
+    """Return the batch of an objective whose units are texts.
+
+    Args:
+        layout: splits the batch.
+        rows: see `Layout.parts`.
+        token_ids: token ids of each row, `(tokens,)`.
+        columns: further inputs, such as `labels`: a value for each row.
+    """
+    made = []
+    for part in layout.parts(rows, token_ids):
+        members = part.members
+        chosen = {name: torch.tensor([v[i] for i in members]) for name, v in columns.items()}
+        made.append(MicroBatch({**part.inputs, **chosen}, len(members), len(members)))
+    return Batch(made, len(rows), *count_tokens_and_padding(made))
 
 
 def predicted_batch(
@@ -171,8 +201,10 @@ def predicted_batch(
     Args:
         layout: splits the batch.
         rows: see `Layout.parts`, as are `token_ids` and `lengths`.
+        token_ids: token ids of each row, `(tokens,)`.
         read_at: of each row, the positions whose states predict the targets, `(n,)`.
         targets: of each row, the targets, `(n,)`.
+        lengths: lengths by which to split the batch.
     """
     made = []
     for part in layout.parts(rows, token_ids, lengths):
@@ -187,15 +219,37 @@ def predicted_batch(
     return Batch(made, len(rows), *count_tokens_and_padding(made))
 
 
-def _row(values: Sequence[np.ndarray], width: int, filler: int) -> Tensor:
-    """Return `values` one after another, padded with `filler`, int64 `(1, width)`."""
-    return pad_rows([np.concatenate(values)], filler, width)
+def pad(
+    token_ids: Sequence[np.ndarray], pad_id: int, width: int | None = None
+) -> dict[str, Tensor]:
+    """Return `input_ids` and `attention_mask`, int64 `(examples, width)`, or as wide as needed."""
+    width = width or max(map(len, token_ids))
+    ones = [np.ones(len(ids), dtype=np.int64) for ids in token_ids]
+    return {"input_ids": _rows(token_ids, pad_id, width), "attention_mask": _rows(ones, 0, width)}
+
+
+def padded_width(token_ids: Sequence[np.ndarray], max_positions: int | None) -> int:
+    """Return the longest example's length, rounded up to a multiple of `WIDTH_MULTIPLE`.
+
+    It exceeds `max_positions`, the longest input of the body, only if an example does.
+    """
+    longest = max(len(ids) for ids in token_ids)
+    width = -(-longest // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
+    return width if max_positions is None else max(longest, min(width, max_positions))
+
+
+def _rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
+    """Return `values`, padded with `filler`, as int64 `(examples, width)`."""
+    padded = np.full((len(values), width), filler, dtype=np.int64)
+    for row, value in zip(padded, values, strict=True):
+        row[: len(value)] = value
+    return torch.from_numpy(padded)
 
 
 def split_by_length(
     lengths: Sequence[int], micro_batch_size: int, max_padding: int | None = None
 ) -> list[list[int]]:
-    """Split a batch into parts of at most `micro_batch_size` examples of similar lengths.
+    """Return parts of at most `micro_batch_size` examples of similar lengths, as their indices.
 
     Similar lengths need little padding. The gradient of the whole batch does not depend on how it
     is split.
@@ -204,11 +258,8 @@ def split_by_length(
         lengths: length of each example [tokens].
         micro_batch_size: maximum number of examples in a part.
         max_padding: maximum padding of a part; None makes as few parts as possible [tokens].
-
-    Returns:
-        For each part, the indices of its examples in the batch.
     """
-    ordered = _by_length(lengths)
+    ordered = sorted(range(len(lengths)), key=lengths.__getitem__)
     if max_padding is None:
         starts = range(0, len(ordered), micro_batch_size)
         return [ordered[start : start + micro_batch_size] for start in starts]
@@ -225,19 +276,12 @@ def split_by_length(
 
 
 def split_by_tokens(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
-    """Split a batch into parts of about equally many tokens and of similar lengths.
+    """Return parts of about equally many tokens and of similar lengths, as their indices.
 
     A part holds at most `micro_batch_size` times the longest example's tokens, which bounds the
     memory of a pass. With similar lengths in a part, attention has few sizes.
-
-    Args:
-        lengths: length of each example [tokens].
-        micro_batch_size: see above.
-
-    Returns:
-        For each part, the indices of its examples in the batch.
     """
-    ordered = _by_length(lengths)
+    ordered = sorted(range(len(lengths)), key=lengths.__getitem__)
     sizes = np.maximum([lengths[position] for position in ordered], 1)
     middles = np.cumsum(sizes) - sizes / 2
     tokens, most = int(sizes.sum()), micro_batch_size * int(sizes.max())
@@ -248,10 +292,6 @@ def split_by_tokens(lengths: Sequence[int], micro_batch_size: int) -> list[list[
     return [
         [ordered[place] for place in np.flatnonzero(chosen == part)] for part in np.unique(chosen)
     ]
-
-
-def _by_length(lengths: Sequence[int]) -> list[int]:
-    return sorted(range(len(lengths)), key=lambda position: lengths[position])
 
 
 def is_packed(inputs: Inputs) -> bool:

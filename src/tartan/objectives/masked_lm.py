@@ -14,11 +14,9 @@ from tartan.core.seeding import generator_for
 from tartan.core.task import Batch
 from tartan.encoders.masked_lm_head import MaskedLMHead
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.objectives.at_positions import AtPositions
-from tartan.objectives.base import Collate, Row
-from tartan.objectives.corruption import Corruption
+from tartan.objectives.base import AtPositions, Collate, Row
+from tartan.objectives.corruption import Corruption, Rng, Vocabulary
 from tartan.objectives.layout import Layout, predicted_batch
-from tartan.objectives.vocabulary import Vocabulary
 
 
 class MaskedLM(Corruption, AtPositions):
@@ -70,22 +68,20 @@ class MaskedLMCollator:
     layout: Layout
     mask_seed: int | None = None
 
-    def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+    def __call__(self, rows: Sequence[Row], rng: Rng) -> Batch:
         originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
-        ends = np.cumsum([len(ids) for ids in originals])[:-1]
         if self.mask_seed is None:
-            chosen, corrupted = self._corrupt(np.concatenate(originals), rng)
-            chosen_by_row, corrupted_by_row = np.split(chosen, ends), np.split(corrupted, ends)
+            flat = self._corrupt(np.concatenate(originals), rng)
+            ends = np.cumsum([len(ids) for ids in originals])[:-1]
+            chosen, corrupted = (np.split(values, ends) for values in flat)
         else:
-            seed = self.mask_seed
-            by_row = [self._corrupt(ids, _own_generator(seed, ids)) for ids in originals]
-            chosen_by_row, corrupted_by_row = ([row[i] for row in by_row] for i in (0, 1))
+            by_row = [self._corrupt(ids, _rng_of(self.mask_seed, ids)) for ids in originals]
+            chosen, corrupted = map(list, zip(*by_row, strict=True))
+        read_at = [np.flatnonzero(row) for row in chosen]
+        targets = [ids[places] for ids, places in zip(originals, read_at, strict=True)]
+        return predicted_batch(self.layout, rows, corrupted, read_at, targets)
 
-        places = [np.flatnonzero(chosen) for chosen in chosen_by_row]
-        targets = [ids[own] for ids, own in zip(originals, places, strict=True)]
-        return predicted_batch(self.layout, rows, corrupted_by_row, places, targets)
-
-    def _corrupt(self, flat: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _corrupt(self, flat: np.ndarray, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
         """Choose the tokens to predict, bool, and corrupt the tokens: `(tokens,)` both."""
         objective, vocabulary = self.objective, self.vocabulary
         allowed = ~np.isin(flat, vocabulary.special_ids)
@@ -98,6 +94,6 @@ class MaskedLMCollator:
         return chosen, objective.corrupted(flat, chosen, drawn, vocabulary)
 
 
-def _own_generator(seed: int, ids: np.ndarray) -> np.random.Generator:
+def _rng_of(seed: int, ids: np.ndarray) -> Rng:
     """Return a generator that depends on the seed and the text alone."""
     return generator_for(seed, "masks", hashlib.sha256(ids.tobytes()).hexdigest())

@@ -22,7 +22,7 @@ from tartan.objectives.classification import Classification
 from tests.core.aang_reference import AangReference
 from tests.core.reference import fit_by_hand
 from tests.core.steps import collated, take_step
-from tests.objectives.composed.spaces import space
+from tests.objectives.spaces import space
 
 STEPS, CLASSES, TOTAL = 20, 3, 13
 

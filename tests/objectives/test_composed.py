@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 
 from tartan.cpu.kernels import use_cpu_kernels
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from tartan.objectives.composed.representation.bidirectional import Bidirectional
+from tartan.objectives.composed.representation import Bidirectional
 from tartan.objectives.layout import is_packed, spans
 from tests.encoders.bodies import random_body
-from tests.objectives.composed.spaces import space
+from tests.objectives.spaces import space
 
 SPACE = space("aang_td_ed")
 MEMBERS = {name: own.objective for name, own in SPACE.members("aang").items()}
@@ -113,12 +112,6 @@ def test_no_predicted_token_reaches_its_own_prediction(name, kind, packed):
     assert reached_others >= len(features)  # it is predicted from something
 
 
-def test_objectives_that_hide_are_those_that_predict_tokens_and_are_not_bidirectional():
-    expected = [n for n in MEMBERS if n.endswith("denoise") and "bidirectional" not in n]
-    assert sorted(expected) == HIDING
-    assert len(HIDING) == 24  # 12 a text
-
-
 @pytest.mark.parametrize("name", [n for n in MEMBERS if n.startswith("task")])
 def test_targets_and_positions_line_up_in_every_micro_batch(name):
     examples = rows(11)
@@ -215,55 +208,6 @@ def test_masks_of_pairs_are_packed_on_a_cpu_only(name):
     assert forms(packed=False, on_cpu=True) == {False}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_the_split_does_not_depend_on_the_representation(packed):
-    for transform in SPACE.transforms:
-        splits = {
-            tuple(
-                part.examples
-                for part in batch_of(
-                    f"task-{transform}-{representation}-denoise",
-                    examples=rows(13), micro=3, packed=packed, on_cpu=True,
-                ).micro_batches
-            )
-            for representation in SPACE.representations
-        }  # fmt: skip
-        assert len(splits) == 1
-        assert len(splits.pop()) > 2
-
-
-def test_bert_is_masked_language_modelling_at_its_rates():
-    examples = rows(400, shortest=8, longest=16)
-    part = whole("task-bert-bidirectional-denoise", examples=examples)
-    before = torch.tensor(
-        [i for row in sorted(examples, key=lambda r: len(r["input_ids"])) for i in row["input_ids"]]
-    )
-    after = part.inputs["input_ids"][part.inputs["attention_mask"] == 1]
-    assert part.units / (len(before) - 800) == pytest.approx(0.15, abs=0.03)
-    masked = (after == TINY.tokenizer.mask_token_id).sum() / part.units
-    changed = (after != before).sum() / part.units
-    assert masked == pytest.approx(0.8, abs=0.05)
-    assert changed == pytest.approx(0.9, abs=0.05)
-
-
-def test_bidirectional_denoising_of_masked_text_does_not_show_the_token():
-    part = whole("task-mask-bidirectional-denoise")
-    shown = part.inputs["input_ids"].flatten()[part.inputs["positions"]]
-    assert (shown == TINY.tokenizer.mask_token_id).all()
-
-
-def test_every_text_with_an_inner_token_has_a_prediction():
-    short = [{"input_ids": [2, 7, 3], "label": 0}, {"input_ids": [2, 8, 9, 3], "label": 1}]
-    for name in MEMBERS:
-        part = whole(name, examples=short)
-        assert MEMBERS[name].owners(part.inputs).unique().tolist() == [0, 1]
-
-
-def test_denoising_predicts_nothing_of_a_text_without_an_inner_token():
-    batch = batch_of("task-mask-random_factorised-denoise", examples=[{"input_ids": [2, 3]}])
-    assert (batch.micro_batches, batch.examples) == ([], 1)
-
-
 def test_random_factorisation_keeps_its_share_of_pairs_and_none_of_a_position_with_itself():
     part = whole("task-none-random_factorised-end_label", examples=rows(40, 14, 15))
     pair_mask = part.inputs["pair_mask"][:, :, 1:]
@@ -278,15 +222,3 @@ def test_queries_have_the_token_type_of_the_token_to_predict():
     inputs = part.inputs
     asked = inputs["position_ids"].flatten()[inputs["positions"]]
     assert torch.equal(inputs["token_type_ids"].flatten()[inputs["positions"]], (asked >= 4).long())
-
-
-def test_a_denoising_loss_is_the_cross_entropy_of_the_tied_head():
-    objective = MEMBERS["task-mask-bidirectional-denoise"]
-    part = whole("task-mask-bidirectional-denoise")
-    head = objective.new_head(TINY)
-    features = objective.features(TINY.body, part.inputs)
-    embeddings = TINY.body.get_input_embeddings().weight
-    expected = F.cross_entropy(head(features, embeddings), part.inputs["targets"], reduction="none")
-    assert torch.equal(
-        objective.losses(TINY.body, head, features, objective.targets(part.inputs)), expected
-    )

@@ -1,1 +1,0 @@
-"""Outputs, which decide what is predicted from a text."""

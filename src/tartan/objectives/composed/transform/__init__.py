@@ -1,1 +1,0 @@
-"""Input transforms, which change a text before the body reads it."""

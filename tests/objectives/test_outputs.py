@@ -1,0 +1,207 @@
+"""Outputs of composed objectives: relations of segments, and TF-IDF weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from torch.nn import functional as F
+
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.objectives.composed.objective import Composed
+from tartan.objectives.composed.output import (
+    RELATION,
+    NextSentence,
+    SentenceOrder,
+    TfIdf,
+    join_segments,
+    split_segments,
+)
+from tartan.objectives.composed.representation import Bidirectional
+from tartan.objectives.composed.transform import Unchanged
+from tartan.objectives.corruption import Vocabulary
+from tests.encoders.bodies import random_body
+
+TINY = TinyEncoder(hidden_size=16, layers=2, dropout=0.0).load()
+VOCABULARY = Vocabulary.of(TINY, "a test")
+CLS, SEP = TINY.tokenizer.cls_token_id, TINY.tokenizer.sep_token_id
+STOP = TINY.tokenizer.get_vocab()["."]
+
+
+def text(*tokens):
+    """Return a text of these tokens between the special ones."""
+    return {"input_ids": [CLS, *tokens, SEP]}
+
+
+def objective(output):
+    return Composed(Unchanged(), Bidirectional(), output)
+
+
+def batch(output, rows):
+    """Return the only micro-batch of the rows, in which the shortest texts come first."""
+    collate = objective(output).collate(TINY, 1000)
+    (part,) = collate(rows, np.random.default_rng(0)).micro_batches
+    return part
+
+
+TEXTS = [text(*range(100 + 10 * i, 110 + 10 * i)) for i in range(60)]
+
+
+FIRST, SECOND = slice(0, 5), slice(5, 9)  # of the second, a separator takes one token's place
+
+
+def segments_of(part, index):
+    """Check a text's token types; return the tokens of both segments."""
+    held = part.inputs["attention_mask"][index].bool()
+    tokens = part.inputs["input_ids"][index][held].tolist()
+    between = tokens.index(SEP)
+    assert (tokens[0], tokens[-1], tokens.count(SEP)) == (CLS, SEP, 2)
+    types = part.inputs["token_type_ids"][index][held].tolist()
+    assert types == [0] * (between + 1) + [1] * (len(tokens) - between - 1)
+    return tokens[1:between], tokens[between + 1 : -1]
+
+
+def test_sentence_order_swaps_the_segments_of_half_of_the_texts():
+    part = batch(SentenceOrder(), TEXTS)
+    swapped = 0
+    for index, in_order in enumerate(part.inputs["targets"].tolist()):
+        own = TEXTS[index]["input_ids"][1:-1]
+        first, second = segments_of(part, index)
+        if in_order:
+            assert (first, second) == (own[FIRST], own[SECOND])
+        else:
+            assert (first, second) == (own[5:10], own[:4])
+            swapped += 1
+    assert 15 < swapped < 45
+
+
+def test_next_sentence_takes_half_of_the_segments_from_earlier_texts():
+    part = batch(NextSentence(), TEXTS)
+    foreign = 0
+    for index, follows in enumerate(part.inputs["targets"].tolist()):
+        own = TEXTS[index]["input_ids"][1:-1]
+        first, second = segments_of(part, index)
+        assert first == own[FIRST]
+        if follows:
+            assert second == own[SECOND]
+        else:
+            others = [TEXTS[other]["input_ids"][1:-1][SECOND] for other in range(index)]
+            assert second in others
+            foreign += 1
+    assert 15 < foreign < 45
+    assert part.inputs["targets"][0] == 1
+
+
+@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
+def test_the_last_token_does_not_tell_the_relation(output):
+    lengths = np.random.default_rng(0).integers(4, 20, 60)
+    rows = [text(*range(100, 100 + length), STOP) for length in lengths]
+    part = batch(output, rows)
+    targets = part.inputs["targets"].tolist()
+    ends = [segments_of(part, index)[1][-1] == STOP for index in range(len(rows))]
+    assert len(set(targets)) == 2
+    assert not any(ends)
+
+
+@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
+def test_a_prediction_is_read_at_the_first_token(output):
+    rows = [text(50), *TEXTS[:4], text()]
+    part = batch(output, rows)
+    width = part.inputs["input_ids"].shape[1]
+    assert part.units == 4  # texts of one token and none have no relation
+    assert (part.inputs["positions"] % width == 0).all()
+    assert objective(output).owners(part.inputs).tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
+def test_a_body_without_token_types_gets_none(output):
+    encoder = TextEncoder("distil", random_body("distilbert").eval(), letter_pair_tokenizer())
+    collate = objective(output).collate(encoder, 1000)
+    (part,) = collate(TEXTS[:4], np.random.default_rng(0)).micro_batches
+    assert "token_type_ids" not in part.inputs
+
+
+@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
+def test_the_loss_is_the_cross_entropy_of_two_classes(output):
+    head = output.new_head(TINY, classes=7).eval()
+    features, targets = torch.randn(5, 16), torch.tensor([0, 1, 1, 0, 1])
+    assert head(features).shape == (5, 2)
+    expected = F.cross_entropy(head(features), targets, reduction="none")
+    assert torch.equal(output.losses(TINY.body, head, features, targets), expected)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "first"),
+    [
+        ([150, 151, 152, 153], [150, 151]),
+        ([150, 151, 152, 153, 154], [150, 151]),
+        ([150, STOP, 152, 153, 154, 155, 156], [150, STOP]),
+        ([150, STOP, 152, 153, 154, STOP, 156, 157], [150, STOP]),  # both as near: the first
+        ([150, STOP, 152, 153, 154, STOP, 156], [150, STOP]),
+        (
+            [150, STOP, 152, 153, 154, STOP, 156, 157, 158, 159],
+            [150, STOP, 152, 153, 154, STOP],
+        ),
+        ([150, 151, 152, STOP], [150, 151]),  # the end of the text is none of its first part
+    ],
+)
+def test_a_text_is_split_at_the_sentence_nearest_to_its_middle(tokens, first):
+    found = split_segments(text(*tokens), VOCABULARY)
+    assert [part.tolist() for part in found] == [first, tokens[len(first) :]]
+
+
+def test_segments_of_a_pair_have_no_separator_of_the_pair():
+    row = {"input_ids": [CLS, 150, 151, SEP, 152, 153, SEP], "label": 2}
+    first, second = split_segments(row, VOCABULARY)
+    assert (first.tolist(), second.tolist()) == ([150, 151], [152, 153])
+    again = join_segments(row, first, second, 1)
+    assert again["input_ids"].tolist() == [CLS, 150, 151, SEP, 152, SEP]
+    assert again["token_type_ids"].tolist() == [0, 0, 0, 0, 1, 1]
+    assert (again["label"], again[RELATION]) == (2, 1)
+
+
+def test_a_joined_text_is_not_longer_than_the_one_that_it_replaces():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        row, other = (text(*range(150, 150 + rng.integers(1, 12))) for _ in range(2))
+        first, _ = split_segments(row, VOCABULARY)
+        _, second = split_segments(other, VOCABULARY)
+        made = join_segments(row, first, second, 0)
+        assert len(made["input_ids"]) == len(made["token_type_ids"]) <= len(row["input_ids"])
+
+
+def drawn(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [text(*rng.integers(50, 70, rng.integers(4, 15)).tolist()) for _ in range(count)]
+
+
+def test_the_targets_are_logarithms_of_scikit_learns_weights():
+    rows = drawn(30)
+    vectoriser = TfidfVectorizer(analyzer=lambda row: row["input_ids"], norm=None)
+    expected = vectoriser.fit_transform(rows).toarray()
+    column = vectoriser.vocabulary_
+    output = TfIdf().fit(rows, VOCABULARY)
+    for number, row in enumerate(rows):
+        tokens = np.asarray(row["input_ids"])
+        positions, weights = output.targets(row, tokens, np.ones(len(tokens), dtype=bool))
+        assert positions.tolist() == list(range(len(tokens)))
+        own = [np.log1p(expected[number, column[token]]) for token in tokens.tolist()]
+        np.testing.assert_allclose(weights, own, rtol=1e-6)
+
+
+def test_of_many_texts_evenly_spaced_ones_are_counted():
+    rows = [text(50 + number) for number in range(10)]
+    idf = TfIdf(texts=5).fit(rows, VOCABULARY).idf
+    counted = 1 + np.log((1 + 5) / (1 + 1))
+    others = 1 + np.log(1 + 5)
+    np.testing.assert_allclose(idf[50:60], [counted, others] * 5)
+
+
+def test_the_loss_is_the_squared_error():
+    output = TfIdf()
+    head = output.new_head(TINY, classes=7).eval()
+    features, targets = torch.randn(5, 16), torch.rand(5)
+    expected = (head(features)[:, 0] - targets) ** 2
+    torch.testing.assert_close(output.losses(TINY.body, head, features, targets), expected)
