@@ -1,1 +1,1 @@
-"""Tests of `src.check`."""
+"""Tests of what `tartan check` finds out and advises."""

@@ -1,4 +1,4 @@
-"""Collects everything that `python -m src.check` finds out about a run."""
+"""Collects what `tartan check` finds out about a run: its data, its cost, and advice."""
 
 from __future__ import annotations
 
@@ -7,51 +7,35 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain, combinations
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import datasets
 import pandas as pd
 import torch
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from tartan.check.counts import Counts, count_labels
-from tartan.check.estimate import Measured, MethodEstimate, batch_sizes, estimate
-from tartan.check.facts import Facts
-from tartan.check.inputs import Inputs, Source, read_inputs
-from tartan.check.leakage import (
-    InCorpus,
-    Repeated,
-    Shared,
-    contents_of,
-    in_corpus,
-    repeated,
-    shared,
-)
-from tartan.check.lengths import Lengths, lengths_of
-from tartan.check.near import NearDuplicate, near_duplicates
-from tartan.check.rates import PassTimer
-from tartan.check.recommendation import Recommendation, recommend
-from tartan.check.same_text import SameText, same_texts
-from tartan.check.sample import sample_of
-from tartan.check.schedule import MethodPlan, method_plans
-from tartan.check.table_experiments import experiment_asked_for
-from tartan.check.vocabulary import Vocabulary, reference_vocabulary, vocabulary_of
-from tartan.core.memory import peak_of_process
+from tartan.check import overlap, tokens
+from tartan.check.advice import Facts, Recommendation, recommend
+from tartan.check.trial import estimate_stages
+from tartan.core.device import is_on_cuda
+from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
 from tartan.data.image_task import ImageTask
-from tartan.data.overlap import HeldOutGrams
-from tartan.data.remarks import Kind
+from tartan.data.objective_space import ComposedAuxiliary
+from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 from tartan.encoders.text_encoder import TextEncoder
+from tartan.errors import UserError
 from tartan.experiment.fine_tuning_baseline import requested_baseline
 from tartan.experiment.known_options import check_top_level
-from tartan.experiment.prepare import enabled_stages
-from tartan.methods.memory import memory_advice
-
-_TOLD: frozenset[Kind] = frozenset(
-    {"repeated", "shared", "absent", "imbalance", "truncation", "in_corpus"}
+from tartan.experiment.prepare import (
+    auxiliary_context,
+    enabled_stages,
+    named_auxiliaries,
+    prepare,
 )
-"""Kinds of remarks that are left out: tables and other warnings say the same."""
+from tartan.methods.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -59,270 +43,199 @@ class Findings:
     """The findings about a run.
 
     Attributes:
-        task: the end task's name.
-        metric: the metric by which its checkpoint is chosen.
-        encoder: the encoder's name.
-        method: the configured method.
-        counts: number of examples of each label.
-        unlabelled: number of the task's texts without a label.
-        lengths: lengths of the texts of each split and domain corpus; empty for images.
-        vocabulary: how words are split into pieces, in general English first, then in the task's
-            text and each domain corpus; empty for images.
-        repeated: content that a split holds more than once; empty where contents are not known.
-        shared: content that two splits share.
-        same: texts that occur more than once, with their places; none for images.
-        near: dev and test examples that nearly duplicate a training example; none for images.
-        corpora: content of dev and test that is in a domain corpus.
-        auxiliaries: number of examples of each auxiliary task that could be read.
-        unusable: auxiliary tasks that the method does not train, and why they cannot be read.
-        estimates: estimates for each method that suits the data.
-        missing: the other methods, and what they would need.
-        measured: the measurements from which the estimates are made.
-        process: peak memory of the process before the measurements [bytes].
-        memory: memory of the machine, or of the accelerator if there is one; None if unknown
-            [bytes].
-        remarks: warnings that the run itself will log when it starts, without those about texts and
-            labels, which are among the recommendation's.
+        title: method, task and encoder.
+        tables: `labels` (number of examples, by split), `lengths` and `vocabulary` (see `tokens`),
+            `repeats`, `near` and `corpora` (see `overlap`), `stages` (see `trial`); those of texts
+            are empty for images.
+        same: see `overlap.same_texts`.
+        with_baseline: whether the run fine-tunes at equal cost afterwards.
+        memory_gib: memory of the machine, or of the GPU.
+        remarks: warnings that the run itself will log.
+        advice: the recommended method, and further warnings.
     """
 
-    task: str
-    metric: str
-    encoder: str
-    method: str
-    counts: Counts
-    unlabelled: int
-    lengths: list[Lengths]
-    vocabulary: list[Vocabulary]
-    repeated: list[Repeated]
-    shared: list[Shared]
-    same: list[SameText]
-    near: list[NearDuplicate]
-    corpora: list[InCorpus]
-    auxiliaries: dict[str, int]
-    unusable: dict[str, str]
-    estimates: list[MethodEstimate]
-    missing: dict[str, str]
-    measured: Measured
-    process: int
-    memory: int | None
+    title: str
+    tables: dict[str, pd.DataFrame]
+    same: list[dict[str, Any]]
+    with_baseline: bool
+    memory_gib: float
     remarks: list[str]
+    advice: Recommendation
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all numbers as plain values."""
+        entries = vars(self) | {"advice": asdict(self.advice)}
+        for name, frame in entries.pop("tables").items():
+            rows = frame.reset_index(names="name").astype(object)
+            entries[name] = rows.where(rows.notna(), None).to_dict("records")
+        return entries
 
 
-def findings_of(config: DictConfig) -> tuple[Findings, Recommendation]:
-    """Read and count what a run would read, and measure a few passes; train nothing.
+def findings_of(config: DictConfig) -> Findings:
+    """Read and count what a run would read, and train a few steps of each stage.
 
     Raises:
         UserError: an error that would end the run before its first step.
     """
-    with tempfile.TemporaryDirectory() as folder, _remarks() as (remarks, oddities):
-        config.run.folder = folder  # loggers are checked with one, as they are in a run
+    with tempfile.TemporaryDirectory() as folder, _warnings() as remarks:
+        config.run.folder = folder
         stages, baseline = enabled_stages(config), requested_baseline(config)
         check_top_level(config, beside=["output"])
-        inputs = read_inputs(config, stages)
-        plans, missing = method_plans(config, inputs)
-        task, texts = inputs.prepared.end_task, inputs.labelled_texts
-        sources, contents = inputs.sources(), _contents(inputs)
-        lengths, vocabulary = _look_at_texts(sources, inputs.encoder_of_text)
-        held_out = HeldOutGrams.of(task.evaluated_texts) if isinstance(task, TextTask) else None
-        corpora = [
-            in_corpus(source.name, source.texts, contents, held_out)
-            for source in sources
-            if source.domain and held_out is not None
-        ]
-        near = [
-            near_duplicates(split, own, texts["train"])
-            for split, own in texts.items()
-            if split != "train"
-        ]
-        process = peak_of_process()
-        with memory_advice(config, "micro_batch_size", "the measured passes"):
-            measured = _measure(config, inputs, plans)
-        estimates = [
-            estimate(
-                plan,
-                measured,
-                tested=bool(config.evaluate_test),
-                with_baseline=plan.configured and baseline is not None,
-            )
-            for plan in plans
-        ]
-        found = Findings(
-            task=task.name,
-            metric=task.metric,
-            encoder=inputs.prepared.encoder.name,
-            method=str(config.method.name),
-            counts=count_labels(task.labels, inputs.labels()),
-            unlabelled=inputs.unlabelled,
-            lengths=lengths,
-            vocabulary=vocabulary,
-            repeated=[repeated(split, own) for split, own in contents.items()],
-            # dev against train, test against train, test against dev
-            shared=[
-                shared(split, contents[split], other, contents[other])
-                for other, split in combinations(contents, 2)
-            ],
-            same=same_texts(texts, task.labels),
-            near=list(chain.from_iterable(near)),
-            corpora=corpora,
-            auxiliaries={n: len(examples.rows) for n, (_, examples) in inputs.auxiliaries.items()},
-            unusable=inputs.unusable,
-            estimates=estimates,
-            missing=missing,
-            measured=measured,
-            process=process,
-            memory=_memory_of(measured.machine.device),
-            remarks=remarks,
+        prepared = prepare(config, stages)
+        auxiliaries = _all_auxiliaries(config, prepared, remarks)
+        tables, same = _look_at_data(prepared, auxiliaries)
+        tables["stages"] = estimate_stages(config, stages, prepared)
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if is_on_cuda(str(config.trainer.accelerator)):
+            memory = torch.cuda.mem_get_info()[1]
+        facts = _facts(config, prepared, auxiliaries, stages, tables)
+        share = tables["stages"]["GiB"].max() * 2**30 / memory
+        return Findings(
+            title=f"{config.method.name} on {prepared.end_task.name}, {prepared.encoder.name}",
+            tables=tables,
+            same=same,
+            with_baseline=baseline is not None,
+            memory_gib=memory / 2**30,
+            remarks=list(dict.fromkeys(remarks)),
+            advice=recommend(Facts(**facts, memory=share)),
         )
-        facts = _facts(config, inputs, plans, found, tuple(dict.fromkeys(oddities)))
-        return found, recommend(facts)
 
 
-def _look_at_texts(
-    sources: list[Source], encoder: TextEncoder | None
-) -> tuple[list[Lengths], list[Vocabulary]]:
-    lengths, vocabulary = [], []
-    for source in sources:
-        sample = sample_of(source.texts, source.name)
-        if encoder is None or not sample.texts:
-            continue
-        lengths.append(lengths_of(source, sample, encoder))
-        if source.domain or source.name == "train":
-            words = vocabulary_of(source.name, sample.texts, encoder)
-            vocabulary += [words] if words is not None else []
-    return lengths, [reference_vocabulary(encoder), *vocabulary] if encoder and vocabulary else []
+Auxiliaries = dict[str, tuple[Auxiliary, AuxiliaryExamples]]
 
 
-def _contents(inputs: Inputs) -> dict[str, pd.DataFrame]:
-    """Return the contents of the splits; empty for kinds of tasks that are not known here."""
-    task = inputs.prepared.end_task
-    contents: dict[str, list[Any]] = {n: own.whole for n, own in inputs.labelled_texts.items()}
-    if isinstance(task, ImageTask):
-        images = {split: getattr(task, split).images for split in inputs.split_names}
-        contents = {split: [image.tobytes() for image in own] for split, own in images.items()}
-    labels = inputs.labels()
-    return {split: contents_of(own, labels[split]) for split, own in contents.items()}
+def _all_auxiliaries(config: DictConfig, prepared: Prepared, remarks: list[str]) -> Auxiliaries:
+    """Return the auxiliary tasks of the run, and others of the config that can be read."""
+    auxiliaries = dict(prepared.auxiliaries)
+    context = auxiliary_context(
+        config, prepared.encoder, end_task=prepared.end_task,
+        train_examples=len(prepared.splits.train),
+    )  # fmt: skip
+    for name, auxiliary in named_auxiliaries(config).items():
+        if name not in auxiliaries and not auxiliary.left_out:
+            try:
+                auxiliary.check(name, prepared.encoder)
+                auxiliaries[name] = (auxiliary, auxiliary.examples(name, context))
+            except UserError as error:  # the run would not read it: no reason to stop
+                remarks.append(f"auxiliary {name} is not read: {error}")
+    return auxiliaries
 
 
-def _measure(config: DictConfig, inputs: Inputs, plans: list[MethodPlan]) -> Measured:
-    bench = PassTimer(config, inputs, batch_sizes(plans))
-    rates = bench.rates()
-    splits = inputs.prepared.splits
-    return Measured(bench.machine(), rates, bench.positions, _size(splits.dev), _size(splits.test))
+def _corpora(auxiliaries: Auxiliaries) -> dict[str, tuple[Auxiliary, AuxiliaryExamples]]:
+    """Return the domain texts by the names of their options; objectives can share one."""
+    found: dict[str, tuple[Any, AuxiliaryExamples]] = {}
+    for name, (auxiliary, examples) in auxiliaries.items():
+        if auxiliary.kind == "domain" and examples.texts is not None:
+            source: Any = auxiliary
+            if isinstance(auxiliary, ComposedAuxiliary):
+                name, source = auxiliary.source.name, auxiliary.source.text
+            found.setdefault(name, (source, examples))
+    return found
 
 
-def _size(rows: Any) -> int:
-    """Return the number of positions in an evaluation, whose batches have hardly any padding."""
-    if "input_ids" not in rows.column_names:
-        return len(rows)
-    column = rows.with_format("arrow")["input_ids"]
-    return sum(len(chunk.flatten()) for chunk in column[:].chunks)
+def _look_at_data(
+    prepared: Prepared, auxiliaries: Auxiliaries
+) -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
+    """Return the tables of `Findings` about labels and texts, and the repeated texts."""
+    task, encoder = prepared.end_task, prepared.encoder
+    examples = overlap.labelled_examples(prepared)
+    splits = examples["split"].unique()
+    labels = pd.crosstab(examples["label"], examples["split"])[[*splits]]
+    labels = labels.reindex([*task.labels], fill_value=0)
+    labels = labels.sort_values("train", ascending=False, kind="stable")
+    empty = dict.fromkeys(("lengths", "repeats", "near", "corpora", "vocabulary"), pd.DataFrame())
+    if not isinstance(task, TextTask) or not isinstance(encoder, TextEncoder):
+        return {**empty, "labels": labels}, []
+    sources = {
+        split: datasets.Dataset.from_dict({"text": part["text"].tolist()})
+        for split, part in examples.groupby("split", sort=False)
+    }
+    limits = dict.fromkeys(sources, task.max_length)
+    corpora = _corpora(auxiliaries)
+    for name, (source, own) in corpora.items():
+        assert own.texts is not None
+        sources[name] = own.texts
+        limits[name] = getattr(source, "max_length", None) or task.max_length
+    samples = {name: tokens.sample_of(texts, name) for name, texts in sources.items()}
+    samples = {name: texts for name, texts in samples.items() if texts}
+    words = {name: texts for name, texts in samples.items() if name not in ("dev", "test")}
+    texts = {name: sources[name] for name in corpora}
+    tables = {
+        "labels": labels,
+        "lengths": tokens.lengths(samples, limits, encoder.tokenizer),
+        "repeats": overlap.repeats(examples),
+        "near": overlap.near_duplicates(examples),
+        "corpora": overlap.in_corpora(texts, examples, task.evaluated_texts),
+        "vocabulary": tokens.vocabulary(words, encoder.tokenizer),
+    }
+    return tables, overlap.same_texts(examples)
 
 
 def _facts(
     config: DictConfig,
-    inputs: Inputs,
-    plans: list[MethodPlan],
-    found: Findings,
-    oddities: tuple[str, ...],
-) -> Facts:
-    encoder, counts, loss = inputs.encoder_of_text, found.counts, config.classifier
-    own = next(plan for plan in plans if plan.configured)
-    learning = [stage for stage in own.stages if stage.meta_gradient]
-    train = next((one for one in found.vocabulary if one.source == "train"), None)
-    return Facts(
-        experiment=experiment_asked_for(),
-        text=encoder is not None,
-        masks=encoder is not None and encoder.tokenizer.mask_token_id is not None,
-        brings_head=encoder is not None and encoder.mlm_head is not None,
-        parameters=sum(p.numel() for p in inputs.prepared.encoder.body.parameters()),
-        train=counts.of("train"),
-        dev=counts.of("dev"),
-        labels=tuple(zip(counts.labels, counts.splits["train"], strict=True)),
-        missing_in_dev=counts.missing("dev"),
-        missing_in_test=counts.missing("test") if "test" in counts.splits else (),
-        imbalance=counts.imbalance,
-        metric=found.metric,
-        weighs_labels=loss.class_weights is not None if "class_weights" in loss else None,
-        domain=_domain_examples(inputs),
-        seen={p.split: p.folded / p.examples for p in found.shared if p.other == "train"},
-        near={
-            split: sum(one.split == split for one in found.near) / counts.of(split)
-            for split in counts.splits
-            if split != "train"
-        },
-        test_in_dev=sum(p.folded for p in found.shared if (p.split, p.other) == ("test", "dev")),
-        contradicted=sum(r.contradicted / r.examples for r in found.repeated[:1]),  # of train
-        held_out_in_corpus=max((sum(one.folded.values()) for one in found.corpora), default=0),
-        cut={one.source: (one.cut, one.enough) for one in found.lengths},
-        longest_read=None if encoder is None else encoder.max_positions,
-        more_pieces=None if train is None else train.times(found.vocabulary[0]),
-        unknown={one.source: one.unknown for one in found.vocabulary[1:]},
-        memory=_memory_share(found),
-        method=own.name,
-        batch_size=learning[0].settings.batch_size if learning else None,
-        head_from_batch=any(
-            s.settings.meta_head.kind == "separate" and not s.settings.meta_head.extra_examples
-            for s in learning
-        ),
-        warms_heads=any(stage.settings.freeze_body for stage in own.stages),
-        configured=frozenset(inputs.auxiliaries[name][0].kind for name in inputs.configured),
-        unusable=bool(inputs.unusable),
-        unlabelled=inputs.unlabelled,
-        oddities=oddities,
-    )
-
-
-def _domain_examples(inputs: Inputs) -> int:
-    task = inputs.prepared.end_task
+    prepared: Prepared,
+    auxiliaries: Auxiliaries,
+    stages: dict[str, Stage],
+    tables: dict[str, pd.DataFrame],
+) -> dict[str, Any]:
+    """Return the entries of `Facts`, without the memory."""
+    task, encoder, labels = prepared.end_task, prepared.encoder, tables["labels"]
+    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    heads = [stage for stage in stages.values() if not stage.meta_head.extra_examples]
+    entries: dict[str, Any] = {
+        "text": False,
+        "masks": False,
+        "parameters": sum(p.numel() for p in encoder.body.parameters()),
+        "train": int(labels["train"].sum()),
+        "dev": int(labels["dev"].sum()),
+        "missing_in_dev": int((labels["dev"] == 0).sum()),
+        "domain": sum(len(own.rows) for _, own in _corpora(auxiliaries).values()),
+        "unlabelled": len(getattr(task, "unlabelled", None) or ()),
+        "method": str(config.method.name),
+        "experiment": str(choices.get("experiment") or ""),
+        "kinds": "+".join(sorted({auxiliary.kind for auxiliary, _ in auxiliaries.values()})),
+        "rarest_label": labels["train"].idxmin(),
+        "rarest": int(labels["train"].min()),
+    }
     if isinstance(task, ImageTask):
-        return len(task.others)
-    return sum(len(examples.rows) for _, examples in inputs.domain_texts().values())
+        entries["domain"] = len(task.others)
+    if isinstance(encoder, TextEncoder):
+        repeats, words = tables["repeats"], tables["vocabulary"]
+        longest = tables["lengths"].sort_values("cut_%").iloc[-1]
+        near = tables["near"]["split"].value_counts() / labels.sum()
+        entries |= {
+            "text": True,
+            "masks": encoder.tokenizer.mask_token_id is not None,
+            "contradicted": repeats["other_label"]["train"] / entries["train"],
+            "test_in_dev": int(repeats["in_dev"].fillna(0).iloc[-1]),
+            "near": near.max() if len(tables["near"]) else 0.0,
+            "cut": longest["cut_%"] / 100,
+            "cut_source": longest.name,
+            "enough": int(longest["enough"]),
+            "unknown": words["unknown_%"].iloc[1:].max() / 100,
+            "more_pieces": words["times"].get("train", float("nan")),
+        }
+        entries |= {"longest_read": encoder.max_positions} if encoder.max_positions else {}
+        if config.method.name == "meta_tartan" and heads:
+            entries["meta_batch"] = heads[0].batch_size
+    return entries
 
 
 @contextmanager
-def _remarks() -> Iterator[tuple[list[str], list[str]]]:
-    """Collect this project's warnings in two lists instead of printing them.
-
-    The second list has those about texts and labels, without the kinds in `_TOLD`.
-    """
-    said: list[str] = []
-    odd: list[str] = []
+def _warnings() -> Iterator[list[str]]:
+    """Collect this project's warnings in a list instead of printing them."""
+    messages: list[str] = []
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            kind = getattr(record, "kind", None)  # of those about texts and labels
-            if kind not in _TOLD:
-                (said if kind is None else odd).append(record.getMessage())
+            messages.append(record.getMessage())
 
     log, keep = logging.getLogger("tartan"), Keep(logging.WARNING)
     before = log.propagate
     log.addHandler(keep)
     log.propagate = False
     try:
-        yield said, odd
+        yield messages
     finally:
         log.removeHandler(keep)
         log.propagate = before
-
-
-def _memory_share(found: Findings) -> float | None:
-    """Return the share of the memory that the command's method takes; None if that is unknown.
-
-    On a CPU it includes the process's own memory, which holds the parameters already.
-    """
-    if found.memory is None:
-        return None
-    own = next(method.bytes for method in found.estimates if method.configured)
-    machine = found.measured.machine
-    beside = found.process - machine.body if machine.device == "cpu" else 0
-    return (own + beside) / found.memory
-
-
-def _memory_of(device: str) -> int | None:
-    """Return a device's memory [bytes]; None where the system does not tell."""
-    if device != "cpu":
-        return int(torch.cuda.mem_get_info()[1])
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None

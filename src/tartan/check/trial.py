@@ -1,0 +1,127 @@
+"""Trains each stage of a run for three steps, and scales their time to the whole run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import lightning.pytorch as pl
+import pandas as pd
+import torch
+from omegaconf import DictConfig
+
+from tartan.core.clock import now
+from tartan.core.memory import peak_of_device
+from tartan.data.prepared import Prepared
+from tartan.encoders.base import frozen
+from tartan.experiment.run import StageChain
+from tartan.methods.memory import memory_advice
+from tartan.methods.precision import resolve_precision
+from tartan.methods.stage import Stage
+
+STEPS = 3
+"""Number of training steps of a trial; the first warms up and is not counted."""
+MICRO_BATCHES = 2
+"""Size of a trial's batches, in micro-batches: time is proportional to it, memory is not."""
+EVALUATION_BATCHES = 2
+
+
+class StepTimes(pl.Callback):
+    """Records the time of each training step, and of the evaluation of an example [s]."""
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self.evaluation = 0.0
+        self.examples = 0
+        self._began = 0.0
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
+        """Start the clock of a step."""
+        self._began = now(pl_module.device)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
+        """Record the time of a step."""
+        self.steps.append(now(pl_module.device) - self._began)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the clock of the evaluation."""
+        self._began = now(pl_module.device)
+
+    def on_validation_batch_end(
+        self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, *_: Any
+    ) -> None:
+        """Record the time and examples of the evaluation so far."""
+        self.evaluation = now(pl_module.device) - self._began
+        self.examples += batch.examples
+
+
+def estimate_stages(
+    config: DictConfig, stages: Mapping[str, Stage], prepared: Prepared
+) -> pd.DataFrame:
+    """Train each stage for a few steps; the encoder is changed.
+
+    Returns:
+        By stage: `steps`, unless patience ends it; `batch` size; `step_time` [s]; `least_seconds`,
+        after which patience can end it, and `seconds` of all steps and evaluations on dev; `GiB`,
+        peak memory of the process, or of the tensors on a GPU.
+
+    Raises:
+        UserError: memory runs out.
+    """
+    chain = StageChain(config, Path(config.run.folder), prepared)
+    rows = {}
+    for name, stage in stages.items():
+        largest = max(MICRO_BATCHES * int(config.micro_batch_size), stage.sampled or 1)
+        small = replace(
+            stage,
+            batch_size=min(stage.batch_size, largest),
+            meta_batch_size=min(stage.meta_batch_size, largest),
+        )
+        config.run.stage = name
+        module, data = chain.build(name, small)
+        times = StepTimes()
+        freezing = frozen(prepared.encoder.body) if stage.freeze_body else nullcontext()
+        with freezing, memory_advice(config, "micro_batch_size", "the measured steps"):
+            _trainer(config, times).fit(module, datamodule=data)
+        step = median(times.steps[1:] or times.steps) * stage.batch_size / small.batch_size
+        evaluation = len(prepared.splits.dev) * times.evaluation / max(1, times.examples)
+        steps, interval = stage.length(*prepared.counts(module.batch_needs.tasks))
+        least = steps
+        if times.examples and stage.patience is not None:
+            # the first evaluation is the best, and `patience` others follow
+            least = min(steps, (1 + stage.patience) * interval)
+        rows[name] = {
+            "steps": steps,
+            "batch": stage.batch_size,
+            "step_time": step,
+            "least_seconds": least * step + math.ceil(least / interval) * evaluation,
+            "seconds": steps * step + math.ceil(steps / interval) * evaluation,
+            "GiB": peak_of_device(torch.device(module.device)) / 2**30,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _trainer(config: DictConfig, times: StepTimes) -> pl.Trainer:
+    accelerator = str(config.trainer.accelerator)
+    precision: Any = resolve_precision(config.trainer.precision, accelerator)
+    return pl.Trainer(
+        accelerator=accelerator,
+        devices=1,
+        precision=precision,
+        max_steps=STEPS,
+        val_check_interval=STEPS,
+        check_val_every_n_epoch=None,
+        limit_val_batches=EVALUATION_BATCHES,
+        num_sanity_val_steps=0,
+        callbacks=[times],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=config.run.folder,
+    )

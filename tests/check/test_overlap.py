@@ -1,0 +1,88 @@
+"""Repeated, leaked and nearly equal texts, in numbers known beforehand and against a reference."""
+
+from __future__ import annotations
+
+import datasets
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tartan.check.overlap import in_corpora, near_duplicates, repeats, same_texts
+from tartan.data.decontaminate import folded
+from tartan.data.overlap import words_of
+from tests.check.made_up import CORPUS, DEV, TEST, TRAIN
+
+
+def frame_of(**splits):
+    rows = [
+        {"split": split, "line": line, "label": label, "text": text, "key": folded(text)}
+        for split, examples in splits.items()
+        for line, (text, label) in enumerate(examples, start=1)
+    ]
+    return pd.DataFrame(rows)
+
+
+MADE_UP = frame_of(train=TRAIN, dev=DEV, test=TEST)
+
+
+def test_repeats_are_counted_in_a_split_and_in_earlier_ones():
+    found = repeats(MADE_UP)
+    assert found["texts"].to_dict() == {"train": 8, "dev": 3, "test": 4}
+    assert found["repeats"].to_dict() == {"train": 2, "dev": 0, "test": 1}
+    assert found["in_train"].dropna().to_dict() == {"dev": 1, "test": 1}
+    assert found["in_dev"].dropna().to_dict() == {"test": 2}
+    assert found["other_label"].to_dict() == {"train": 3, "dev": 0, "test": 1}
+
+
+def test_a_label_that_train_has_for_the_text_too_is_no_other_label():
+    examples = frame_of(train=[("a", "A"), ("a", "B")], test=[("a", "A"), ("A ", "B"), ("a", "C")])
+    assert repeats(examples).loc["test", "other_label"] == 1
+
+
+def test_repeated_texts_have_their_places_those_with_several_labels_first():
+    found = same_texts(frame_of(train=[("x", "A"), ("y", "A"), ("X", "A")], dev=[("y", "B")]))
+    assert [(one["text"], one["labels"]) for one in found] == [("y", 2), ("x", 1)]
+    assert found[0]["places"] == [
+        {"split": "train", "line": 2, "label": "A"},
+        {"split": "dev", "line": 1, "label": "B"},
+    ]
+    (blank,) = same_texts(frame_of(train=[(" ", "A"), ("y", "A")]))
+    assert blank["text"] == " "
+
+
+def test_held_out_texts_are_found_in_a_corpus_or_a_part_of_it():
+    corpora = {"dapt": datasets.Dataset.from_dict({"text": [*CORPUS, None]})}
+    held_out = [text for text, _ in (*DEV, *TEST)]
+    found = in_corpora(corpora, MADE_UP, held_out).loc["dapt"].to_dict()
+    assert found == {"texts": 4, "repeats": 1, "dev": 0, "test": 2, "sharing": 2}
+    many = datasets.Dataset.from_dict({"text": [f"text {number}" for number in range(100)]})
+    found = in_corpora({"dapt": many}, MADE_UP, held_out, most=30).loc["dapt"]
+    assert (found["texts"], found["repeats"], found["sharing"]) == (30, 0, 0)
+
+
+def jaccard(one, other):
+    def grams(text):
+        words = words_of(text)
+        return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
+
+    both, either = grams(one) & grams(other), grams(one) | grams(other)
+    return len(both) / len(either) if either else 0.0
+
+
+words = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
+
+
+@settings(max_examples=60)
+@given(st.lists(words, min_size=1, max_size=5), st.lists(words, min_size=1, max_size=5))
+def test_near_duplicates_are_those_of_a_slow_reference(dev, train):
+    examples = frame_of(train=[(t, "A") for t in train], dev=[(t, "A") for t in dev])
+    found = near_duplicates(examples).set_index("line")
+    for line, text in enumerate(dev, start=1):
+        best = max(jaccard(text, other) for other in train)
+        equal = folded(text) in map(folded, train)
+        assert (line in found.index) == (best >= 0.5 and not equal)
+        if line in found.index:
+            assert found.loc[line, "similarity"] == pytest.approx(best)
+            assert jaccard(text, found.loc[line, "train_text"]) == pytest.approx(best)
+            assert train[found.loc[line, "train_line"] - 1] == found.loc[line, "train_text"]
