@@ -12,7 +12,6 @@ from tartan.core.weighting.uniform import Uniform
 from tartan.data.end_task import EndTaskSource
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.objective_space import ComposedAuxiliary
-from tartan.data.other_classes import OtherClasses
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
@@ -24,6 +23,7 @@ from tartan.experiment.prepare import (
 )
 from tartan.methods.fit import build_trainer
 from tartan.methods.stage import Stage
+from tartan.vision.task import OtherClasses
 from tests.in_process import CONF, STAGES, config_of
 
 pytestmark = pytest.mark.slow

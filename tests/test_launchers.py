@@ -61,7 +61,7 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
 
 def test_a_process_that_is_killed_ends_the_sweep_with_a_table_and_a_line(run_cli, tmp_path):
     (tmp_path / "deadly.py").write_text("import os\n\n\ndef Deadly(**o):\n    os._exit(1)\n")
-    options = ["encoder._target_=tartan.encoders.wide_resnet.WideResNetSource,deadly.Deadly"]
+    options = ["encoder._target_=tartan.vision.wide_resnet.WideResNetSource,deadly.Deadly"]
     swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options, fresh=True)
     assert swept.returncode == 1
     assert states_in(swept.stdout) == {"0": "finished", "1": "died"}
@@ -78,7 +78,7 @@ def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
     monkeypatch.setenv("PATH", f"{tmp_path}/cluster/bin:{os.environ['PATH']}")
     (tmp_path / "preempted.py").write_text(
         "import pathlib, signal\n"
-        "from tartan.encoders.wide_resnet import WideResNetSource\n\n\n"
+        "from tartan.vision.wide_resnet import WideResNetSource\n\n\n"
         "def Preempted(**options):\n"
         "    mark = pathlib.Path('was_preempted')\n"
         "    if not mark.exists():\n"
@@ -86,7 +86,7 @@ def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
         "        signal.raise_signal(signal.SIGUSR2)\n"
         "    return WideResNetSource(**options)\n"
     )
-    encoders = "encoder._target_=preempted.Preempted,tartan.encoders.wide_resnet.WideResNetSource"
+    encoders = "encoder._target_=preempted.Preempted,tartan.vision.wide_resnet.WideResNetSource"
     swept = run_cli("-m", "hydra/launcher=slurm", *DIGITS, encoders, fresh=True)
     assert swept.returncode == 0, swept.stderr
     assert states_in(swept.stdout) == {"0": "finished", "1": "finished"}

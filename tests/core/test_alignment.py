@@ -13,10 +13,10 @@ from tartan.core.task import Task
 from tartan.cpu.attention import IMPLEMENTATION
 from tartan.cpu.kernels import use_cpu_kernels
 from tartan.encoders.tiny import TinyEncoder
-from tartan.encoders.wide_resnet import WideResNetSource
 from tartan.objectives.classification import Classification
-from tartan.objectives.image_classification import ImageClassification
 from tartan.objectives.masked_lm import MaskedLM
+from tartan.vision.classification import ImageClassification
+from tartan.vision.wide_resnet import WideResNetSource
 from tests.core.steps import collated
 
 

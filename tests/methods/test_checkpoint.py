@@ -290,12 +290,14 @@ def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir)
     description = describe_encoder(toy_data(data_dir, cache_dir).prepared.encoder)
     for changes in ({"auto_map": {"AutoModel": "own.Model"}, "model_type": "unheard_of"},
                     {"attn_implementation": "somebody/kernels"}):  # fmt: skip
-        changed = {**description, "config": {**description["config"], **changes}}
+        inner = description["description"]
+        changed = description | {"description": {**inner, "config": {**inner["config"], **changes}}}
         with pytest.raises(UserError):
             encoder_from_description(changed)
-    assert encoder_from_description({"kind": "text"} | description).name == "tiny"
-    with pytest.raises(UserError, match=r"pass it: load_from_checkpoint\(PATH, encoder=...\)"):
-        encoder_from_description({"kind": "other", "name": "mine"})
+    assert encoder_from_description(description).name == "tiny"
+    for kind in ("os.system", "tartan.encoders.hub.local_or_cached", "tartan.none.None", ""):
+        with pytest.raises(UserError, match=r"pass it: load_from_checkpoint\(PATH, encoder=...\)"):
+            encoder_from_description(description | {"kind": kind})
 
 
 class Malicious:

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from tartan.encoders.wide_resnet import WideResNetSource
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan
+from tartan.vision.wide_resnet import WideResNetSource
 from tests.methods.lightning import fitted, toy_data, trainer
 
 

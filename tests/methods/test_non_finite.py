@@ -22,8 +22,8 @@ from tartan.methods.checkpoint_io import load_whole
 from tartan.methods.module import TaskMixing
 from tartan.methods.non_finite import StopAtNonFinite, Taken
 from tartan.objectives.classification import Classification
-from tartan.objectives.image_classification import ImageClassification
 from tartan.objectives.masked_lm import MaskedLM
+from tartan.vision.classification import ImageClassification
 from tests.in_process import config_of, copied, same, toy
 from tests.methods.lightning import fitted, toy_data
 

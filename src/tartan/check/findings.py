@@ -21,7 +21,6 @@ from tartan.check.advice import Facts, Recommendation, recommend
 from tartan.check.trial import estimate_stages
 from tartan.core.device import is_on_cuda
 from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
-from tartan.data.image_task import ImageTask
 from tartan.data.objective_space import ComposedAuxiliary
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
@@ -36,6 +35,7 @@ from tartan.experiment.prepare import (
     prepare,
 )
 from tartan.methods.stage import Stage
+from tartan.vision.task import ImageTask
 
 
 @dataclass(frozen=True)

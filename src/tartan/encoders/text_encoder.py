@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +21,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from tartan.configuration.options import Below1, Checked, NonNegative
 from tartan.core.device import is_on_cpu, is_on_cuda
@@ -33,6 +37,7 @@ from tartan.encoders.pretrained import (
     load_tokenizer,
     without_pooler,
 )
+from tartan.encoders.saved_tokenizer import as_given
 from tartan.encoders.transformers_classifier import save_classifier, uses_token_types
 from tartan.errors import UserError, first_line
 
@@ -202,6 +207,40 @@ class TextEncoder:
     def first_position(self) -> int:
         """Position id of a text's first token."""
         return _first_position(self.body.config)
+
+    def description(self) -> dict[str, Any] | None:
+        """Return configuration and tokenizer files; None for a body with code of its own."""
+        kinds = MODEL_MAPPING.get(type(self.body.config), ())
+        if type(self.body) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            as_given(self.tokenizer).save_pretrained(folder)
+            files = sorted(path for path in Path(folder).iterdir() if path.is_file())
+            tokenizer = {path.name: path.read_text(encoding="utf-8") for path in files}
+        head = self.mlm_head
+        return {
+            "config": json.loads(self.body.config.to_json_string(use_diff=False)),
+            "pooler": getattr(self.body, "pooler", None) is not None,
+            "tokenizer": tokenizer,
+            "masked_lm_head": head and {"biases": list(head.biases), "eps": head.norm.eps},
+        }
+
+    @classmethod
+    def from_description(cls, name: str, description: Mapping[str, Any]) -> TextEncoder:
+        """Build the encoder that `description` holds, with random weights."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = {"config.json": json.dumps(description["config"]), **description["tokenizer"]}
+            for file, text in files.items():
+                Path(folder, Path(file).name).write_text(text, encoding="utf-8")
+            config, tokenizer = load_config(Path(folder)), load_tokenizer(Path(folder))
+        build = partial(AutoModel.from_config, config, trust_remote_code=False, dtype=torch.float32)
+        body = build() if description["pooler"] else without_pooler(build)
+        head = description["masked_lm_head"]
+        if head is not None:
+            rows, width = body.get_input_embeddings().weight.shape
+            size, biases = int(config.hidden_size), list(head["biases"])
+            head = MaskedLMHead(size, rows, width, biases, float(head["eps"]))
+        return TextEncoder(name, body, tokenizer, head)
 
 
 def _first_position(config: PretrainedConfig) -> int:

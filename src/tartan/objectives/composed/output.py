@@ -132,7 +132,11 @@ class TfIdf(Checked, Output):
 
 @dataclass(frozen=True)
 class _FirstToken(Checked, Output):
-    """Predicts a class from the first token's state, with a `ClassifierHead` of that dropout."""
+    """Predicts a class from the first token's state, with a `ClassifierHead`.
+
+    Attributes:
+        dropout: dropout probability of the head.
+    """
 
     needs_both_sides = True
     dropout: Below1 = 0.1

@@ -9,13 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
-from torch.nn import functional as F
 
-from tartan.encoders.tiny import TinyEncoder
-from tartan.encoders.wide_resnet import WideResNetSource
-from tartan.errors import UserError
-from tartan.objectives.image_classification import ImageClassification
+from tartan.vision.classification import ImageClassification
+from tartan.vision.wide_resnet import WideResNetSource
 
 MEAN, STD = (0.25, 0.5), (0.5, 0.2)
 ENCODER = WideResNetSource(mean=MEAN, std=STD, depth=10, width=1).load()
@@ -84,22 +80,6 @@ def test_pixels_are_scaled_to_1_and_then_by_mean_and_deviation():
             assert image[channel, y, x] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_images_have_the_default_floating_point_type(kind):
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(kind)
-    try:
-        assert whole(collated(rows_of(2))).dtype == kind
-    finally:
-        torch.set_default_dtype(before)
-
-
-def test_rows_of_a_data_set_may_hold_wider_numbers():
-    rows = rows_of(4)
-    wider = [{**row, "image": row["image"].astype(np.int64)} for row in rows]
-    assert torch.equal(whole(collated(wider)), whole(collated(rows)))
-
-
 def test_images_are_shifted_and_mirrored_in_all_ways():
     rows = rows_of(500)
     found = changes(collated(rows, shift=1, flip=True), rows, shift=1, flip=True)
@@ -116,11 +96,6 @@ def test_only_the_augmentations_that_are_set_are_applied(shift, flip):
     found = changes(collated(rows, shift=shift, flip=flip), rows, shift, flip)
     assert len({change[0] for change in found}) == 1 + flip
     assert len({change[1:] for change in found}) == (1 if shift == 0 else 25)
-
-
-def test_an_image_that_is_shifted_out_of_the_frame_leaves_black():
-    pixels = pixels_of(collated(rows_of(40), shift=50))
-    assert any(not image.any() for image in pixels)
 
 
 def test_augmentations_are_a_function_of_the_generator():
@@ -146,13 +121,6 @@ def test_evaluations_have_no_augmentations():
     np.testing.assert_array_equal(pixels_of(found), [row["image"] for row in rows])
 
 
-def test_the_rows_themselves_are_not_changed():
-    rows, before = rows_of(20), rows_of(20)
-    collated(rows, shift=2, flip=True)
-    for row, other in zip(rows, before, strict=True):
-        np.testing.assert_array_equal(row["image"], other["image"])
-
-
 @settings(max_examples=50)
 @given(count=st.integers(1, 30), micro=st.integers(1, 40))
 def test_micro_batches_are_the_batch_in_parts(count, micro):
@@ -168,50 +136,3 @@ def test_micro_batches_are_the_batch_in_parts(count, micro):
         assert (part.units, part.examples) == (size, size)
         assert {len(value) for value in part.inputs.values()} == {size}
     assert (batch.units, batch.examples, batch.tokens) == (count, count, 0)
-
-
-def test_an_image_without_a_mark_counts_as_seen():
-    rows = [{"image": row["image"], "label": row["label"]} for row in rows_of(3)]
-    assert whole(collated(rows), "unseen").tolist() == [False] * 3
-
-
-def test_the_loss_is_the_cross_entropy():
-    objective = ImageClassification(3)
-    head, body = objective.new_head(ENCODER), ENCODER.body
-    (part,) = collated(rows_of(7)).micro_batches
-    features = objective.features(body, part.inputs)
-    targets = objective.targets(part.inputs)
-    losses = objective.losses(body, head, features, targets)
-    assert losses.shape == (7,)
-    torch.testing.assert_close(losses.mean(), F.cross_entropy(head(features), targets))
-    log_probabilities = head(features).log_softmax(dim=1)
-    torch.testing.assert_close(losses, -log_probabilities[torch.arange(7), targets])
-
-
-def test_features_are_the_bodys_and_every_image_owns_its_loss():
-    objective = ImageClassification(3)
-    (part,) = collated(rows_of(7)).micro_batches
-    body = ENCODER.body.eval()
-    try:
-        assert torch.equal(objective.features(body, part.inputs), body(part.inputs["images"]))
-    finally:
-        body.train()
-    assert objective.targets(part.inputs).tolist() == [0, 1, 2, 0, 1, 2, 0]
-    assert objective.owners(part.inputs).tolist() == list(range(7))
-
-
-@pytest.mark.parametrize("classes", [2, 95])
-def test_the_head_is_one_layer_with_a_logit_for_each_class(classes):
-    head = ImageClassification(classes).new_head(ENCODER)
-    assert isinstance(head, nn.Linear)
-    assert head(torch.randn(5, 64)).shape == (5, classes)
-
-
-def test_a_negative_shift_is_an_error():
-    with pytest.raises(UserError, match=r"^shift must be a whole number of at least 0, got -1"):
-        ImageClassification(3, shift=-1)
-
-
-def test_an_encoder_of_text_is_refused():
-    with pytest.raises(UserError, match="classifier=images needs an encoder of images, but tiny"):
-        ImageClassification(3).collate(TinyEncoder().load(), 4)

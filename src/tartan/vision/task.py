@@ -1,4 +1,4 @@
-"""Makes an end task of some classes of an image data set, with few labelled images each."""
+"""End tasks of some classes of an image data set, with the other classes as auxiliary task."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any
 
 import datasets
 import numpy as np
+from sklearn.datasets import load_digits
 
-from tartan.configuration.options import Checked, Count, Natural
+from tartan.configuration.options import Checked, Count, Natural, Size
 from tartan.core.seeding import generator_for
+from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from tartan.data.end_task import EndTaskOfSource, Splits
 from tartan.encoders.base import Encoder
-from tartan.encoders.wide_resnet import require_image_encoder
 from tartan.errors import UserError
+from tartan.vision.classification import ImageClassification
+from tartan.vision.wide_resnet import require_image_encoder
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,14 @@ class LabelledImages:
 
     def rows(self, **columns: Sequence[bool]) -> datasets.Dataset:
         """Return rows with `image`, `label` and the further `columns`."""
-        features = datasets.Features(
-            {
-                "image": datasets.Array3D(self.images.shape[1:], "uint8"),
-                "label": datasets.Value("int64"),
-                **{name: datasets.Value("bool") for name in columns},
-            }
-        )
+        features = {
+            "image": datasets.Array3D(self.images.shape[1:], "uint8"),
+            "label": datasets.Value("int64"),
+            **{name: datasets.Value("bool") for name in columns},
+        }
         content = {"image": self.images, "label": self.labels, **columns}
-        return datasets.Dataset.from_dict(content, features=features).with_format("numpy")
+        rows = datasets.Dataset.from_dict(content, features=datasets.Features(features))
+        return rows.with_format("numpy")
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,7 @@ class ImageSource(Checked, ABC):
 
     @abstractmethod
     def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
-        """Read the data set.
-
-        Returns:
-            Training images, test images (None where the data set has no test split), and class
-                names.
+        """Return training images, test images (None without a test split), and class names.
 
         Raises:
             UserError: the data cannot be read.
@@ -106,66 +104,49 @@ class ImageSource(Checked, ABC):
         Raises:
             UserError: a class is unknown, or has too few images.
         """
-        if not 2 <= len(set(self.end_classes)) == len(self.end_classes):
-            raise UserError("task.end_classes needs at least two classes, each named once")
         classes = [str(name) for name in self.end_classes]  # a digit may come as a number
         pool, test, names = self.read()
-        unknown = sorted(set(classes) - set(names))
-        if unknown:
-            raise UserError(f"task.end_classes: {self.name} has no classes {unknown}")
+        if len(set(classes) & set(names)) < max(2, len(classes)):
+            raise UserError(f"task.end_classes={classes}: name two or more of {list(names)} once")
         end = [names.index(name) for name in classes]
         others = [index for index in range(len(names)) if index not in end]
-        own = pool.of(end)
-        train, dev, rest = self._split(own, classes)
-        tested = own.at(rest) if test is None else test.of(end)
+        labelled = pool.of(end)
+        train, dev, rest = self._split(labelled, classes)
+        tested = labelled.at(rest) if test is None else test.of(end)
         if not len(tested):
-            raise UserError(
-                f"{self.name} has no images of task.end_classes to test on, beside those of "
-                "task.train_per_class and task.dev_per_class"
-            )
+            raise UserError(f"{self.name} has no images of task.end_classes left to test on")
         return ImageTask(
             source=self,
             labels=tuple(classes),
-            train=own.at(train),
-            dev=own.at(dev),
+            train=labelled.at(train),
+            dev=labelled.at(dev),
             test=tested,
             others=pool.of(others),
             other_labels=tuple(names[index] for index in others),
         )
 
-    def _split(
-        self, own: LabelledImages, classes: Sequence[str]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _split(self, labelled: LabelledImages, classes: Sequence[str]) -> list[np.ndarray]:
+        """Return the indices of the images of train, dev and the rest."""
         wanted = self.train_per_class + self.dev_per_class
-        parts: tuple[list[np.ndarray], ...] = ([], [], [])
+        by_class = []
         for label, name in enumerate(classes):
-            places = np.flatnonzero(own.labels == label)
+            places = np.flatnonzero(labelled.labels == label)
             if wanted > len(places):
                 raise UserError(
                     f"task.train_per_class and task.dev_per_class ask for {wanted} images of "
                     f"{name}, but {self.name} has {len(places)}"
                 )
             order = generator_for(self.split_seed, "images", name).permutation(places)
-            for part, taken in zip(
-                parts, np.split(order, [self.train_per_class, wanted]), strict=True
-            ):
-                part.append(taken)
-        train, dev, rest = map(np.concatenate, parts)
-        return train, dev, rest
+            by_class.append(np.split(order, [self.train_per_class, wanted]))
+        return [np.concatenate(places) for places in zip(*by_class, strict=True)]
 
 
 @dataclass(frozen=True)
 class ImageTask(EndTaskOfSource):
     """A labelled task on images, read and checked (see `EndTask`).
 
-    Attributes:
-        source: the data set that it was read from.
-        labels: label names in index order.
-        train: training images.
-        dev: validation images.
-        test: test images.
-        others: training images of the data set's other classes, labelled from 0.
-        other_labels: names of the other classes, in index order.
+    `labels` are in index order; `others` are the training images of the data set's other classes,
+    `other_labels`.
     """
 
     source: ImageSource
@@ -190,10 +171,7 @@ class ImageTask(EndTaskOfSource):
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        return {
-            split: images.fingerprint()
-            for split, images in (("train", self.train), ("dev", self.dev), ("test", self.test))
-        }
+        return {split: getattr(self, split).fingerprint() for split in ("train", "dev", "test")}
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """Return rows with `image`, `label` and `unseen`.
@@ -201,12 +179,12 @@ class ImageTask(EndTaskOfSource):
         Raises:
             UserError: the encoder does not read images, or reads another number of channels.
         """
-        image_encoder = require_image_encoder(encoder, f"task {self.name}")
+        mean = require_image_encoder(encoder, f"task {self.name}").mean
         channels = self.train.images.shape[1]
-        if image_encoder.channels != channels:
+        if len(mean) != channels:  # one value would be broadcast
             raise UserError(
                 f"task {self.name} has images of {channels} channels, but encoder.mean has "
-                f"{image_encoder.channels} values"
+                f"{len(mean)} values"
             )
         trained_on = {image.tobytes() for image in self.train.images}
 
@@ -214,3 +192,60 @@ class ImageTask(EndTaskOfSource):
             return split.rows(unseen=[i.tobytes() not in trained_on for i in split.images])
 
         return Splits(train=rows(self.train), dev=rows(self.dev), test=rows(self.test))
+
+
+@dataclass(frozen=True)
+class OtherClasses(Checked):
+    """Classifies images of the classes that are not in the end task (see `Auxiliary`).
+
+    Attributes:
+        size: images, in multiples of the end task's training images, or `all`; None takes
+            `auxiliary.size`.
+        shift: see `ImageClassification`.
+        flip: see `ImageClassification`.
+    """
+
+    size: Size | None = None
+    shift: Natural = 0
+    flip: bool = False
+    kind = "domain"
+    left_out = False
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        require_image_encoder(encoder, f"auxiliary {name}")
+
+    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
+        """Return the other classes' training images, or as many of them as the size asks for.
+
+        Raises:
+            UserError: the end task is not one of images, or there are fewer images than asked for.
+        """
+        task, images = context.end_task, getattr(context.end_task, "others", None)
+        if not isinstance(task, ImageTask) or images is None or len(task.other_labels) < 2:
+            raise UserError(
+                f"auxiliary {name} needs an end task of images with two or more other classes"
+            )
+        if context.decontaminate:
+            raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
+        self.check(name, context.encoder)
+        size, option = size_of(name, self.size, context.default_size)
+        source = f"{task.name} other classes"
+        if size is not None:
+            seed, trained = context.seed, context.train_examples
+            images = images.at(choose_rows(len(images), size, trained, seed, option, source))
+        objective = ImageClassification(len(task.other_labels), self.shift, self.flip)
+        return AuxiliaryExamples(objective, images.rows(), source, size, images.fingerprint())
+
+
+@dataclass(frozen=True)
+class DigitsTask(ImageSource):
+    """Some of scikit-learn's ten digits: 1,797 scans of 8 x 8 pixels, about 180 a class."""
+
+    def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
+        """Return all scans as training images; the data set has no test split."""
+        digits = load_digits()
+        # 17 shades of grey, 0 to 16
+        pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, None]
+        names = [str(name) for name in digits.target_names]
+        return LabelledImages(pixels, digits.target.astype(np.int64)), None, names

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tartan.configuration.options import Count
-from tartan.data.image_task import ImageSource, LabelledImages
+from tartan.vision.task import ImageSource, LabelledImages
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 

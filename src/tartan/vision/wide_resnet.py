@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Ge
@@ -36,12 +36,11 @@ class WideResNet(nn.Module):
     def __init__(self, channels: int, depth: int, width: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.depth, self.width, self.dropout = depth, width, dropout
-        blocks = (depth - 4) // 6
         self.first = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
         sizes = [16, 16 * width, 32 * width, 64 * width]
         layers: list[nn.Module] = []
         for group, (before, after) in enumerate(itertools.pairwise(sizes)):
-            for block in range(blocks):
+            for block in range((depth - 4) // 6):
                 stride = 2 if group > 0 and block == 0 else 1
                 layers.append(_Block(before if block == 0 else after, after, stride, dropout))
         self.blocks = nn.Sequential(*layers)
@@ -72,11 +71,9 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         active = F.relu(self.norm1(x))
-        hidden: Tensor = self.conv1(active)
-        hidden = self.conv2(self.dropout(F.relu(self.norm2(hidden))))
+        hidden: Tensor = self.conv2(self.dropout(F.relu(self.norm2(self.conv1(active)))))
         residual: Tensor = x if self.shortcut is None else self.shortcut(active)
-        total: Tensor = residual + hidden
-        return total
+        return residual + hidden
 
 
 @dataclass
@@ -97,24 +94,12 @@ class ImageEncoder:
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
-    @property
-    def channels(self) -> int:
-        """Number of colour channels of an image."""
-        return len(self.mean)
-
     def keep_head(self, head: nn.Module) -> None:
         """Do nothing: each task has classes, and so a head, of its own."""
 
     def recompute_activations(self) -> None:
-        """Refuse: the network has no gradient checkpointing.
-
-        Raises:
-            UserError: always.
-        """
-        raise UserError(
-            f"encoder {self.name} has no gradient checkpointing; use a smaller micro_batch_size "
-            "instead"
-        )
+        """Refuse: the network has no gradient checkpointing."""
+        raise UserError(f"encoder {self.name} has no gradient checkpointing")
 
     def save_classifier(
         self,
@@ -125,18 +110,27 @@ class ImageEncoder:
     ) -> None:
         """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
         folder.mkdir(parents=True, exist_ok=True)
-        parts = {"body": self.body, "head": head}
-        state = {
-            f"{part}.{name}": value.contiguous()
-            for part, module in parts.items()
-            for name, value in module.state_dict().items()
-        }
-        save_file(state, folder / "model.safetensors")
-        for name, content in (
-            ("labels.json", list(labels)),
-            ("pixels.json", {"mean": self.mean, "std": self.std}),
-        ):
-            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        state = nn.ModuleDict({"body": self.body, "head": head}).state_dict()
+        weights = {name: value.contiguous() for name, value in state.items()}
+        save_file(weights, folder / "model.safetensors")
+        pixels = {"mean": self.mean, "std": self.std}
+        for name, content in (("labels", list(labels)), ("pixels", pixels)):
+            text = json.dumps(content, indent=1) + "\n"
+            (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+    def description(self) -> dict[str, Any] | None:
+        """Return the network's sizes, for `from_description`; None for another body."""
+        if not isinstance(self.body, WideResNet):
+            return None
+        sizes = {name: getattr(self.body, name) for name in ("depth", "width", "dropout")}
+        return {**sizes, "mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_description(cls, name: str, description: Mapping[str, Any]) -> ImageEncoder:
+        """Build the network that `description` holds the sizes of, with random weights."""
+        encoder = WideResNetSource(**description).load()
+        encoder.name = name
+        return encoder
 
 
 @dataclass(frozen=True)
@@ -165,11 +159,8 @@ class WideResNetSource(Checked):
         super().__post_init__()
         if (self.depth - 4) % 6:
             raise UserError(f"depth must be 10, 16, 22, ..., got {self.depth}")
-        if len(self.mean) != len(self.std) or not self.mean:
-            raise UserError(
-                "mean and std need one value for each colour channel, got "
-                f"{list(self.mean)} and {list(self.std)}"
-            )
+        if len(self.mean) != len(self.std):
+            raise UserError("mean and std need one value for each colour channel")
 
     def load(self) -> ImageEncoder:
         """Build the network, and leave the caller's random state as it was."""
@@ -181,9 +172,5 @@ class WideResNetSource(Checked):
 
 
 def require_image_encoder(encoder: object, what: str) -> ImageEncoder:
-    """Return `encoder`, after checking that it reads images (see `require_encoder`).
-
-    Raises:
-        UserError: it does not; the message says that `what` needs it.
-    """
+    """Return `encoder`, after checking that it reads images, which `what` needs."""
     return require_encoder(encoder, ImageEncoder, what, "images", "use encoder=wide_resnet")

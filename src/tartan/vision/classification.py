@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from tartan.configuration.options import Checked, Natural
 from tartan.core.task import Batch, Inputs, MicroBatch
-from tartan.encoders.wide_resnet import ImageEncoder, require_image_encoder
 from tartan.objectives.base import Collate, Row, Supervised
 from tartan.objectives.class_weights import ClassWeights
+from tartan.vision.wide_resnet import ImageEncoder, require_image_encoder
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,7 @@ class ImageClassification(Checked, Supervised):
 class ImageCollator:
     """Augments, normalises and splits a batch of images, uint8 `(channels, height, width)` each.
 
-    Attributes:
-        mean: mean of each channel, of pixels scaled to [0, 1], `(channels, 1, 1)`.
-        std: standard deviation of each channel, likewise.
-        shift: see `ImageClassification`.
-        flip: see `ImageClassification`.
-        micro_batch_size: maximum number of images that go through the body at once.
+    See `ImageClassification` and `ImageEncoder`; `mean` and `std` are `(channels, 1, 1)`.
     """
 
     mean: np.ndarray
@@ -83,32 +78,28 @@ class ImageCollator:
         pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
         pixels = self._augment(pixels, rng)
         images = torch.from_numpy((pixels.astype(np.float32) / 255 - self.mean) / self.std)
-        images = images.to(torch.get_default_dtype())
-        columns = {
+        inputs = {
+            "images": images.to(torch.get_default_dtype()),
             "labels": torch.tensor([int(row["label"]) for row in rows]),
             "unseen": torch.tensor([bool(row.get("unseen", False)) for row in rows]),
         }
-        parts = []
+        made = []
         for start in range(0, len(rows), self.micro_batch_size):
-            part = slice(start, start + self.micro_batch_size)
-            inputs = {"images": images[part], **{k: v[part] for k, v in columns.items()}}
-            count = len(inputs["labels"])
-            parts.append(MicroBatch(inputs, units=count, examples=count))
-        return Batch(parts, examples=len(rows))
+            chosen = {k: v[start : start + self.micro_batch_size] for k, v in inputs.items()}
+            count = len(chosen["labels"])
+            made.append(MicroBatch(chosen, units=count, examples=count))
+        return Batch(made, examples=len(rows))
 
     def _augment(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return `pixels`, `(n, channels, height, width)`, randomly mirrored and shifted."""
         if self.flip:
             mirrored = rng.random(len(pixels)) < 0.5
             pixels = np.where(mirrored[:, None, None, None], pixels[..., ::-1], pixels)
-        if self.shift:
-            height, width = pixels.shape[2:]
-            border = (self.shift, self.shift)
-            padded = np.pad(pixels, ((0, 0), (0, 0), border, border))
-            corners = rng.integers(0, 2 * self.shift + 1, (len(pixels), 2))
-            shifted = [
-                image[:, y : y + height, x : x + width]
-                for image, (y, x) in zip(padded, corners, strict=True)
-            ]
-            pixels = np.stack(shifted)
-        return pixels
+        if not self.shift:
+            return pixels
+        height, width = pixels.shape[2:]
+        border = (self.shift, self.shift)
+        padded = np.pad(pixels, ((0, 0), (0, 0), border, border))
+        corners = rng.integers(0, 2 * self.shift + 1, (len(pixels), 2))
+        shifted = zip(padded, corners, strict=True)
+        return np.stack([image[:, y : y + height, x : x + width] for image, (y, x) in shifted])

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tartan.configuration.build import build
-from tartan.data.digits import DigitsTask
+from tartan.vision.task import DigitsTask
 from tests.in_process import config_of
 
 
@@ -43,24 +43,3 @@ def test_the_end_task_is_five_images_of_each_of_five_digits(task):
     assert np.bincount(task.dev.labels).tolist() == [20] * 5
     counts = np.bincount(load_digits().target)
     assert np.bincount(task.test.labels).tolist() == [counts[n] - 25 for n in (3, 5, 8, 9, 1)]
-
-
-def test_the_auxiliary_task_is_the_other_five(task):
-    assert task.other_labels == ("0", "2", "4", "6", "7")
-    counts = np.bincount(load_digits().target)
-    assert np.bincount(task.others.labels).tolist() == [counts[n] for n in (0, 2, 4, 6, 7)]
-
-
-def test_pixels_are_scaled_by_their_own_mean_and_deviation(source):
-    pixels = source.read()[0].images / 255
-    assert list(source.mean) == pytest.approx([pixels.mean()], abs=5e-4)
-    assert list(source.std) == pytest.approx([pixels.std()], abs=5e-4)
-
-
-def test_the_labels_can_be_learnt_from_the_pixels(task):
-    def flat(images):
-        return images.images.reshape(len(images), -1).astype(float)
-
-    means = np.stack([flat(task.train)[task.train.labels == k].mean(axis=0) for k in range(5)])
-    distances = ((flat(task.test)[:, None] - means) ** 2).sum(axis=2)
-    assert (distances.argmin(axis=1) == task.test.labels).mean() > 0.7

